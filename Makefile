@@ -1,0 +1,64 @@
+# Nothing but Go is needed: tools run with `go run` at the versions below, and
+# the control plane of the tests is built from source into the user's cache.
+
+CONTROLLER_GEN = go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
+GOLANGCI_LINT  = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# Where `make generate` writes. A test sets these to compare.
+CRD_DIR      = config/crd/bases
+RBAC_DIR     = config/rbac
+DEEPCOPY_DIR = pkg/api/v1alpha1
+
+IMAGE = vidra-operator:dev
+
+.DEFAULT_GOAL = help
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/vidra-operator and bin/vidra.
+	CGO_ENABLED=0 go build -trimpath -o bin/vidra-operator ./cmd/operator
+	CGO_ENABLED=0 go build -trimpath -o bin/vidra ./cmd/vidra
+
+.PHONY: generate
+generate: ## Generate CRD, RBAC and deepcopy from the Go types.
+	$(CONTROLLER_GEN) object crd paths=./pkg/api/... output:object:dir=$(DEEPCOPY_DIR) output:crd:dir=$(CRD_DIR)
+	$(CONTROLLER_GEN) rbac:roleName=vidra-operator paths=./pkg/reconcile/... output:rbac:dir=$(RBAC_DIR)
+
+.PHONY: demo
+demo: build ## Watch Vidra work, on a control plane of its own.
+	bin/vidra demo
+
+.PHONY: test
+test: lint unit e2e ## All checks and tests. CI runs this.
+
+.PHONY: lint
+lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: unit
+unit: ## Tests that need no API server, with the race detector.
+	go test -race ./cmd/... ./pkg/...
+
+# One package at a time: they measure how fast things happen.
+.PHONY: e2e
+e2e: control-plane ## Tests on a real API server, with the race detector.
+	go test -race -count=1 -p=1 -timeout=20m ./e2e/...
+
+.PHONY: control-plane
+control-plane: ## Build the control plane of the tests, unless it is cached.
+	@go run ./e2e/testenv/prepare
+
+.PHONY: bench
+bench: control-plane ## Measure how fast edits are put back, beside the floor.
+	go run ./e2e/bench heal
+
+.PHONY: image
+image: ## Build the container image with docker.
+	docker build -f config/manager/Dockerfile -t $(IMAGE) .
+
+.PHONY: clean
+clean: ## Remove what was built here. The cached control plane stays.
+	rm -rf bin

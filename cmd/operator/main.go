@@ -1,0 +1,34 @@
+// Command operator runs Vidra: it applies the objects of VidraResources, watches
+// them, and puts back what somebody changes.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+func main() {
+	opts := options{}
+	opts.bind(flag.CommandLine)
+	logging := zap.Options{}
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse() // --kubeconfig is a flag of controller-runtime
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	if flag.NArg() > 0 {
+		fail(fmt.Errorf("unexpected argument %q: the operator takes flags only, see --help", flag.Arg(0)))
+	}
+	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
+		fail(err)
+	}
+}
+
+// fail ends the process with an error for people.
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "vidra-operator:", err)
+	os.Exit(1)
+}

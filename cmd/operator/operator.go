@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+const (
+	leaderElectionID = "vidra-operator.infrahub.operators.com"
+	// shutdownTimeout is how long passes that are under way may take to end.
+	shutdownTimeout = 20 * time.Second
+)
+
+// options are the flags of the operator.
+type options struct {
+	metricsAddress string
+	metricsSecure  bool
+	probeAddress   string
+	leaderElect    bool
+	workers        int
+}
+
+// bind makes the options flags.
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint; 0 turns it off.")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics. When false: over HTTP to everybody.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 turns them off.")
+	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding a Lease, so that several replicas can run.")
+	fs.IntVar(&o.workers, "workers", 4, "How many VidraResources are worked on at a time.")
+}
+
+// run runs the operator until ctx ends.
+func run(ctx context.Context, o options) error {
+	if o.workers < 1 {
+		return fmt.Errorf("--workers is %d: at least one is needed", o.workers)
+	}
+	restConfig, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
+	}
+	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
+	mgr, err := newManager(restConfig, o)
+	if err != nil {
+		return err
+	}
+	if err := wire(mgr, o.workers); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+// newManager makes the manager that owns the clients, caches and endpoints.
+func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
+	s, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	metricsOptions := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
+	if o.metricsSecure {
+		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	timeout := shutdownTimeout
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                        s,
+		Metrics:                       metricsOptions,
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionReleaseOnCancel: true, // the process ends right after
+		GracefulShutdownTimeout:       &timeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// scheme knows the types that the operator reads and writes.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+}
+
+// wire makes the rooms and connects them.
+func wire(mgr manager.Manager, workers int) error {
+	local, err := cluster.New(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	eventsClient, err := typedeventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make the client of Events: %w", err)
+	}
+	recorder, err := events.NewRecorder(eventsClient, metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("make the recorder of Events: %w", err)
+	}
+	index := trigger.NewIndex()
+	factory := trigger.NewFactory(index)
+	registry := watchregistry.New(watchregistry.Options{
+		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
+		HandlerFor:    factory.HandlerFor,
+		TransformFor:  factory.TransformFor,
+		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {
+			factory.EnqueueAll(owner)
+		},
+		OnKind: func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueAll(owner) },
+		Log:    mgr.GetLogger().WithName("watchregistry"),
+	})
+	registry.AddCluster("", local)
+	reconciler := &reconcile.Reconciler{
+		Client: mgr.GetClient(), Local: local, Watches: registry,
+		Index: index, Trigger: factory, Recorder: recorder,
+	}
+	return errors.Join(mgr.Add(recorder), mgr.Add(registry), reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
+}
+
+// addProbes makes the process live while it runs and ready when its caches are
+// synced.
+func addProbes(mgr manager.Manager) error {
+	synced := &syncedCheck{manager: mgr}
+	return errors.Join(mgr.Add(synced), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced.check))
+}
+
+// syncedCheck is ready once the caches are synced, on every replica.
+type syncedCheck struct {
+	manager manager.Manager
+	synced  atomic.Bool
+}
+
+// Start waits for the caches.
+func (c *syncedCheck) Start(ctx context.Context) error {
+	c.synced.Store(c.manager.GetCache().WaitForCacheSync(ctx))
+	return nil
+}
+
+// NeedLeaderElection is false: a replica that waits to lead is ready too.
+func (c *syncedCheck) NeedLeaderElection() bool { return false }
+
+func (c *syncedCheck) check(*http.Request) error {
+	if !c.synced.Load() {
+		return errors.New("the caches are not synced yet")
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// auditPolicy notes every request once, when it is answered. Watches are noted
+// when they begin and when they end.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+// startAPIServer starts etcd and kube-apiserver with envtest, and fills in
+// Config. envtest is made for tests without controllers; what it turns off for
+// them is turned on again.
+func (e *Env) startAPIServer(assets string) error {
+	local := false
+	e.control = &envtest.Environment{
+		UseExistingCluster:       &local,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	policy := e.path("audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return err
+	}
+	api, etcd := e.control.ControlPlane.GetAPIServer(), &envtest.Etcd{}
+	e.control.ControlPlane.Etcd = etcd
+	etcd.DataDir, api.CertDir = e.path("etcd"), e.path("apiserver")
+
+	var err error
+	if etcd.Path, err = e.leash.wrapper(filepath.Join(assets, etcdName)); err != nil {
+		return err
+	}
+	if api.Path, err = e.leash.wrapper(filepath.Join(assets, apiServerName)); err != nil {
+		return err
+	}
+	api.Configure().
+		Set("authorization-mode", "RBAC").
+		Disable("disable-admission-plugins"). // envtest turns ServiceAccount off
+		Set("audit-policy-file", policy).
+		Set("audit-log-path", e.AuditLog).
+		Set("audit-log-mode", "blocking-strict"). // a request that is not noted fails
+		Set("audit-log-maxsize", "1048576").      // megabytes: it is never rotated
+		// No Pod runs that could use the endpoints of the API server, and with
+		// them it would want a network interface besides loopback.
+		Set("advertise-address", "127.0.0.1").
+		Set("endpoint-reconciler-type", "none")
+
+	logs, err := openLogs(e.path("etcd.log"), e.path("kube-apiserver.log"))
+	if err != nil {
+		return err
+	}
+	defer closeAll(logs) // the processes have their own handles
+	etcd.Out, etcd.Err, api.Out, api.Err = logs[0], logs[0], logs[1], logs[1]
+
+	cfg, err := e.control.Start()
+	if err != nil {
+		return fmt.Errorf("%w; %s; %s", err, tailFile(e.path("etcd.log")), tailFile(e.path("kube-apiserver.log")))
+	}
+	e.Config = rest.CopyConfig(cfg)
+	e.Config.QPS = -1
+	return nil
+}
+
+// startControllerManager starts kube-controller-manager as kubeadm would: as
+// the user that Kubernetes has a role for, each controller with a
+// ServiceAccount of its own.
+func (e *Env) startControllerManager(assets string) error {
+	cfg, err := e.UserConfig("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	kubeconfig, rootCA := e.path("kube-controller-manager.kubeconfig"), e.path("root-ca.crt")
+	if err := writeKubeconfig(kubeconfig, cfg); err != nil {
+		return err
+	}
+	if err := os.WriteFile(rootCA, e.Config.CAData, 0o600); err != nil {
+		return err
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	e.manager, err = startProcess(e.leash, processOptions{
+		name: controllerManagerName,
+		path: filepath.Join(assets, controllerManagerName),
+		log:  e.path("kube-controller-manager.log"),
+		args: []string{
+			"--kubeconfig=" + kubeconfig,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+			"--leader-elect=false",
+			"--use-service-account-credentials=true",
+			"--service-account-private-key-file=" + e.path("apiserver/sa-signer.key"),
+			"--root-ca-file=" + rootCA,
+			"--bind-address=127.0.0.1",
+			"--secure-port=" + strconv.Itoa(port),
+			"--cert-dir=" + e.path("kube-controller-manager"),
+			// Many objects come and go in a short time here.
+			"--kube-api-qps=200",
+			"--kube-api-burst=400",
+		},
+	})
+	return err
+}
+
+// UserConfig returns a configuration that reaches the API server as the user,
+// with a client certificate. What the user may do is up to RBAC.
+func (e *Env) UserConfig(name string, groups ...string) (*rest.Config, error) {
+	user, err := e.control.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate for user %s: %w", name, err)
+	}
+	return user.Config(), nil
+}
+
+// openLogs creates the files, or none.
+func openLogs(paths ...string) ([]*os.File, error) {
+	var files []*os.File
+	for _, path := range paths {
+		f, err := os.Create(path)
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

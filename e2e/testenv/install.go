@@ -1,0 +1,159 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// fieldManager is the one that `kubectl apply --server-side` uses.
+const fieldManager = "kubectl"
+
+// Install applies config/default of the checkout that the working directory is
+// in: what `kubectl apply -k config/default` does for a person. It returns when
+// the CRD is established.
+func (e *Env) Install(ctx context.Context) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	objs, err := Render(filepath.Join(root, "config", "default"))
+	if err != nil {
+		return err
+	}
+	return Apply(ctx, e.Config, objs)
+}
+
+// Render returns the objects of a kustomization, as `kubectl kustomize` prints
+// them. dir is the folder of its kustomization.yaml.
+func Render(dir string) ([]*unstructured.Unstructured, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", dir, err)
+	}
+	var objs []*unstructured.Unstructured
+	for _, r := range built.Resources() {
+		json, err := r.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("rendering %s: %w", dir, err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(json); err != nil {
+			return nil, fmt.Errorf("rendering %s: %w", dir, err)
+		}
+		objs = append(objs, u)
+	}
+	return objs, nil
+}
+
+// Apply applies the objects on the server, by force, with strict validation and
+// with kubectl's field manager: Namespaces and CRDs first, the others when the
+// CRDs are established. The objects then hold what the API server answered.
+// Options such as client.DryRunAll are passed on.
+func Apply(ctx context.Context, cfg *rest.Config, objs []*unstructured.Unstructured, opts ...client.PatchOption) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	opts = append([]client.PatchOption{
+		client.FieldOwner(fieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationStrict),
+	}, opts...)
+	objs = slices.Clone(objs)
+	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return stage(a) - stage(b) })
+	dryRun := isDryRun(opts)
+	for _, o := range objs {
+		if err := applyOne(ctx, c, o, opts); err != nil {
+			return err
+		}
+		if stage(o) == stageCRD && !dryRun {
+			if err := waitEstablished(ctx, c, o.GetName()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The order in which objects are applied.
+const (
+	stageNamespace = iota
+	stageCRD
+	stageRest
+)
+
+func stage(o *unstructured.Unstructured) int {
+	switch o.GetKind() {
+	case "Namespace":
+		return stageNamespace
+	case "CustomResourceDefinition":
+		return stageCRD
+	}
+	return stageRest
+}
+
+func isDryRun(opts []client.PatchOption) bool {
+	o := client.PatchOptions{}
+	o.ApplyOptions(opts)
+	return len(o.DryRun) > 0
+}
+
+// applyOne applies one object. A kind that was established a moment ago may not
+// be in discovery yet, so an unknown kind is tried again for a while.
+func applyOne(ctx context.Context, c client.Client, o *unstructured.Unstructured, opts []client.PatchOption) error {
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("applying %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, poll, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		last = c.Patch(ctx, o, client.RawPatch(types.ApplyPatchType, body), opts...)
+		return !meta.IsNoMatchError(last), nil
+	})
+	if last != nil {
+		err = last
+	}
+	if err != nil {
+		return fmt.Errorf("applying %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+	}
+	return nil
+}
+
+// waitEstablished waits until the API server serves the kinds of a CRD.
+func waitEstablished(ctx context.Context, c client.Client, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := wait.PollUntilContextTimeout(ctx, poll, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until CustomResourceDefinition %s is established: %w (conditions: %v)", name, err, crd.Status.Conditions)
+	}
+	return nil
+}
+
+// newClient returns a client that knows CRDs and takes every kind unstructured.
+func newClient(cfg *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}

@@ -1,0 +1,56 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// tokenSeconds is how long the tokens of ServiceAccountKubeconfig are good for.
+const tokenSeconds int64 = 24 * 60 * 60
+
+// ServiceAccountKubeconfig asks for a token of a ServiceAccount (TokenRequest,
+// good for 24 hours) and returns the path of a kubeconfig with it: whoever uses
+// that may do what the ServiceAccount may do, and nothing else.
+func (e *Env) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	c, err := kubernetes.NewForConfig(e.Config)
+	if err != nil {
+		return "", err
+	}
+	seconds := tokenSeconds
+	token, err := c.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	cfg := rest.AnonymousClientConfig(e.Config)
+	cfg.BearerToken = token.Status.Token
+	path := e.path(namespace + "." + name + ".kubeconfig")
+	return path, writeKubeconfig(path, cfg)
+}
+
+// writeKubeconfig writes a kubeconfig that reaches the API server as cfg does.
+// Only its owner can read the file.
+func writeKubeconfig(path string, cfg *rest.Config) error {
+	const name = "vidra-testenv"
+	k := api.NewConfig()
+	k.Clusters[name] = &api.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos[name] = &api.AuthInfo{
+		ClientCertificateData: cfg.CertData,
+		ClientKeyData:         cfg.KeyData,
+		Token:                 cfg.BearerToken,
+	}
+	k.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name, Namespace: metav1.NamespaceDefault}
+	k.CurrentContext = name
+	if err := clientcmd.WriteToFile(*k, path); err != nil { // mode 0600
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	// OperatorNamespace is the namespace that config/default installs into.
+	OperatorNamespace = "vidra-system"
+	// OperatorServiceAccount is the ServiceAccount that the operator runs as.
+	OperatorServiceAccount = "vidra-operator"
+)
+
+// OperatorOptions says which operator StartOperator starts, and how.
+type OperatorOptions struct {
+	// Binary is the path of the executable, for instance from BuildOperator.
+	// Required.
+	Binary string
+	// Namespace and ServiceAccount that it runs as. Default to
+	// OperatorNamespace and OperatorServiceAccount, which Install makes.
+	Namespace, ServiceAccount string
+	// Args are added to those that StartOperator passes.
+	Args []string
+	// Env is added to the environment, as "KEY=value".
+	Env []string
+	// Out receives what the operator prints, besides its log file. Defaults to
+	// nowhere.
+	Out io.Writer
+	// ReadyTimeout bounds the wait until it is ready. Defaults to one minute.
+	ReadyTimeout time.Duration
+}
+
+// Operator is an operator that runs as a process of its own.
+type Operator struct {
+	// PID is its process id.
+	PID int
+	// Log is the file that holds what it prints.
+	Log string
+	// MetricsURL is where it serves its metrics, over plain HTTP.
+	MetricsURL string
+	// HealthURL is where /healthz and /readyz are.
+	HealthURL string
+
+	process *process
+}
+
+// StartOperator starts an operator with the rights of its ServiceAccount and
+// returns when /readyz says 200. When it ends before, or takes too long, the
+// error holds the end of its log and nothing is left running.
+//
+// ctx bounds the start, not the life of the operator: call Operator.Stop, or
+// Env.Stop, which stops it too.
+func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
+	if o.Namespace == "" {
+		o.Namespace = OperatorNamespace
+	}
+	if o.ServiceAccount == "" {
+		o.ServiceAccount = OperatorServiceAccount
+	}
+	if o.ReadyTimeout == 0 {
+		o.ReadyTimeout = time.Minute
+	}
+	kubeconfig, err := e.ServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	op, err := e.launch(o, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := waitOK(ctx, http.DefaultClient, op.HealthURL+"/readyz", o.ReadyTimeout, op.Done()); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w; %s", o.Binary, err, op.process.tail()), op.Kill())
+	}
+	return op, nil
+}
+
+// launch starts the process and registers it for Env.Stop.
+func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
+	metrics, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	health, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := fmt.Sprintf("operator-%d", len(e.operators)+1)
+	p, err := startProcess(e.leash, processOptions{
+		name: name,
+		path: o.Binary,
+		log:  e.path(name + ".log"),
+		tee:  o.Out,
+		env:  o.Env,
+		args: append([]string{
+			"--kubeconfig=" + kubeconfig,
+			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
+			"--metrics-secure=false",
+			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health),
+			"--leader-elect=false",
+		}, o.Args...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	op := &Operator{
+		PID:        p.cmd.Process.Pid,
+		Log:        p.log,
+		MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
+		HealthURL:  fmt.Sprintf("http://127.0.0.1:%d", health),
+		process:    p,
+	}
+	e.operators = append(e.operators, op)
+	return op, nil
+}
+
+// Stop sends SIGTERM and waits. It returns an error when the operator had ended
+// before, ends with a code other than 0 (the race detector does that, too), or
+// takes longer than the timeout; then it is killed.
+func (o *Operator) Stop(timeout time.Duration) error {
+	return o.process.stop(timeout)
+}
+
+// Kill ends the operator without warning, as a crash does, and returns when the
+// process is gone.
+func (o *Operator) Kill() error {
+	return o.process.kill()
+}
+
+// Done returns a channel that is closed when the process has ended.
+func (o *Operator) Done() <-chan struct{} {
+	return o.process.done
+}
+
+// Err returns nil while the operator runs and after it ended with code 0, and
+// else how it ended.
+func (o *Operator) Err() error {
+	if o.running() {
+		return nil
+	}
+	return o.process.err
+}
+
+func (o *Operator) running() bool {
+	return o.process.running()
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// TestVidraResourceValidation sends VidraResources to the API server and looks
+// at what it makes of them. Nothing is kept.
+func TestVidraResourceValidation(t *testing.T) {
+	// JSON paths below spec, and the values that the API server must answer.
+	type fields map[string]any
+	tests := map[string]struct {
+		reason  string
+		spec    string
+		want    fields
+		wantErr string
+	}{
+		"first operator": {
+			reason: "a manifest written for the first Vidra operator applies unchanged",
+			spec: `
+destination:
+  server: https://kubernetes.default.svc
+  namespace: default
+  reconcileOnEvents: false
+manifest: '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}'
+reconciledAt: "2025-06-01T12:00:00Z"`,
+			want: fields{
+				"destination":  map[string]any{"server": "https://kubernetes.default.svc", "namespace": "default", "reconcileOnEvents": false},
+				"manifest":     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`,
+				"reconciledAt": "2025-06-01T12:00:00Z",
+			},
+		},
+		"no time stamp": {
+			reason: "the first operator's types write null where it never reconciled",
+			spec:   `reconciledAt: null`,
+			want:   fields{},
+		},
+		"defaults": {
+			reason: "events are on, and the resync with them, when nobody says otherwise",
+			spec:   `manifest: ""`,
+			want: fields{
+				"destination": map[string]any{"reconcileOnEvents": true},
+				"interval":    "10m",
+			},
+		},
+		"no spec": {
+			reason: "the defaults do not need a spec",
+			spec:   `{}`,
+			want:   fields{"destination": map[string]any{"reconcileOnEvents": true}},
+		},
+		"partial destination": {
+			reason: "nor a complete destination",
+			spec:   `{destination: {namespace: web}}`,
+			want:   fields{"destination": map[string]any{"namespace": "web", "reconcileOnEvents": true}},
+		},
+		"interval at the limit": {
+			reason: "ten seconds are allowed, in any notation",
+			spec:   `interval: 10000ms`,
+			want:   fields{"interval": "10000ms"},
+		},
+		"short interval": {
+			reason:  "the API server is not to be polled",
+			spec:    `interval: 5s`,
+			wantErr: "interval must be at least 10s",
+		},
+		"no interval": {
+			reason:  "a word is not a duration",
+			spec:    `interval: often`,
+			wantErr: "spec.interval",
+		},
+		"bad namespace": {
+			reason:  "a name that no namespace can have is a mistake",
+			spec:    `{destination: {namespace: Web_1}}`,
+			wantErr: "namespace must be a DNS label",
+		},
+		"bad server": {
+			reason:  "an address with a space in it is a mistake",
+			spec:    `{destination: {server: "https://a b"}}`,
+			wantErr: "server must not contain white space",
+		},
+		"unknown field": {
+			reason:  "a misspelled field is not dropped in silence",
+			spec:    `{destination: {nameSpace: web}}`,
+			wantErr: `unknown field "spec.destination.nameSpace"`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := map[string]any{}
+			require.NoError(t, yaml.Unmarshal([]byte(tt.spec), &spec))
+			v := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "infrahub.operators.com/v1alpha1",
+				"kind":       "VidraResource",
+				"metadata":   map[string]any{"generateName": "validation-"},
+				"spec":       spec,
+			}}
+			err := admin.Create(t.Context(), v, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			if tt.wantErr != "" {
+				require.ErrorContains(t, err, tt.wantErr, tt.reason)
+				require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
+				return
+			}
+			require.NoError(t, err, tt.reason)
+			got, ok := v.Object["spec"].(map[string]any)
+			require.True(t, ok)
+			for path, want := range tt.want {
+				require.Equal(t, want, got[path], "%s: spec.%s", tt.reason, path)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package v1alpha1
+
+// Types of the conditions of a VidraResource. Ready, Reconciling and Stalled
+// follow kstatus (sigs.k8s.io/cli-utils/pkg/kstatus): the latter two stand in
+// the status only while they are true.
+const (
+	// ConditionReady is true while every object is applied as the manifest says
+	// and watched.
+	ConditionReady = "Ready"
+	// ConditionReconciling is true while a pass is under way or will be retried.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is true when only a change of the VidraResource helps.
+	ConditionStalled = "Stalled"
+	// ConditionWatching is true while every kind in the manifest is watched.
+	ConditionWatching = "Watching"
+	// ConditionDrifted is true while an object is known to differ from the
+	// manifest and is not put back yet.
+	ConditionDrifted = "Drifted"
+)
+
+// Reasons of conditions. Where an Event speaks of the same problem, it has the
+// same reason.
+const (
+	// ReasonApplied says that every object is applied.
+	ReasonApplied = "Applied"
+	// ReasonProgressing says that a pass is under way.
+	ReasonProgressing = "Progressing"
+	// ReasonManifestInvalid says that the manifest cannot be read, or that the
+	// API server calls one of its objects invalid.
+	ReasonManifestInvalid = "ManifestInvalid"
+	// ReasonKindUnavailable says that the kind of an object is not served.
+	ReasonKindUnavailable = "KindUnavailable"
+	// ReasonApplyFailed says that an object was not accepted, for another cause.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonPruneFailed says that an object that left the manifest is still there.
+	ReasonPruneFailed = "PruneFailed"
+	// ReasonDestinationUnsupported says that the destination is another cluster.
+	ReasonDestinationUnsupported = "DestinationUnsupported"
+	// ReasonDeleting says that the VidraResource is going and waits for its objects.
+	ReasonDeleting = "Deleting"
+
+	// ReasonSynced says that every watch is synced.
+	ReasonSynced = "Synced"
+	// ReasonStarting says that a watch has not seen every object yet.
+	ReasonStarting = "Starting"
+	// ReasonWatchFailed says that a kind cannot be watched.
+	ReasonWatchFailed = "WatchFailed"
+	// ReasonEventsOff says that spec.destination.reconcileOnEvents is false.
+	ReasonEventsOff = "EventsOff"
+
+	// ReasonInSync says that no object is known to differ.
+	ReasonInSync = "InSync"
+	// ReasonDriftDetected says that an object differs and is not put back yet.
+	ReasonDriftDetected = "DriftDetected"
+)

@@ -1,0 +1,14 @@
+// Package v1alpha1 is the infrahub.operators.com/v1alpha1 API: the
+// VidraResource, which says what a set of Kubernetes objects must look like and
+// reports what became of them.
+//
+// The group, the kind and every field that the first Vidra operator of the
+// Infrahub community defined keep their names and meaning, so a manifest
+// written for it applies unchanged. New fields are optional and have defaults.
+//
+// Invariants: the package imports nothing else of this module; its types hold
+// no behaviour beyond defaults and lookups.
+//
+// +kubebuilder:object:generate=true
+// +groupName=infrahub.operators.com
+package v1alpha1

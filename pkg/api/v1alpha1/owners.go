@@ -1,0 +1,66 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+const (
+	// FieldManagerPrefix begins the name of every field manager of Vidra.
+	FieldManagerPrefix = "vidra/"
+
+	// maxManager is the longest field manager that the API server accepts
+	// (k8s.io/apimachinery/pkg/apis/meta/v1/validation.FieldManagerMaxLength).
+	maxManager = 128
+	// maxLabelKey is the longest name of an annotation, behind its prefix
+	// (k8s.io/apimachinery/pkg/util/validation.IsQualifiedName).
+	maxLabelKey = 63
+)
+
+// FieldManager is the field manager with which the VidraResource name applies
+// objects: "vidra/" and the name, shortened with a hash where it is too long.
+func FieldManager(name string) string {
+	return FieldManagerPrefix + fit(name, maxManager-len(FieldManagerPrefix))
+}
+
+// OwnerAnnotationKey is the annotation that the VidraResource name sets on the
+// objects that it owns.
+func OwnerAnnotationKey(name string) string {
+	return OwnerAnnotationPrefix + "/" + fit(name, maxLabelKey)
+}
+
+// fit shortens name to at most n bytes, keeping different names different.
+func fit(name string, n int) string {
+	if len(name) <= n {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := hex.EncodeToString(sum[:8])
+	return strings.TrimRight(name[:n-len(hash)-1], "-.") + "-" + hash
+}
+
+// IsOwnerAnnotation says whether an annotation names an owner.
+func IsOwnerAnnotation(key string) bool {
+	return key == OwnerAnnotation || strings.HasPrefix(key, OwnerAnnotationPrefix+"/")
+}
+
+// Owners lists the VidraResources that the annotations of an object name, in
+// order and without duplicates.
+func Owners(annotations map[string]string) []string {
+	var names []string
+	for key, value := range annotations {
+		switch {
+		case key == OwnerAnnotation:
+			for name := range strings.SplitSeq(value, ",") {
+				names = append(names, strings.TrimSpace(name))
+			}
+		case IsOwnerAnnotation(key):
+			names = append(names, value)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,255 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// Finalizer keeps a deleted VidraResource until what it applied is gone.
+	Finalizer = "vidraresource.infrahub.operators.com/finalizer"
+
+	// ManagedByLabel with the value ManagedByValue stands on every managed
+	// object. The watches filter on it, on the server.
+	ManagedByLabel = "managed-by"
+	// ManagedByValue is the value of ManagedByLabel.
+	ManagedByValue = "vidra"
+
+	// OwnerAnnotation is where the first Vidra operator noted the owners of an
+	// object: names of VidraResources, separated by commas. It is read, to take
+	// such objects over, and never written.
+	OwnerAnnotation = "vidraresource.infrahub.operators.com/owned-by"
+	// OwnerAnnotationPrefix, a slash and a key made from the name of a
+	// VidraResource form the annotation that each owner of an object sets; its
+	// value is that name. One key per owner lets several own one object.
+	OwnerAnnotationPrefix = "owner.vidraresource.infrahub.operators.com"
+
+	// LocalServer is the server of a destination that means the cluster that
+	// the operator itself watches; an empty server means the same.
+	LocalServer = "https://kubernetes.default.svc"
+
+	// DefaultInterval is the resync interval when spec.interval is not set.
+	DefaultInterval = 10 * time.Minute
+)
+
+// VidraResourceSpec says which objects must exist, where, and how they are
+// kept that way.
+type VidraResourceSpec struct {
+	// Destination is where the objects live.
+	// +optional
+	// +kubebuilder:default:={}
+	Destination Destination `json:"destination,omitempty"`
+
+	// Manifest holds the objects, as YAML documents or JSON. Objects without a
+	// namespace get the namespace of the destination.
+	// +optional
+	Manifest string `json:"manifest,omitempty"`
+
+	// Interval between two comparisons of every object with the manifest, in
+	// addition to the events of the watches. It is jittered by a tenth.
+	// +optional
+	// +kubebuilder:default:="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// ReconciledAt is accepted and ignored: the first Vidra operator wrote it to
+	// trigger itself.
+	// +optional
+	// +nullable
+	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
+}
+
+// Destination is where the objects of a VidraResource live.
+type Destination struct {
+	// Server is the URL of the API server. Empty and
+	// https://kubernetes.default.svc both mean the cluster that Vidra runs in.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:space:]]')",message="server must not contain white space"
+	Server string `json:"server,omitempty"`
+
+	// Namespace is the namespace of the objects that name none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
+	Namespace string `json:"namespace,omitempty"`
+
+	// ReconcileOnEvents watches the managed objects and puts back what changes
+	// at once. When false, changes are found at the next interval.
+	// +optional
+	// +kubebuilder:default:=true
+	ReconcileOnEvents *bool `json:"reconcileOnEvents,omitempty"`
+}
+
+// DeployState is the one-word summary that the first Vidra operator defined.
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Stale
+type DeployState string
+
+const (
+	// DeployPending says that objects wait for something that is not there yet.
+	DeployPending DeployState = "Pending"
+	// DeployRunning says that a pass is under way.
+	DeployRunning DeployState = "Running"
+	// DeploySucceeded says that every object is applied and in order.
+	DeploySucceeded DeployState = "Succeeded"
+	// DeployFailed says that lastError has to be acted on.
+	DeployFailed DeployState = "Failed"
+	// DeployStale says that an object that left the manifest cannot be removed.
+	DeployStale DeployState = "Stale"
+)
+
+// ObjectState says what became of one managed object.
+// +kubebuilder:validation:Enum=Pending;Applied;Failed;Deleting
+type ObjectState string
+
+const (
+	// ObjectPending is an object that is about to be applied, or whose kind is
+	// not served yet.
+	ObjectPending ObjectState = "Pending"
+	// ObjectApplied is an object that the API server holds as the manifest says.
+	ObjectApplied ObjectState = "Applied"
+	// ObjectFailed is an object that the API server did not accept, or that
+	// could not be removed.
+	ObjectFailed ObjectState = "Failed"
+	// ObjectDeleting is an object that left the manifest and is not gone yet.
+	ObjectDeleting ObjectState = "Deleting"
+)
+
+// ManagedResourceStatus is one entry of the inventory.
+type ManagedResourceStatus struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// APIVersion of the object, as the manifest has it.
+	APIVersion string `json:"apiVersion"`
+	// Name of the object.
+	Name string `json:"name"`
+	// Namespace of the object; empty for cluster-scoped kinds.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// UID of the object when it was last applied.
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// Digest of the fields that this VidraResource owns in the object, with
+	// their values, after the last apply.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// State of the object.
+	// +optional
+	State ObjectState `json:"state,omitempty"`
+}
+
+// DriftStatus counts what was put back.
+type DriftStatus struct {
+	// Heals is how often a managed object was put back.
+	// +optional
+	Heals int64 `json:"heals,omitempty"`
+	// LastHealTime is when a managed object was last put back.
+	// +optional
+	LastHealTime *metav1.Time `json:"lastHealTime,omitempty"`
+	// LastHeal says what was put back last.
+	// +optional
+	LastHeal *Heal `json:"lastHeal,omitempty"`
+}
+
+// Heal is one object that was put back.
+type Heal struct {
+	// Object that was put back: kind, namespace and name.
+	Object string `json:"object"`
+	// Fields that were put back, at most ten. None for an object that had been
+	// deleted.
+	// +optional
+	// +listType=atomic
+	Fields []string `json:"fields,omitempty"`
+	// Manager is the field manager that had changed the object, where the API
+	// server recorded one.
+	// +optional
+	Manager string `json:"manager,omitempty"`
+}
+
+// VidraResourceStatus is what became of the manifest.
+type VidraResourceStatus struct {
+	// ManagedResources is the inventory: every object that Vidra applied for
+	// this VidraResource, or is about to, until it is gone.
+	// +optional
+	// +listType=atomic
+	ManagedResources []ManagedResourceStatus `json:"managedResources,omitempty"`
+
+	// DeployState summarizes the last pass in one word.
+	// +optional
+	DeployState DeployState `json:"DeployState,omitempty"`
+	// LastError is the message of the last pass that did not succeed; empty
+	// after one that did.
+	// +optional
+	LastError string `json:"lastError,omitempty"`
+	// LastSyncTime is when the manifest was last applied in full.
+	// +optional
+	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
+
+	// ObservedGeneration is the generation that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: Ready, Watching, Drifted and, while they are true,
+	// Reconciling and Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Objects is how many objects are in the inventory.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+	// Drift counts what was put back.
+	// +optional
+	Drift *DriftStatus `json:"drift,omitempty"`
+}
+
+// VidraResource is a set of Kubernetes objects that Vidra applies, watches and
+// puts back when somebody changes them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=vr
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Drift",type=string,JSONPath=`.status.conditions[?(@.type=="Drifted")].status`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Heals",type=integer,JSONPath=`.status.drift.heals`
+// +kubebuilder:printcolumn:name="Last heal",type=date,JSONPath=`.status.drift.lastHealTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type VidraResource struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	// +kubebuilder:default:={}
+	Spec VidraResourceSpec `json:"spec,omitempty"`
+	// +optional
+	Status VidraResourceStatus `json:"status,omitempty"`
+}
+
+// VidraResourceList is a list of VidraResources.
+//
+// +kubebuilder:object:root=true
+type VidraResourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VidraResource `json:"items"`
+}
+
+// WatchesEvents says whether the managed objects are watched. Defaults to true.
+func (v *VidraResource) WatchesEvents() bool {
+	on := v.Spec.Destination.ReconcileOnEvents
+	return on == nil || *on
+}
+
+// ResyncInterval is the time between two comparisons of every object. Defaults
+// to DefaultInterval.
+func (v *VidraResource) ResyncInterval() time.Duration {
+	if v.Spec.Interval == nil || v.Spec.Interval.Duration <= 0 {
+		return DefaultInterval
+	}
+	return v.Spec.Interval.Duration
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Mapping is how the API server serves a kind.
+type Mapping struct {
+	// GVR is the resource of the kind.
+	GVR schema.GroupVersionResource
+	// Namespaced says whether objects of the kind live in a namespace.
+	Namespaced bool
+}
+
+// Cluster is one API server. Its methods are safe for concurrent use.
+type Cluster struct {
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	discovery *discovery.DiscoveryClient
+
+	// mu guards invalidations and versions.
+	mu sync.Mutex
+	// invalidations counts the calls of Invalidate: what was asked for before
+	// one is not kept after it.
+	invalidations uint64
+	// versions holds the kinds of each group and version that were asked for.
+	versions map[schema.GroupVersion]map[string]Mapping
+}
+
+// New makes the clients for the API server of config. It sends no request.
+func New(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)
+	}
+	c := &Cluster{versions: map[schema.GroupVersion]map[string]Mapping{}}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("make the dynamic client of %s: %w", config.Host, err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("make the metadata client of %s: %w", config.Host, err)
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("make the discovery client of %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// Dynamic is the client for objects of any kind.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Metadata is the client for the metadata of objects of any kind.
+func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
+
+// Mapping tells how the API server serves gvk. The error satisfies
+// meta.IsNoMatchError if it does not serve it; any other error means that it
+// could not say. It sends a request for the first kind of each group and
+// version.
+func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
+	kinds, err := c.kinds(ctx, gvk.GroupVersion())
+	if err != nil {
+		return Mapping{}, fmt.Errorf("ask which kinds %s has: %w", gvk.GroupVersion(), err)
+	}
+	mapping, found := kinds[gvk.Kind]
+	if !found {
+		return Mapping{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return mapping, nil
+}
+
+// ServesKind tells whether the API server serves gvk.
+func (c *Cluster) ServesKind(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	kinds, err := c.kinds(ctx, gvk.GroupVersion())
+	_, found := kinds[gvk.Kind]
+	return found, err
+}
+
+// ServesResource tells whether the API server serves gvr.
+func (c *Cluster) ServesResource(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	kinds, err := c.kinds(ctx, gvr.GroupVersion())
+	for _, mapping := range kinds {
+		if mapping.GVR == gvr {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Invalidate forgets what discovery said of an API group.
+func (c *Cluster) Invalidate(group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.invalidations++
+	for gv := range c.versions {
+		if gv.Group == group {
+			delete(c.versions, gv)
+		}
+	}
+}
+
+// kinds are the kinds that the API server serves of a group and version; none
+// if it does not serve the version. That none are served is not kept: what is
+// missing is what somebody waits for.
+func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
+	c.mu.Lock()
+	kinds, known := c.versions[gv]
+	asked := c.invalidations
+	c.mu.Unlock()
+	if known {
+		return kinds, nil
+	}
+	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	kinds = kindsOf(gv, list)
+	c.mu.Lock()
+	if c.invalidations == asked {
+		c.versions[gv] = kinds
+	}
+	c.mu.Unlock()
+	return kinds, nil
+}
+
+// kindsOf reads a discovery document.
+func kindsOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Mapping {
+	kinds := map[string]Mapping{}
+	for _, resource := range list.APIResources {
+		if strings.Contains(resource.Name, "/") {
+			continue // a subresource
+		}
+		kinds[resource.Kind] = Mapping{GVR: gv.WithResource(resource.Name), Namespaced: resource.Namespaced}
+	}
+	return kinds
+}

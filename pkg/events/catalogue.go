@@ -1,0 +1,22 @@
+package events
+
+// Reasons of Events. Where one speaks of a problem, the condition that speaks
+// of it has the same reason.
+const (
+	ReasonApplied         = "Applied"
+	ReasonDriftCorrected  = "DriftCorrected"
+	ReasonChangeReverted  = "ChangeReverted"
+	ReasonPruned          = "Pruned"
+	ReasonPruneFailed     = "PruneFailed"
+	ReasonManifestInvalid = "ManifestInvalid"
+	ReasonKindUnavailable = "KindUnavailable"
+	ReasonApplyFailed     = "ApplyFailed"
+	ReasonRecovered       = "Recovered"
+)
+
+// Actions of Events: what Vidra was doing.
+const (
+	ActionApply   = "Apply"
+	ActionRestore = "Restore"
+	ActionPrune   = "Prune"
+)

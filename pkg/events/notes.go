@@ -1,0 +1,85 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// maxNote is how many bytes of a note are written. The API server rejects an
+// Event whose note has more than 1,024
+// (k8s.io/kubernetes/pkg/apis/core/validation, NoteLengthLimit).
+const maxNote = 1000
+
+// maxFieldPath is how many bytes a reference's field path has at most.
+const maxFieldPath = 256
+
+// Name names an object for people: kind, namespace and name.
+func Name(ref corev1.ObjectReference) string {
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// Fields says which fields were put back, from what to what, and who had
+// changed them.
+func Fields(changes []ownership.Change) string {
+	parts := make([]string, 0, len(changes))
+	for _, change := range changes {
+		parts = append(parts, field(change))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func field(c ownership.Change) string {
+	var b strings.Builder
+	b.WriteString(c.Path)
+	switch {
+	case c.Withheld && c.Removed:
+		b.WriteString(" (values withheld), removed")
+	case c.Withheld:
+		b.WriteString(" (values withheld), changed")
+	case c.Removed:
+		fmt.Fprintf(&b, " (removed) -> %s", c.Restored)
+	default:
+		fmt.Fprintf(&b, " %s -> %s", c.Found, c.Restored)
+	}
+	switch {
+	case c.Manager == "" && c.Removed:
+		b.WriteString(" (the API server does not record who removes a field)")
+	case c.Manager == "":
+	case c.Subresource != "":
+		fmt.Fprintf(&b, ", set by %q through %s", c.Manager, c.Subresource)
+	default:
+		fmt.Fprintf(&b, ", set by %q", c.Manager)
+	}
+	return b.String()
+}
+
+// fieldPath makes Events about different fields of an object different series:
+// the first note of a series is the only one that is kept.
+func fieldPath(changes []ownership.Change) string {
+	paths := make([]string, 0, len(changes))
+	for _, change := range changes {
+		paths = append(paths, change.Path)
+	}
+	return cut(strings.Join(paths, ","), maxFieldPath)
+}
+
+// cut shortens text to at most n bytes, at a rune boundary.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	const more = "…"
+	end := n - len(more)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + more
+}

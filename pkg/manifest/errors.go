@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxErrors is how many errors Parse gathers, and how many [Errors] prints.
+const maxErrors = 10
+
+// Error says what is wrong with one object, or with one document, and where.
+// Its text is for the person who wrote the manifest: it says what to do, and it
+// quotes no value, because that value could be a Secret's.
+type Error struct {
+	// Position is where the trouble is: the line is the offending one where it
+	// is known, otherwise the one where the object or the document begins. It is
+	// zero for an error that concerns the manifest as a whole.
+	Position Position
+	// GVK is the object's group, version and kind as far as they are known.
+	GVK schema.GroupVersionKind
+	// Namespace is the object's namespace as far as it is known.
+	Namespace string
+	// Name is the object's name as far as it is known.
+	Name string
+	// Message says what is wrong, and what to do where that is not plain.
+	Message string
+}
+
+// Error returns for example
+// "document 2, line 14, item 3: Deployment shop/web: has no ...".
+func (e *Error) Error() string {
+	parts := make([]string, 0, 3)
+	if where := e.Position.String(); where != "" {
+		parts = append(parts, where)
+	}
+	if who := e.object(); who != "" {
+		parts = append(parts, who)
+	}
+	return strings.Join(append(parts, e.Message), ": ")
+}
+
+// object names the object as far as it is known: "Deployment shop/web".
+func (e *Error) object() string {
+	name := e.Name
+	if name != "" && e.Namespace != "" {
+		name = e.Namespace + "/" + name
+	}
+	return strings.TrimSpace(e.GVK.Kind + " " + name)
+}
+
+// String returns for example "document 2, line 14, item 3"; what is 0 is left
+// out.
+func (p Position) String() string {
+	var parts []string
+	if p.Document > 0 {
+		parts = append(parts, fmt.Sprintf("document %d", p.Document))
+	}
+	if p.Line > 0 {
+		parts = append(parts, fmt.Sprintf("line %d", p.Line))
+	}
+	if p.Item > 0 {
+		parts = append(parts, fmt.Sprintf("item %d", p.Item))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Errors is everything that was found wrong with a manifest, in its order.
+// errors.As finds the first *Error in it.
+type Errors []*Error
+
+// Error returns the errors in one line, and counts those beyond the tenth.
+func (e Errors) Error() string {
+	shown := make([]string, 0, min(len(e), maxErrors))
+	for _, err := range e[:min(len(e), maxErrors)] {
+		shown = append(shown, err.Error())
+	}
+	text := strings.Join(shown, "; ")
+	if more := len(e) - len(shown); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// Unwrap lets errors.Is and errors.As look at each error.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, err := range e {
+		all[i] = err
+	}
+	return all
+}
+
+// faultf returns an error that knows its line and nothing else yet; fault, of
+// identity, adds the rest. A line of 0 stands for "not known".
+func faultf(line int, format string, args ...any) *Error {
+	return &Error{Position: Position{Line: line}, Message: fmt.Sprintf(format, args...)}
+}
+
+// fault completes an error with the object's identity and position; a line that
+// the error knows already is the better one.
+func (id identity) fault(at Position, err *Error) *Error {
+	if err.Position.Line > 0 {
+		at.Line = err.Position.Line
+	}
+	return &Error{
+		Position:  at,
+		GVK:       schema.FromAPIVersionAndKind(id.apiVersion, id.kind),
+		Namespace: id.namespace,
+		Name:      id.name,
+		Message:   err.Message,
+	}
+}

@@ -1,0 +1,151 @@
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// skipToValue leaves out what may stand before a JSON value: the document
+// marker, white space and YAML comments.
+func skipToValue(text string) string {
+	if isMarker(lineText(text, 1), "---") {
+		text = text[len("---"):]
+	}
+	for {
+		text = strings.TrimLeft(text, " \t\r\n"+byteOrderMark)
+		if !strings.HasPrefix(text, "#") {
+			return text
+		}
+		end := strings.IndexAny(text, "\r\n")
+		if end < 0 {
+			return ""
+		}
+		text = text[end:]
+	}
+}
+
+// looksLikeJSON tells JSON from a YAML flow mapping, whose keys have no quotes as
+// a rule: it decides whose error a person wants to see.
+func looksLikeJSON(body string) bool {
+	body = strings.TrimLeft(body[1:], " \t\r\n")
+	return strings.HasPrefix(body, `"`) || strings.HasPrefix(body, "}")
+}
+
+// parseJSON returns the nodes of the JSON values that follow one another in
+// body, which is the rest of the document's text. They look as if YAML had been
+// read, with each string in quotes, so that all that comes after is the same for
+// both.
+func parseJSON(d document, body string) ([]*yaml.Node, *Error) {
+	j := &jsonReader{doc: d, line: d.line}
+	var nodes []*yaml.Node
+	for ; body != ""; body = skipToValue(j.rest()) {
+		j.begin(body)
+		n, err := j.value(0)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// jsonReader reads one JSON value after the other.
+type jsonReader struct {
+	doc  document
+	dec  *json.Decoder
+	base int // The offset in the document's text at which dec began.
+
+	// counted is the offset up to which line has been counted.
+	counted, line int
+}
+
+// begin starts on a value; body is the rest of the document's text.
+func (j *jsonReader) begin(body string) {
+	j.base = len(j.doc.text) - len(body)
+	j.dec = json.NewDecoder(strings.NewReader(body))
+	j.dec.UseNumber()
+}
+
+// offset returns the offset, in the document's text, behind the last token.
+func (j *jsonReader) offset() int {
+	return j.base + int(j.dec.InputOffset())
+}
+
+// rest returns what follows the value that was read.
+func (j *jsonReader) rest() string {
+	return j.doc.text[j.offset():]
+}
+
+// here returns the line of the last token.
+func (j *jsonReader) here() int {
+	passed := j.doc.text[j.counted:j.offset()]
+	j.line += lineAt(passed, len(passed)) - 1
+	j.counted += len(passed)
+	return j.line
+}
+
+// value reads the next value.
+func (j *jsonReader) value(depth int) (*yaml.Node, *Error) {
+	token, err := j.dec.Token()
+	if err != nil {
+		return nil, j.fault(err)
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: j.here()}
+	switch token := token.(type) {
+	case json.Delim:
+		if depth > maxDepth {
+			return nil, depthFault(n.Line)
+		}
+		return n, j.members(n, token, depth+1)
+	case string:
+		n.Style, n.Value = yaml.DoubleQuotedStyle, token
+	case json.Number:
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return nil, faultf(n.Line, "has a number that is out of range")
+		}
+		n.Value = token.String()
+	case bool:
+		n.Value = strconv.FormatBool(token)
+	case nil:
+		n.Value = "null"
+	}
+	return n, nil
+}
+
+// members reads the members of an object or an array, to its end.
+func (j *jsonReader) members(n *yaml.Node, open json.Delim, depth int) *Error {
+	n.Kind = yaml.SequenceNode
+	if open == '{' {
+		n.Kind = yaml.MappingNode
+	}
+	for j.dec.More() {
+		member, err := j.value(depth)
+		if err != nil {
+			return err
+		}
+		n.Content = append(n.Content, member)
+	}
+	if _, err := j.dec.Token(); err != nil {
+		return j.fault(err)
+	}
+	return nil
+}
+
+// fault explains an error of the JSON decoder, whose own text quotes characters
+// of the document.
+func (j *jsonReader) fault(err error) *Error {
+	line := j.here()
+	if template := templateLine(j.doc.text); template > 0 {
+		return templateFault(j.doc.line + template - 1)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return faultf(line, "cannot be read as JSON: it ends too early, a brace, bracket or quote is not closed")
+	}
+	return faultf(line, "cannot be read as JSON: what follows here is not allowed, "+
+		"as when a comma, a colon or a quote is missing or there is one too many")
+}

@@ -1,0 +1,116 @@
+package manifest
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// child returns the node under a key of a mapping node, or nil. It does not look
+// through merge keys.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i]; k.Kind == yaml.ScalarNode && k.Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// childText returns the text of a scalar under a key of a mapping node, or "".
+func childText(n *yaml.Node, key string) string {
+	c := child(n, key)
+	if c != nil && c.Kind == yaml.AliasNode {
+		c = c.Alias
+	}
+	if c == nil || c.Kind != yaml.ScalarNode {
+		return ""
+	}
+	value, _ := scalar(c)
+	s, _ := value.(string)
+	return s
+}
+
+// isNull says that a node is a scalar that stands for nothing.
+func isNull(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	value, err := scalar(n)
+	return err == nil && value == nil
+}
+
+// isList says that a node is a list of objects: a v1 List, or any kind that ends
+// in List and has items. A kind that ends so and has none (an AllowList, say) is
+// an object.
+func isList(n *yaml.Node) bool {
+	kind := childText(n, "kind")
+	switch {
+	case kind == "List" && childText(n, "apiVersion") == "v1":
+		return true
+	case strings.HasSuffix(kind, "List"):
+		return child(n, "items") != nil
+	}
+	return false
+}
+
+// withoutItems returns a copy of a list's node whose items are null.
+func withoutItems(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = append([]*yaml.Node(nil), n.Content...)
+	items := child(n, "items")
+	for i, member := range c.Content {
+		if member == items && i%2 == 1 {
+			c.Content[i] = &yaml.Node{Kind: yaml.ScalarNode, Line: n.Line}
+			break
+		}
+	}
+	return &c
+}
+
+// describe says what a node is, for a person who expected something else.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if isNull(n) {
+		return "nothing (null)"
+	}
+	return "text or a number"
+}
+
+// identity is what is known of an object that could not be read.
+type identity struct {
+	apiVersion, kind, namespace, name string
+}
+
+// identify returns what a node says of the identity of its object.
+func identify(n *yaml.Node, inherited typeMeta) identity {
+	metadata := child(n, "metadata")
+	id := identity{
+		apiVersion: childText(n, "apiVersion"),
+		kind:       childText(n, "kind"),
+		namespace:  childText(metadata, "namespace"),
+		name:       childText(metadata, "name"),
+	}
+	if id.apiVersion == "" && id.kind == "" {
+		id.apiVersion, id.kind = inherited.apiVersion, inherited.kind
+	}
+	return id
+}
+
+// itemType returns what the items of a list inherit from it: for a
+// ConfigMapList the kind ConfigMap, and nothing for a plain List.
+func (id identity) itemType() typeMeta {
+	kind := strings.TrimSuffix(id.kind, "List")
+	if kind == "" {
+		return typeMeta{}
+	}
+	return typeMeta{apiVersion: id.apiVersion, kind: kind}
+}

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// Kinds tells how kinds are served. See cluster.Cluster.
+type Kinds interface {
+	Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
+	Invalidate(group string)
+}
+
+// Destination is a cluster that objects are applied to.
+type Destination interface {
+	Kinds
+	Dynamic() dynamic.Interface
+}
+
+// Watches is the part of a watchregistry.Registry that reconciling needs.
+type Watches interface {
+	Sync(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
+	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)
+	Release(owner watchregistry.Owner)
+	Get(key watchregistry.Key, namespace, name string) (obj any, found, synced bool)
+}
+
+// Recorder writes Events.
+type Recorder interface {
+	Record(all []events.Event)
+}
+
+// watchKey is the watch that sees an object.
+func watchKey(key trigger.ObjectKey) watchregistry.Key {
+	return watchregistry.Key{Cluster: key.Cluster, GVR: key.GVR}
+}

@@ -1,0 +1,223 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// applier applies the objects of one VidraResource. It is safe for concurrent
+// use on different objects.
+type applier struct {
+	destination Destination
+	trigger     *trigger.Factory
+	index       *trigger.Index
+	owner       trigger.Owner
+	manager     string
+	// watched says whether events of the objects are wanted.
+	watched bool
+	// inventory says what was applied before; it is only read.
+	inventory map[identity]*v1alpha1.ManagedResourceStatus
+}
+
+// result is what came of a task.
+type result struct {
+	task
+	err error
+	// live is the object as the API server has it now; nil if err is set, and
+	// when a look showed that there was nothing to do.
+	live *unstructured.Unstructured
+	// digest of what is ours in live.
+	digest ownership.Digest
+	// action and fields tell what was done; no action if nothing was.
+	action events.Action
+	fields []ownership.Change
+}
+
+// apply does a task.
+func (a *applier) apply(ctx context.Context, t task) result {
+	r := result{task: t}
+	before := t.cause.Found
+	if t.why == whyNew || t.cause.Unsure {
+		live, err := a.get(ctx, t.key)
+		if err != nil {
+			r.err = err
+			return r
+		}
+		if t.why == whyNew && live != nil && !a.mayTake(live) {
+			r.err = errForeign
+			return r
+		}
+		if t.why == whyDrift && live != nil && a.inOrder(t, live) {
+			return r
+		}
+		before = live
+		r.cause.Deleted, r.cause.Found = live == nil, live
+	}
+	expected, _ := a.expected(t)
+	r.live, r.err = a.patch(ctx, t, before)
+	if r.err != nil {
+		return r
+	}
+	r.digest, _ = ownership.Of(r.live, a.manager)
+	r.describe(a.manager, expected)
+	return r
+}
+
+// describe finds out what the apply did.
+func (r *result) describe(manager string, expected trigger.Applied) {
+	drifted := r.why == whyDrift || r.why == whyChanged && (r.cause.Deleted || r.cause.Found != nil)
+	switch {
+	case r.why == whyNew && r.cause.Found == nil:
+		r.action = events.Created
+	case drifted && r.cause.Deleted && r.live.GetUID() != expected.UID:
+		r.action = events.Recreated
+	case drifted && r.cause.Deleted:
+		r.action = events.Relabelled
+	case r.why == whyDrift:
+		if r.fields = ownership.Drift(r.cause.Found, r.live, manager); len(r.fields) > 0 {
+			r.action = events.Restored
+		}
+	case expected.UID != "" && r.live.GetUID() != expected.UID:
+		r.action = events.Created
+	case r.digest != expected.Digest:
+		r.action = events.Configured
+	}
+}
+
+// get reads an object; nil if it does not exist.
+func (a *applier) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && isObject(err, key.Name) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// isObject says whether a NotFound error is about the object name rather than
+// about its resource, for which the API server answers without details.
+func isObject(err error, name string) bool {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	return ok && status.Status().Details != nil && status.Status().Details.Name == name
+}
+
+func (a *applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
+	return a.destination.Dynamic().Resource(key.GVR).Namespace(key.Namespace)
+}
+
+// expected is what the last apply of an object left behind.
+func (a *applier) expected(t task) (trigger.Applied, bool) {
+	if a.watched {
+		return a.index.Expected(a.owner, t.key)
+	}
+	if entry := a.inventory[t.id]; entry != nil {
+		return appliedBefore(a.manager, entry)
+	}
+	return trigger.Applied{}, false
+}
+
+// inOrder says whether what is ours in live is as expected.
+func (a *applier) inOrder(t task, live *unstructured.Unstructured) bool {
+	expected, known := a.expected(t)
+	digest, _ := ownership.Of(live, a.manager)
+	return known && digest == expected.Digest &&
+		live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}
+
+// errForeign refuses to take over an object.
+var errForeign = fmt.Errorf("it exists and Vidra does not manage it: remove it from the manifest, or delete the object so that Vidra can create it")
+
+// mayTake says whether an object that exists may be applied for the first time:
+// if we applied it before, if it names us as an owner, as the first Vidra
+// operator noted it, or if other VidraResources own it, to own it together.
+func (a *applier) mayTake(live *unstructured.Unstructured) bool {
+	if len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 {
+		return true
+	}
+	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
+		if name == a.owner.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// patch sends the apply, and tells the trigger when it begins and ends. It takes
+// fields from other managers, but never from another VidraResource: two of them
+// would take the field from each other for ever.
+func (a *applier) patch(ctx context.Context, t task, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if a.watched {
+		a.index.Begin(a.owner, t.key, a.manager)
+	}
+	force := t.why == whyDrift && (before == nil || !a.shared(before))
+	live, err := a.send(ctx, t, force)
+	if !force && apierrors.IsConflict(err) {
+		if err = rivals(err); err == nil {
+			live, err = a.send(ctx, t, true)
+		}
+	}
+	if !a.watched {
+		return live, err
+	}
+	if err != nil {
+		a.trigger.Abort(a.owner, t.key)
+		return nil, err
+	}
+	digest, _ := ownership.Of(live, a.manager)
+	a.trigger.Commit(a.owner, t.key, trigger.Applied{
+		Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+	})
+	return live, nil
+}
+
+func (a *applier) send(ctx context.Context, t task, force bool) (*unstructured.Unstructured, error) {
+	return a.resource(t.key).Patch(ctx, t.key.Name, types.ApplyPatchType, t.body,
+		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
+}
+
+// shared says whether another VidraResource owns fields of an object.
+func (a *applier) shared(live *unstructured.Unstructured) bool {
+	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
+		if manager != a.manager {
+			return true
+		}
+	}
+	return false
+}
+
+// rivals returns an error if a conflict is with another VidraResource.
+func rivals(conflict error) error {
+	status, ok := conflict.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	if !ok || status.Status().Details == nil {
+		return conflict
+	}
+	causes := status.Status().Details.Causes
+	if len(causes) == 0 {
+		return conflict // not a conflict of field managers
+	}
+	for _, cause := range causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			return conflict
+		}
+		// The message reads: conflict with "manager" using apps/v1.
+		_, rest, _ := strings.Cut(cause.Message, `"`)
+		manager, _, _ := strings.Cut(rest, `"`)
+		if name, ours := strings.CutPrefix(manager, v1alpha1.FieldManagerPrefix); ours {
+			return fmt.Errorf("VidraResource %s wants another value of %s: let only one of them set it",
+				name, strings.TrimPrefix(cause.Field, "."))
+		}
+	}
+	return nil
+}

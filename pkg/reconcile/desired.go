@@ -1,0 +1,142 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// crdKind is the kind of CustomResourceDefinitions.
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// read makes the session know what the manifest of vr wants. It fails for a
+// manifest that cannot be read, and then changes nothing.
+func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Kinds) error {
+	parsed, err := manifest.Parse(vr.Spec.Manifest, manifest.Options{})
+	if err != nil {
+		return err
+	}
+	if len(parsed) == 0 {
+		return errEmpty
+	}
+	mappings, missing := resolve(ctx, parsed, kinds)
+	var known []manifest.Object
+	var waiting []unresolved
+	for _, object := range parsed {
+		gvk := object.GroupVersionKind()
+		if err := missing[gvk]; err != nil {
+			id := identity{GroupKind: gvk.GroupKind(), namespace: object.GetNamespace(), name: object.GetName()}
+			waiting = append(waiting, unresolved{id: id, gvk: gvk, err: fmt.Errorf("%s: %w", object.Position, err)})
+			continue
+		}
+		known = append(known, object)
+	}
+	known, _, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, func(gvk schema.GroupVersionKind) (bool, bool) {
+		mapping, found := mappings[gvk]
+		return mapping.Namespaced, found
+	})
+	if err != nil {
+		return err
+	}
+	manifest.Sort(known)
+	objects := make([]*desired, 0, len(known))
+	for _, object := range known {
+		d, err := newDesired(vr.Name, object, mappings[object.GroupVersionKind()])
+		if err != nil {
+			return err
+		}
+		objects = append(objects, d)
+	}
+	s.adopt(vr.Generation, objects, waiting)
+	return nil
+}
+
+// errEmpty is what a manifest without objects fails with. Taking it for the
+// wish to remove everything would make a slip of the pen a catastrophe.
+var errEmpty = fmt.Errorf("the manifest holds no object: delete the VidraResource to remove what it applied")
+
+// adopt takes over what was read.
+func (s *session) adopt(generation int64, objects []*desired, waiting []unresolved) {
+	s.generation, s.objects, s.unresolved = generation, objects, waiting
+	s.byID = make(map[identity]*desired, len(objects))
+	s.byKey = make(map[trigger.ObjectKey]*desired, len(objects))
+	for _, d := range objects {
+		s.byID[d.id], s.byKey[d.key] = d, d
+	}
+}
+
+// resolve asks how each kind of the objects is served.
+func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
+	map[schema.GroupVersionKind]cluster.Mapping, map[schema.GroupVersionKind]error,
+) {
+	mappings := map[schema.GroupVersionKind]cluster.Mapping{}
+	missing := map[schema.GroupVersionKind]error{}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		if _, known := mappings[gvk]; known || missing[gvk] != nil {
+			continue
+		}
+		mapping, err := kinds.Mapping(ctx, gvk)
+		if err != nil {
+			missing[gvk] = unavailable(gvk, err)
+			continue
+		}
+		mappings[gvk] = mapping
+	}
+	return mappings, missing
+}
+
+// unavailable says for people why a kind cannot be applied.
+func unavailable(gvk schema.GroupVersionKind, err error) error {
+	if meta.IsNoMatchError(err) {
+		return errNotServed(gvk)
+	}
+	return err
+}
+
+func errNotServed(gvk schema.GroupVersionKind) error {
+	return fmt.Errorf("kind %s of %s is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion",
+		gvk.Kind, gvk.GroupVersion())
+}
+
+// newDesired prepares an object of the manifest of the VidraResource owner.
+func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
+	u := object.Unstructured
+	gvk := u.GroupVersionKind()
+	d := &desired{
+		id:    identity{GroupKind: gvk.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()},
+		gvk:   gvk,
+		key:   trigger.ObjectKey{GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
+		stage: manifest.StageOf(gvk.GroupKind()),
+	}
+	if d.id.GroupKind == crdKind {
+		d.provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
+		d.provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+	}
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
+	u.SetLabels(labels)
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.OwnerAnnotationKey(owner)] = owner
+	u.SetAnnotations(annotations)
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
+	}
+	d.body = body
+	return d, nil
+}

@@ -1,0 +1,17 @@
+// Package reconcile makes the objects of a VidraResource be as its manifest
+// says, and reports what became of them.
+//
+// One pass is one visible sequence, in [Reconciler.Reconcile] and pass.run:
+//
+//	load -> destination -> manifest -> watch -> look -> plan -> apply -> prune -> status -> events
+//
+// An edit of a managed object reaches it through package trigger as a cause
+// that names the object; the plan is then that object alone, and the apply one
+// PATCH. Deciding (plan, summarize, events.Transitions) is pure; doing is thin.
+//
+// Invariants: an object is in the inventory of the status before it is created
+// and until it is known to be gone; nothing is removed or overwritten that this
+// VidraResource does not own at that moment; the status is written on
+// transitions, not on every pass; a pass that finds everything in order sends
+// no request.
+package reconcile

@@ -1,0 +1,44 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// finalize removes what a VidraResource that is being deleted has applied, and
+// lets it go when all of it is gone.
+func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(p.vr, v1alpha1.Finalizer) {
+		p.forget(p.owner)
+		return reconcile.Result{}, nil
+	}
+	s := p.session
+	s.adopt(p.vr.Generation, nil, nil)
+	p.all = true
+	p.watch(ctx)
+	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))
+	if len(s.inventory) > 0 {
+		return p.finish(ctx, outcome{deleting: true})
+	}
+	// The Events go first: with the finalizer, the reader's object goes too.
+	if _, err := p.finish(ctx, outcome{deleting: true}); err != nil {
+		return reconcile.Result{}, err
+	}
+	base := p.vr.DeepCopy()
+	controllerutil.RemoveFinalizer(p.vr, v1alpha1.Finalizer)
+	err := p.Client.Patch(ctx, p.vr, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.vr.Name, err)
+	}
+	p.forget(p.owner)
+	return reconcile.Result{}, nil
+}

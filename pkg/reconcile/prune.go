@@ -1,0 +1,127 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// compareForRemoval orders objects so that what was applied last is removed
+// first.
+func compareForRemoval(a, b identity) int {
+	return cmp.Or(
+		cmp.Compare(manifest.StageOf(b.GroupKind), manifest.StageOf(a.GroupKind)),
+		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
+	)
+}
+
+// removal is what came of the removal of one object.
+type removal struct {
+	// gone says that the object is no longer ours: it does not exist, or others
+	// own it.
+	gone bool
+	// deleted says that a deletion was accepted, now or before.
+	deleted bool
+	// released says that our fields were given up and others still own it.
+	released bool
+	err      error
+}
+
+// remove lets go of an object: it deletes the object if nobody else owns it
+// with us, and otherwise gives up our fields only. What is not ours at this
+// moment is left alone.
+func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
+	mapping, err := a.destination.Mapping(ctx, gvkOf(e))
+	switch {
+	case meta.IsNoMatchError(err):
+		return removal{gone: true} // its kind is gone, and all objects with it
+	case err != nil:
+		return removal{err: err}
+	}
+	key := trigger.ObjectKey{GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
+	if a.watched {
+		a.index.Leave(a.owner, key)
+	}
+	var done removal
+	// Somebody may write to the object between our look and our deletion.
+	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		done = a.removeLive(ctx, key, gvkOf(e))
+		return done.err
+	})
+	if done.gone {
+		a.index.Forget(a.owner, key)
+	}
+	return done
+}
+
+func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind) removal {
+	live, err := a.get(ctx, key)
+	switch {
+	case err != nil && kindGone(err, key.Name):
+		a.destination.Invalidate(key.GVR.Group)
+		return removal{gone: true}
+	case err != nil:
+		return removal{err: err}
+	case live == nil, !a.owns(live):
+		return removal{gone: true}
+	case live.GetDeletionTimestamp() != nil:
+		return removal{deleted: true}
+	case a.shared(live):
+		return a.release(ctx, key, gvk)
+	}
+	return a.delete(ctx, key, live)
+}
+
+// owns says whether we applied the object, or it names us as an owner.
+func (a *applier) owns(live *unstructured.Unstructured) bool {
+	return slices.Contains(ownership.Managers(live, a.manager), a.manager) ||
+		slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name)
+}
+
+// release gives up our fields by applying none. Should the others have let go
+// at the same time, nobody owns the object any more, and it is deleted.
+func (a *applier) release(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind) removal {
+	nothing := &unstructured.Unstructured{}
+	nothing.SetGroupVersionKind(gvk)
+	nothing.SetName(key.Name)
+	nothing.SetNamespace(key.Namespace)
+	body, err := nothing.MarshalJSON()
+	if err != nil {
+		return removal{err: err}
+	}
+	live, err := a.send(ctx, task{desired: &desired{key: key, body: body}}, true)
+	if err != nil {
+		return removal{err: err}
+	}
+	if len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 {
+		return removal{gone: true, released: true}
+	}
+	return a.delete(ctx, key, live)
+}
+
+// delete deletes exactly the object that was looked at.
+func (a *applier) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := a.resource(key).Delete(ctx, key.Name, metav1.DeleteOptions{
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return removal{err: err}
+	}
+	return removal{deleted: true}
+}

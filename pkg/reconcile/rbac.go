@@ -1,0 +1,27 @@
+package reconcile
+
+// What Vidra needs for itself. `make generate` makes config/rbac/role.yaml of
+// it. The kinds that may be managed are a role of their own, which a team can
+// narrow: config/rbac/managed_kinds.yaml.
+
+// Its own resource. Status is written as a subresource, and finalizers are
+// where OwnerReferencesPermissionEnforcement looks.
+// +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/finalizers,verbs=update
+
+// What it has to say. Events go to events.k8s.io; the core group is where the
+// event broadcaster turns on older servers, and what leader election uses.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Which kinds are served: a kind that appears is watched at once.
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch
+
+// Who may read the metrics: the metrics endpoint asks the API server.
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Leader election, in the namespace of the operator only.
+// +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch

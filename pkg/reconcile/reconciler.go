@@ -1,0 +1,140 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// retryMin and retryMax bound the time between two attempts at what failed.
+	retryMin = 500 * time.Millisecond
+	retryMax = 2 * time.Minute
+	// healFlush is how long heals are gathered before the status tells of them.
+	healFlush = 5 * time.Second
+	// maxSteps is how often the time between attempts doubles at most.
+	maxSteps = 10
+	// patience is how many attempts the kinds of a CustomResourceDefinition in
+	// the same manifest have to appear before that counts as a problem.
+	patience = 6
+	// resyncJitter spreads resyncs over this part of their interval.
+	resyncJitter = 0.1
+	// DefaultParallel is how many objects of a stage are applied at a time.
+	DefaultParallel = 16
+)
+
+// Reconciler makes VidraResources true. Its fields must not be changed after
+// the first call of Reconcile.
+type Reconciler struct {
+	// Client reads VidraResources and writes their status and finalizer.
+	Client client.Client
+	// Local is the cluster that Vidra runs in.
+	Local Destination
+	// Watches, Index and Trigger tell what happens to the objects.
+	Watches Watches
+	Index   *trigger.Index
+	Trigger *trigger.Factory
+	// Recorder writes Events.
+	Recorder Recorder
+	// Parallel is how many objects of a stage are applied at a time. Defaults to
+	// DefaultParallel.
+	Parallel int
+
+	// mu guards sessions.
+	mu       sync.Mutex
+	sessions map[trigger.Owner]*session
+}
+
+// Reconcile does one pass over a VidraResource.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	owner := req.NamespacedName
+	vr := &v1alpha1.VidraResource{}
+	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
+		r.forget(owner)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	p := r.newPass(owner, vr)
+	if !vr.DeletionTimestamp.IsZero() {
+		return p.finalize(ctx)
+	}
+	if err := r.ensureFinalizer(ctx, vr); err != nil {
+		p.Trigger.GiveBack(owner, p.causes)
+		return reconcile.Result{}, err
+	}
+	return p.run(ctx)
+}
+
+// Start blocks until ctx ends, then writes the heals that no status tells of
+// yet. A manager must run it among what does not need leader election: that is
+// stopped after the controllers.
+func (r *Reconciler) Start(ctx context.Context) error {
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healFlush)
+	defer cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var failed []error
+	for owner, s := range r.sessions {
+		if s.heals == 0 {
+			continue
+		}
+		base := &v1alpha1.VidraResource{Status: s.status}
+		base.Name = owner.Name
+		changed := base.DeepCopy()
+		changed.Status = s.withHeals(s.status)
+		failed = append(failed, client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base))))
+	}
+	return errors.Join(failed...)
+}
+
+// NeedLeaderElection has the manager stop the Reconciler after its controller.
+func (r *Reconciler) NeedLeaderElection() bool { return false }
+
+// session finds or makes the session of a VidraResource.
+func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s *session, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sessions[owner]; s != nil && s.uid == vr.UID {
+		return s, false
+	}
+	if r.sessions == nil {
+		r.sessions = map[trigger.Owner]*session{}
+	}
+	s = newSession(vr)
+	r.sessions[owner] = s
+	return s, true
+}
+
+// forget drops everything that is known of a VidraResource that is gone.
+func (r *Reconciler) forget(owner trigger.Owner) {
+	r.mu.Lock()
+	delete(r.sessions, owner)
+	r.mu.Unlock()
+	r.Watches.Release(owner)
+	r.Trigger.Release(owner)
+}
+
+// ensureFinalizer adds the finalizer, failing if somebody else wrote meanwhile.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, vr *v1alpha1.VidraResource) error {
+	if controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) {
+		return nil
+	}
+	base := vr.DeepCopy()
+	controllerutil.AddFinalizer(vr, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, vr, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("add the finalizer to VidraResource %s: %w", vr.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// identity is what makes two mentions of an object the same object. The
+// version is not part of it: an object is the same in every version.
+type identity struct {
+	schema.GroupKind
+	namespace, name string
+}
+
+// desired is an object as the manifest has it, ready to be applied.
+type desired struct {
+	id    identity
+	gvk   schema.GroupVersionKind
+	key   trigger.ObjectKey
+	stage manifest.Stage
+	// body is the applied configuration: the object with our label and
+	// annotation, as JSON.
+	body []byte
+	// provides is the kind that the object defines, if it is a
+	// CustomResourceDefinition.
+	provides schema.GroupKind
+}
+
+// unresolved is an object whose kind is not served.
+type unresolved struct {
+	id  identity
+	gvk schema.GroupVersionKind
+	err error
+}
+
+// failure is why an object is not as it should be.
+type failure struct {
+	reason  string
+	message string
+}
+
+// session is what is known of a VidraResource between two passes. Passes over
+// one VidraResource do not overlap, so it has no lock.
+type session struct {
+	uid types.UID
+	// status as it was last written. The cache may lag behind it.
+	status v1alpha1.VidraResourceStatus
+
+	// generation that the fields below were read from.
+	generation int64
+	objects    []*desired
+	byID       map[identity]*desired
+	byKey      map[trigger.ObjectKey]*desired
+	unresolved []unresolved
+
+	// inventory holds every object that is ours or about to be.
+	inventory map[identity]*v1alpha1.ManagedResourceStatus
+	// failures holds why objects are not as they should be.
+	failures map[identity]failure
+	// applied holds the bodies that were last applied by this process.
+	applied map[identity][]byte
+	// watches holds the states of the watches at the last full look.
+	watches map[watchregistry.Key]watchregistry.Status
+
+	// retries counts the passes in a row that left something to be retried.
+	retries int
+	// nextResync and nextRetry are when there is something to do without a
+	// cause; nextRetry is zero when nothing has to be retried.
+	nextResync, nextRetry time.Time
+
+	// heals are those that the status does not tell of yet.
+	heals      int64
+	lastHeal   *v1alpha1.Heal
+	healedAt   metav1.Time
+	healsSince time.Time
+}
+
+// newSession makes the session of a VidraResource that this process sees for
+// the first time.
+func newSession(vr *v1alpha1.VidraResource) *session {
+	s := &session{
+		uid:       vr.UID,
+		status:    *vr.Status.DeepCopy(),
+		inventory: map[identity]*v1alpha1.ManagedResourceStatus{},
+		failures:  map[identity]failure{},
+		applied:   map[identity][]byte{},
+	}
+	for i := range s.status.ManagedResources {
+		entry := s.status.ManagedResources[i]
+		s.inventory[identityOf(&entry)] = &entry
+	}
+	return s
+}
+
+func identityOf(e *v1alpha1.ManagedResourceStatus) identity {
+	gvk := gvkOf(e)
+	return identity{GroupKind: gvk.GroupKind(), namespace: e.Namespace, name: e.Name}
+}
+
+func gvkOf(e *v1alpha1.ManagedResourceStatus) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
+}
+
+// entryOf makes the inventory entry of an object that is about to be created.
+func entryOf(id identity, gvk schema.GroupVersionKind) *v1alpha1.ManagedResourceStatus {
+	return &v1alpha1.ManagedResourceStatus{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: id.namespace, Name: id.name, State: v1alpha1.ObjectPending,
+	}
+}
+
+// referenceTo is how Events refer to an object.
+func referenceTo(id identity, gvk schema.GroupVersionKind, uid types.UID) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: id.namespace, Name: id.name, UID: uid,
+	}
+}
+
+// referenceToOwner is how Events refer to a VidraResource.
+func referenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID,
+	}
+}
+
+// appliedBefore is what a claim on an object expects after a restart.
+func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.Applied, bool) {
+	digest, err := ownership.ParseDigest(e.Digest)
+	if err != nil {
+		return trigger.Applied{}, false
+	}
+	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
+}
+
+// healed notes that an object was put back, for the status.
+func (s *session) healed(change events.Change, now time.Time) {
+	if s.heals == 0 {
+		s.healsSince = now
+	}
+	s.heals++
+	s.healedAt = metav1.NewTime(now)
+	heal := &v1alpha1.Heal{Object: events.Name(change.Object)}
+	for _, field := range change.Fields {
+		if len(heal.Fields) < maxHealFields {
+			heal.Fields = append(heal.Fields, field.Path)
+		}
+		if heal.Manager == "" {
+			heal.Manager = field.Manager
+		}
+	}
+	s.lastHeal = heal
+}
+
+// maxHealFields is how many fields the status names of the last heal.
+const maxHealFields = 10
+
+// withHeals is status with the heals that it does not tell of yet.
+func (s *session) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	if s.heals == 0 {
+		return status
+	}
+	status = *status.DeepCopy()
+	if status.Drift == nil {
+		status.Drift = &v1alpha1.DriftStatus{}
+	}
+	status.Drift.Heals += s.heals
+	status.Drift.LastHealTime = s.healedAt.DeepCopy()
+	status.Drift.LastHeal = s.lastHeal
+	return status
+}
+
+// entries is the inventory in the order of the manifest, then what is to be
+// removed. order also has what is not in the inventory but can fail.
+func (s *session) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
+	listed := make(map[identity]struct{}, len(s.inventory))
+	add := func(id identity) {
+		if _, twice := listed[id]; twice {
+			return
+		}
+		listed[id] = struct{}{}
+		order = append(order, id)
+		if entry := s.inventory[id]; entry != nil {
+			entries = append(entries, *entry)
+		}
+	}
+	for _, d := range s.objects {
+		add(d.id)
+	}
+	for _, u := range s.unresolved {
+		add(u.id)
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval) {
+		add(id)
+	}
+	return entries, order
+}

@@ -1,0 +1,33 @@
+package reconcile
+
+import (
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// SetupWithManager has mgr run r: on VidraResources whose spec changed or that
+// are being deleted, and on the owners that the trigger names. workers is how
+// many VidraResources are worked on at a time.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return !e.ObjectNew.GetDeletionTimestamp().IsZero() },
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("vidraresource").
+		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
+		WatchesRawSource(r.Trigger.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the controller of VidraResources: %w", err)
+	}
+	return mgr.Add(r)
+}

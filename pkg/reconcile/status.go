@@ -1,0 +1,168 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// outcome is what a pass knows at its end.
+type outcome struct {
+	generation int64
+	// stalled is why nothing was done, and its reason.
+	stalled *failure
+	// deleting says that the VidraResource is going.
+	deleting bool
+	// entries is the inventory, in order.
+	entries []v1alpha1.ManagedResourceStatus
+	// failures and order say which objects are not as they should be.
+	failures map[identity]failure
+	order    []identity
+	// drifted are the objects that are known to have been changed and not put
+	// back.
+	drifted []identity
+	// watched says whether events are wanted; watches are the states.
+	watched bool
+	watches map[watchregistry.Key]watchregistry.Status
+	// synced says that this pass applied what was left of the manifest.
+	synced bool
+	now    time.Time
+}
+
+// unavailableGrace is how long an API server may be out of reach before a watch
+// counts as failed: its restart is no reason to write every status twice.
+const unavailableGrace = 30 * time.Second
+
+// summarize makes the status of a VidraResource from what it was and from what
+// a pass knows.
+func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraResourceStatus {
+	after := *before.DeepCopy()
+	after.ObservedGeneration = o.generation
+	after.ManagedResources = o.entries
+	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
+	if o.synced {
+		after.LastSyncTime = &metav1.Time{Time: o.now}
+	}
+	watching := watchingCondition(o)
+	ready := readyCondition(o, watching)
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = o.generation
+		meta.SetStatusCondition(&after.Conditions, c)
+	}
+	set(watching)
+	set(ready)
+	set(driftedCondition(o))
+	// Reconciling and Stalled stand in the status only while they are true, as
+	// kstatus wants it.
+	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionReconciling)
+	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionStalled)
+	switch {
+	case o.stalled != nil:
+		set(metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+	case ready.Status != metav1.ConditionTrue:
+		set(metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+	}
+	after.DeployState = deployState(ready)
+	after.LastError = ""
+	if after.DeployState == v1alpha1.DeployFailed || after.DeployState == v1alpha1.DeployStale {
+		after.LastError = ready.Message
+	}
+	return after
+}
+
+// deployState translates the Ready condition for users of the first operator.
+func deployState(ready metav1.Condition) v1alpha1.DeployState {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return v1alpha1.DeploySucceeded
+	case ready.Reason == v1alpha1.ReasonKindUnavailable:
+		return v1alpha1.DeployPending
+	case ready.Reason == v1alpha1.ReasonPruneFailed:
+		return v1alpha1.DeployStale
+	case slices.Contains([]string{v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonStarting}, ready.Reason):
+		return v1alpha1.DeployRunning
+	default:
+		return v1alpha1.DeployFailed
+	}
+}
+
+func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
+	reason, message := worst(o.failures, o.order)
+	switch {
+	case o.stalled != nil:
+		c.Reason, c.Message = o.stalled.reason, o.stalled.message
+	case o.deleting && reason == "":
+		c.Reason = v1alpha1.ReasonDeleting
+		c.Message = fmt.Sprintf("Waiting until %d objects are gone", len(o.entries))
+	case reason != "":
+		c.Reason, c.Message = reason, message
+	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
+		c.Reason, c.Message = watching.Reason, watching.Message
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
+		c.Message = fmt.Sprintf("%d objects are applied", len(o.entries))
+	}
+	return c
+}
+
+func watchingCondition(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionFalse}
+	if !o.watched {
+		c.Reason, c.Message = v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"
+		return c
+	}
+	var failed, starting []string
+	for key, status := range o.watches {
+		switch {
+		case status.State == watchregistry.Synced, tolerable(status, o.now):
+		case status.State == watchregistry.Starting:
+			starting = append(starting, key.String())
+		default:
+			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, status.Message))
+		}
+	}
+	slices.Sort(failed)
+	slices.Sort(starting)
+	switch {
+	case len(failed) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, "Cannot watch "+strings.Join(failed, "; ")
+	case len(starting) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+strings.Join(starting, ", ")
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSynced
+		c.Message = fmt.Sprintf("Watching %d kinds", len(o.watches))
+	}
+	return c
+}
+
+// tolerable says whether a watch that is out of order is expected to be back
+// before anybody has to know.
+func tolerable(status watchregistry.Status, now time.Time) bool {
+	return status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonUnavailable &&
+		now.Sub(status.Since) < unavailableGrace
+}
+
+func driftedCondition(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInSync}
+	if len(o.drifted) == 0 {
+		return c
+	}
+	names := make([]string, 0, maxNamed)
+	for _, id := range o.drifted[:min(len(o.drifted), maxNamed)] {
+		names = append(names, id.String())
+	}
+	if more := len(o.drifted) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonDriftDetected
+	c.Message = "Changed and not put back yet: " + strings.Join(names, ", ")
+	return c
+}

@@ -1,0 +1,108 @@
+package trigger
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Cause is why an owner has to look at an object.
+type Cause struct {
+	// Deleted says that the object is gone or has lost the label that is
+	// watched.
+	Deleted bool
+	// Found is the object as somebody left it; nil when it was deleted.
+	Found *unstructured.Unstructured
+	// Unsure says that the cause was concluded, not seen: from a relist, or from
+	// what a watch keeps. Look at the object before saying anything of it.
+	Unsure bool
+}
+
+// Causes is what an owner has to look at.
+type Causes struct {
+	// Objects that were changed. Only they have to be looked at, unless All.
+	Objects map[ObjectKey]Cause
+	// All says that every object of the owner has to be looked at.
+	All bool
+}
+
+// Empty says whether there is nothing to look at.
+func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All }
+
+// maxCauses is how many causes are kept for one owner, each with an object.
+// Beyond it the owner looks at all its objects, which finds the same.
+const maxCauses = 4096
+
+// ledger keeps the causes of each owner until it takes them. It is safe for
+// concurrent use.
+type ledger struct {
+	// mu guards causes.
+	mu     sync.Mutex
+	causes map[Owner]*Causes
+}
+
+// note adds a cause; it replaces an older one of the same object, whose drift
+// the newer state still shows.
+func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.ofLocked(owner)
+	if _, known := c.Objects[key]; !known && len(c.Objects) >= maxCauses {
+		c.All = true
+		return
+	}
+	c.Objects[key] = cause
+}
+
+// noteAll has the owner look at all its objects.
+func (l *ledger) noteAll(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ofLocked(owner).All = true
+}
+
+// settle drops the cause of an object that is in order again.
+func (l *ledger) settle(owner Owner, key ObjectKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.causes[owner]; c != nil {
+		delete(c.Objects, key)
+	}
+}
+
+// take hands the causes of an owner over.
+func (l *ledger) take(owner Owner) Causes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.causes[owner]
+	delete(l.causes, owner)
+	if c == nil {
+		return Causes{}
+	}
+	return *c
+}
+
+// giveBack returns causes that were not dealt with. Newer ones stay.
+func (l *ledger) giveBack(owner Owner, back Causes) {
+	if back.Empty() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.ofLocked(owner)
+	c.All = c.All || back.All
+	for key, cause := range back.Objects {
+		if _, newer := c.Objects[key]; !newer {
+			c.Objects[key] = cause
+		}
+	}
+}
+
+func (l *ledger) ofLocked(owner Owner) *Causes {
+	c := l.causes[owner]
+	if c == nil {
+		c = &Causes{Objects: map[ObjectKey]Cause{}}
+		l.causes[owner] = c
+	}
+	return c
+}

@@ -1,0 +1,17 @@
+// Package trigger turns the events of watches into work for the owners of the
+// objects: it decides whether an event means that something which is ours was
+// changed, notes the cause, and puts the owner into the work queue.
+//
+//	informer event -> Snapshot (transform) -> verdict -> cause, owner -> queue
+//
+// The [Index] knows for every managed object who owns it and which digest each
+// owner expects (see package ownership). The reconciler writes it; the handlers
+// that [Factory.HandlerFor] makes read it. An event that arrives while an apply
+// of its object is in flight is judged after the apply has returned, so that
+// neither our own echo nor a real edit is mistaken for the other.
+//
+// Invariants: nothing here writes to a cluster or sends a request; a verdict is
+// a pure function of a claim and an observation; no event is suppressed by the
+// time at which it arrives; a cause that does not fit is not lost but degrades
+// into a look at every object of its owner.
+package trigger

@@ -1,0 +1,194 @@
+package trigger
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// driftPriority puts drift ahead of routine work in the queue, whose default
+// priority is 0.
+const driftPriority = 100
+
+// Factory makes the callbacks of watches and feeds the work queue. It is safe
+// for concurrent use.
+type Factory struct {
+	index  *Index
+	ledger ledger
+
+	// mu guards queue and early.
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// early are the owners that came before the queue.
+	early []Owner
+}
+
+// NewFactory makes a Factory over an Index.
+func NewFactory(index *Index) *Factory {
+	return &Factory{index: index, ledger: ledger{causes: map[Owner]*Causes{}}}
+}
+
+// HandlerFor returns the callbacks for one watch, whose objects must have gone
+// through TransformFor.
+func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
+	see := func(obj any) {
+		if s, ok := obj.(*Snapshot); ok {
+			f.see(ObjectKey{Cluster: cluster, GVR: gvr, Namespace: s.Namespace, Name: s.Name}, observation{snapshot: s})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: see,
+		UpdateFunc: func(_, newObj any) {
+			see(newObj)
+		},
+		DeleteFunc: func(obj any) {
+			o := observation{deleted: true}
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				o.missed, obj = true, tombstone.Obj
+			}
+			if s, ok := obj.(*Snapshot); ok {
+				o.snapshot = s
+				f.see(ObjectKey{Cluster: cluster, GVR: gvr, Namespace: s.Namespace, Name: s.Name}, o)
+			}
+		},
+	}
+}
+
+// see judges an event for every owner of its object.
+func (f *Factory) see(key ObjectKey, o observation) {
+	judgements := f.index.judge(key, o)
+	if len(judgements) == 0 && !o.deleted {
+		f.introduce(o.snapshot)
+	}
+	inFlight := false
+	for _, j := range judgements {
+		inFlight = inFlight || j.verdict == VerdictInFlight
+		f.act(j.owner, key, j.verdict, o)
+	}
+	if !inFlight {
+		o.snapshot.found.Store(nil)
+	}
+}
+
+// act does what a verdict asks for.
+func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation) {
+	switch verdict {
+	case VerdictInOrder:
+		f.ledger.settle(owner, key)
+	case VerdictDrift:
+		found := o.snapshot.found.Load()
+		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil})
+		f.enqueue(owner, driftPriority)
+	case VerdictDeleted:
+		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
+		f.enqueue(owner, driftPriority)
+	case VerdictGone:
+		f.enqueue(owner, 0)
+	case VerdictStale, VerdictInFlight, VerdictTerminating:
+	}
+}
+
+// introduce has the owners that an object names look at it, if they are not
+// known yet. An owner that is known and does not list the object does not own
+// it: its annotations were copied.
+func (f *Factory) introduce(s *Snapshot) {
+	for _, name := range v1alpha1.Owners(s.Annotations) {
+		owner := Owner{Name: name}
+		if !f.index.Loaded(owner) {
+			f.EnqueueAll(owner)
+		}
+	}
+}
+
+// Commit ends an apply that the API server accepted, and judges what arrived
+// meanwhile.
+func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
+	f.land(owner, key, f.index.commit(owner, key, applied))
+}
+
+// Abort ends an apply that was not accepted, and judges what arrived meanwhile.
+func (f *Factory) Abort(owner Owner, key ObjectKey) {
+	f.land(owner, key, f.index.abort(owner, key))
+}
+
+// land judges a parked event.
+func (f *Factory) land(owner Owner, key ObjectKey, parked *observation) {
+	if parked == nil {
+		return
+	}
+	verdict, claimed := f.index.judgeFor(owner, key, *parked)
+	if claimed {
+		f.act(owner, key, verdict, *parked)
+	}
+	if verdict != VerdictInFlight {
+		parked.snapshot.found.Store(nil)
+	}
+}
+
+// Take hands over what an owner has to look at.
+func (f *Factory) Take(owner Owner) Causes { return f.ledger.take(owner) }
+
+// GiveBack returns what an owner took and could not deal with. It does not
+// enqueue the owner.
+func (f *Factory) GiveBack(owner Owner, causes Causes) { f.ledger.giveBack(owner, causes) }
+
+// Release forgets an owner.
+func (f *Factory) Release(owner Owner) {
+	f.index.forgetOwner(owner)
+	f.ledger.take(owner)
+}
+
+// EnqueueAll has an owner look at all its objects.
+func (f *Factory) EnqueueAll(owner Owner) {
+	f.ledger.noteAll(owner)
+	f.enqueue(owner, 0)
+}
+
+// enqueue puts an owner into the work queue, or keeps it until there is one.
+func (f *Factory) enqueue(owner Owner, priority int) {
+	f.mu.Lock()
+	queue := f.queue
+	if queue == nil {
+		f.early = append(f.early, owner)
+	}
+	f.mu.Unlock()
+	if queue != nil {
+		add(queue, owner, priority)
+	}
+}
+
+func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Owner, priority int) {
+	request := reconcile.Request{NamespacedName: owner}
+	if pq, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(priority)}, request)
+		return
+	}
+	queue.Add(request)
+}
+
+// Source feeds the work queue of a controller.
+func (f *Factory) Source() Source { return Source{factory: f} }
+
+// Source is a controller-runtime source of the owners that have work.
+type Source struct{ factory *Factory }
+
+// Start hands the work queue over. It does not block.
+func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	f := s.factory
+	f.mu.Lock()
+	early := f.early
+	f.queue, f.early = queue, nil
+	f.mu.Unlock()
+	for _, owner := range early {
+		add(queue, owner, 0)
+	}
+	return nil
+}
