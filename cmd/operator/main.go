@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
@@ -17,7 +18,9 @@ func main() {
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	logger := zap.New(zap.UseFlagOptions(&logging))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // client-go logs through klog
 
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("unexpected argument %q: the operator takes flags only, see --help", flag.Arg(0)))

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -64,6 +65,7 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
 	}
 	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
+	restConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	mgr, err := newManager(restConfig, o)
 	if err != nil {
 		return err

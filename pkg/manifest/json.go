@@ -105,10 +105,10 @@ func (j *jsonReader) value(depth int) (*yaml.Node, *Error) {
 	case string:
 		n.Style, n.Value = yaml.DoubleQuotedStyle, token
 	case json.Number:
-		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-			return nil, faultf(n.Line, "has a number that is out of range")
-		}
 		n.Value = token.String()
+		if _, err := strconv.ParseFloat(n.Value, 64); err != nil {
+			n.Value = ".inf" // YAML would take a number so large for text.
+		}
 	case bool:
 		n.Value = strconv.FormatBool(token)
 	case nil:
@@ -146,6 +146,6 @@ func (j *jsonReader) fault(err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return faultf(line, "cannot be read as JSON: it ends too early, a brace, bracket or quote is not closed")
 	}
-	return faultf(line, "cannot be read as JSON: what follows here is not allowed, "+
+	return faultf(line, "cannot be read as JSON: what stands here is not allowed, "+
 		"as when a comma, a colon or a quote is missing or there is one too many")
 }

@@ -151,7 +151,7 @@ func jsonValue(value any, line int) (any, *Error) {
 		return float64(v), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, faultf(line, "has a number that is infinite or none at all, which Kubernetes cannot store")
+			return nil, faultf(line, "has a number that is too large, infinite or none at all, which Kubernetes cannot store")
 		}
 		// The digits decide, not the value: JSON has the shortest ones that give
 		// the same float64 again, and 1<<60 + 0.0 ends in 000 there.

@@ -84,10 +84,12 @@ func (w *walker) compare(fields fieldsV1, found, restored any, path []string) {
 			continue // a missing node is reported by its parent
 		}
 		at := append(path[:len(path):len(path)], key)
-		want, _ := descend(restored, key)
+		want, wanted := descend(restored, key)
 		got, present := descend(found, key)
 		sub, _ := fields[key].(map[string]any)
 		switch {
+		case !wanted:
+			// Owned and absent: the server dropped a value that we applied.
 		case !present:
 			w.add(at, nil, want, true)
 		case len(sub) > 0:

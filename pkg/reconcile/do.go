@@ -65,7 +65,7 @@ func (p *pass) settle(r result) {
 		return
 	}
 	change := events.Change{Action: r.action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: r.fields}
-	p.changes = append(p.changes, change)
+	s.untold = append(s.untold, change)
 	switch r.action {
 	case events.Restored, events.Recreated, events.Relabelled:
 		s.healed(change, p.now)
@@ -161,12 +161,12 @@ func (p *pass) settleRemoval(id identity, done removal) {
 		if entry.State != v1alpha1.ObjectDeleting {
 			entry.State = v1alpha1.ObjectDeleting
 			change.Action = events.Pruned
-			p.changes = append(p.changes, change)
+			s.untold = append(s.untold, change)
 		}
 		return
 	case done.released:
 		change.Action = events.Released
-		p.changes = append(p.changes, change)
+		s.untold = append(s.untold, change)
 	}
 	delete(s.inventory, id)
 	delete(s.failures, id)

@@ -38,8 +38,7 @@ type pass struct {
 	// every object is looked at, for this or another reason.
 	resync, all bool
 	// retry says that something which was attempted has to be retried.
-	retry   bool
-	changes []events.Change
+	retry bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
@@ -252,7 +251,8 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 			return reconcile.Result{}, err
 		}
 	}
-	p.Recorder.Record(events.Transitions(referenceToOwner(p.vr), p.before, s.status, p.changes))
+	p.Recorder.Record(events.Transitions(referenceToOwner(p.vr), p.before, s.status, s.untold))
+	s.untold = nil
 	return reconcile.Result{RequeueAfter: p.rest()}, nil
 }
 

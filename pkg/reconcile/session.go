@@ -81,6 +81,9 @@ type session struct {
 	// cause; nextRetry is zero when nothing has to be retried.
 	nextResync, nextRetry time.Time
 
+	// untold are the changes that no Event tells of yet.
+	untold []events.Change
+
 	// heals are those that the status does not tell of yet.
 	heals      int64
 	lastHeal   *v1alpha1.Heal

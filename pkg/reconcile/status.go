@@ -61,13 +61,15 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	set(driftedCondition(o))
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
-	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionReconciling)
-	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionStalled)
-	switch {
-	case o.stalled != nil:
-		set(metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
-	case ready.Status != metav1.ConditionTrue:
-		set(metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+	for kind, holds := range map[string]bool{
+		v1alpha1.ConditionStalled:     o.stalled != nil,
+		v1alpha1.ConditionReconciling: o.stalled == nil && ready.Status != metav1.ConditionTrue,
+	} {
+		if holds {
+			set(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+		} else {
+			meta.RemoveStatusCondition(&after.Conditions, kind)
+		}
 	}
 	after.DeployState = deployState(ready)
 	after.LastError = ""

@@ -1,0 +1,279 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+var (
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	configMaps    = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	crdGVK        = crdKind.WithVersion("v1")
+)
+
+// wanted is a ConfigMap of a manifest.
+func wanted(name string) *desired {
+	return &desired{
+		id: idOf(configMapKind, "shop", name), gvk: configMapKind, stage: manifest.StageRest,
+		key: trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: name}, body: []byte(name),
+	}
+}
+
+func idOf(gvk schema.GroupVersionKind, namespace, name string) identity {
+	return identity{GroupKind: gvk.GroupKind(), namespace: namespace, name: name}
+}
+
+func inState(state v1alpha1.ObjectState, uid string) *v1alpha1.ManagedResourceStatus {
+	return &v1alpha1.ManagedResourceStatus{State: state, UID: uid}
+}
+
+func TestMakePlan(t *testing.T) {
+	a, b := wanted("a"), wanted("b")
+	in := func(entries map[identity]*v1alpha1.ManagedResourceStatus, change func(*planInput)) planInput {
+		p := planInput{
+			objects: []*desired{a, b}, inventory: entries, all: true,
+			changed: func(*desired) bool { return false },
+			gone:    func(*desired) bool { return false },
+		}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	inOrder := func() map[identity]*v1alpha1.ManagedResourceStatus {
+		return map[identity]*v1alpha1.ManagedResourceStatus{
+			a.id: inState(v1alpha1.ObjectApplied, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+		}
+	}
+	drift := trigger.Cause{Deleted: true}
+	cases := map[string]struct {
+		reason  string
+		in      planInput
+		apply   []task
+		prune   []identity
+		blocked []*desired
+	}{
+		"InOrder": {reason: "What is applied and unchanged is left alone.", in: in(inOrder(), nil)},
+		"New": {
+			reason: "What is not in the inventory is created, and what is only announced there too.",
+			in:     in(map[identity]*v1alpha1.ManagedResourceStatus{b.id: inState(v1alpha1.ObjectPending, "")}, nil),
+			apply:  []task{{desired: a, why: whyNew}, {desired: b, why: whyNew}},
+		},
+		"Changed": {
+			reason: "Only what the manifest changes is applied.",
+			in:     in(inOrder(), func(p *planInput) { p.changed = func(d *desired) bool { return d == b } }),
+			apply:  []task{{desired: b, why: whyChanged}},
+		},
+		"Failed": {
+			reason: "What failed is tried again.",
+			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
+				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+			}, nil),
+			apply: []task{{desired: a, why: whyRetry}},
+		},
+		"Drift": {
+			reason: "A cause costs one apply, and nothing else is looked at.",
+			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
+				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+				idOf(configMapKind, "shop", "left"): inState(v1alpha1.ObjectApplied, "3"),
+			}, func(p *planInput) {
+				p.all, p.causes = false, map[trigger.ObjectKey]trigger.Cause{b.key: drift}
+			}),
+			apply: []task{{desired: b, why: whyDrift, cause: drift}},
+		},
+		"KindGone": {
+			reason:  "What cannot exist is not applied.",
+			in:      in(inOrder(), func(p *planInput) { p.gone = func(d *desired) bool { return d == a } }),
+			blocked: []*desired{a},
+		},
+		"Left": {
+			reason: "What left the manifest is removed, last applied first; what waits for its kind has not left.",
+			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
+				a.id: inState(v1alpha1.ObjectApplied, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+				idOf(namespaceKind, "", "old"):                                              inState(v1alpha1.ObjectApplied, "3"),
+				idOf(configMapKind, "old", "c"):                                             inState(v1alpha1.ObjectApplied, "4"),
+				idOf(crdGVK, "", "widgets.example.com"):                                     inState(v1alpha1.ObjectApplied, "5"),
+				{GroupKind: schema.GroupKind{Kind: "Widget"}, namespace: "shop", name: "w"}: inState(v1alpha1.ObjectPending, "6"),
+			}, func(p *planInput) {
+				p.unresolved = []unresolved{{id: identity{name: "w"}, gvk: schema.GroupVersionKind{Kind: "Widget"}}}
+			}),
+			prune: []identity{
+				idOf(configMapKind, "old", "c"), idOf(crdGVK, "", "widgets.example.com"), idOf(namespaceKind, "", "old"),
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := makePlan(tc.in)
+			require.Equal(t, tc.apply, got.apply, tc.reason)
+			require.Equal(t, tc.prune, got.prune, tc.reason)
+			require.Equal(t, tc.blocked, got.blocked, tc.reason)
+		})
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	now := time.Now()
+	watch := watchregistry.Key{GVR: configMaps}
+	id := idOf(configMapKind, "shop", "a")
+	watches := func(s watchregistry.Status) map[watchregistry.Key]watchregistry.Status {
+		return map[watchregistry.Key]watchregistry.Status{watch: s}
+	}
+	synced := watches(watchregistry.Status{State: watchregistry.Synced})
+	failed := func(reason string) outcome {
+		return outcome{watched: true, watches: synced, order: []identity{id}, failures: map[identity]failure{id: {reason, "no"}}}
+	}
+	cases := map[string]struct {
+		reason string
+		in     outcome
+		ready  string // status/reason
+		other  map[string]string
+		deploy v1alpha1.DeployState
+	}{
+		"InOrder": {
+			"Everything is applied and watched.", outcome{watched: true, watches: synced}, "True/Applied",
+			map[string]string{v1alpha1.ConditionWatching: "True/Synced", v1alpha1.ConditionDrifted: "False/InSync"}, v1alpha1.DeploySucceeded,
+		},
+		"Unwatched": {
+			"Who switched events off is ready without a watch.", outcome{}, "True/Applied",
+			map[string]string{v1alpha1.ConditionWatching: "False/EventsOff"}, v1alpha1.DeploySucceeded,
+		},
+		"Starting": {
+			"Ready means seen live.", outcome{watched: true, watches: watches(watchregistry.Status{State: watchregistry.Starting})}, "False/Starting",
+			map[string]string{v1alpha1.ConditionReconciling: "True/Starting"}, v1alpha1.DeployRunning,
+		},
+		"Forbidden": {
+			"What may not be watched cannot be kept.",
+			outcome{watched: true, watches: watches(watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Since: now})},
+			"False/WatchFailed", map[string]string{v1alpha1.ConditionWatching: "False/WatchFailed"}, v1alpha1.DeployFailed,
+		},
+		"APIServerRestarts": {
+			"A restart of the API server does not rewrite every status.",
+			outcome{watched: true, now: now, watches: watches(watchregistry.Status{
+				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-unavailableGrace / 2),
+			})}, "True/Applied", nil, v1alpha1.DeploySucceeded,
+		},
+		"APIServerStaysAway": {
+			"An outage is said after a while.",
+			outcome{watched: true, now: now, watches: watches(watchregistry.Status{
+				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-unavailableGrace),
+			})}, "False/WatchFailed", nil, v1alpha1.DeployFailed,
+		},
+		"Invalid": {
+			"Only the author can mend the manifest.", outcome{stalled: &failure{v1alpha1.ReasonManifestInvalid, "line 3"}}, "False/ManifestInvalid",
+			map[string]string{v1alpha1.ConditionStalled: "True/ManifestInvalid"}, v1alpha1.DeployFailed,
+		},
+		"ApplyFailed":     {"An object is not accepted.", failed(v1alpha1.ReasonApplyFailed), "False/ApplyFailed", nil, v1alpha1.DeployFailed},
+		"KindUnavailable": {"A kind is waited for.", failed(v1alpha1.ReasonKindUnavailable), "False/KindUnavailable", nil, v1alpha1.DeployPending},
+		"PruneFailed":     {"An object that should be gone is there.", failed(v1alpha1.ReasonPruneFailed), "False/PruneFailed", nil, v1alpha1.DeployStale},
+		"Drifted": {
+			"A drift that could not be put back is said.",
+			outcome{watched: true, watches: synced, drifted: []identity{id}}, "True/Applied",
+			map[string]string{v1alpha1.ConditionDrifted: "True/DriftDetected"}, v1alpha1.DeploySucceeded,
+		},
+		"Deleting": {"It waits for its objects.", outcome{deleting: true}, "False/Deleting", nil, v1alpha1.DeployRunning},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := v1alpha1.VidraResourceStatus{LastError: "an old error"}
+			after := summarize(before, tc.in)
+			condition := func(kind string) string {
+				c := meta.FindStatusCondition(after.Conditions, kind)
+				if c == nil {
+					return ""
+				}
+				return string(c.Status) + "/" + c.Reason
+			}
+			require.Equal(t, tc.ready, condition(v1alpha1.ConditionReady), tc.reason)
+			require.Equal(t, tc.deploy, after.DeployState, tc.reason)
+			for kind, want := range tc.other {
+				require.Equal(t, want, condition(kind), tc.reason)
+			}
+			if after.DeployState == v1alpha1.DeploySucceeded {
+				require.Empty(t, after.LastError)
+				require.Empty(t, condition(v1alpha1.ConditionReconciling), "kstatus wants it gone when it is not true")
+			}
+			require.Equal(t, after, summarize(after, tc.in), "a pass that finds the same writes nothing")
+		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	secret := idOf(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "shop", "s")
+	deployment := identity{GroupKind: deployments, namespace: "shop", name: "web"}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s",
+		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")})
+	cases := map[string]struct {
+		reason string
+		err    error
+		id     identity
+		want   failure
+	}{
+		"Invalid": {
+			"What the API server calls invalid is for the author.", apierrors.NewInvalid(deployments, "web", nil), deployment,
+			failure{v1alpha1.ReasonManifestInvalid, `Deployment.apps "web" is invalid`},
+		},
+		"InvalidSecret": {
+			"The API server quotes values; those of a Secret are left out.", invalid, secret,
+			failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote the Secret"},
+		},
+		"NoNamespace": {
+			"The namespace is what is missing, not the kind.",
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), deployment,
+			failure{v1alpha1.ReasonApplyFailed, "namespace shop does not exist: create it, or add it to the manifest"},
+		},
+		"NoKind": {
+			"A path that is not served is a kind that is not there.",
+			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "", 0, true), deployment,
+			failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion"},
+		},
+		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, failure{v1alpha1.ReasonApplyFailed, "timeout"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, explain(tc.err, tc.id.WithVersion("v1"), tc.id), tc.reason)
+		})
+	}
+}
+
+func TestRivals(t *testing.T) {
+	conflict := func(managers ...string) error {
+		var causes []metav1.StatusCause
+		for _, m := range managers {
+			causes = append(causes, metav1.StatusCause{
+				Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "` + m + `" using v1`, Field: ".data.color",
+			})
+		}
+		return apierrors.NewApplyConflict(causes, "conflict")
+	}
+	require.NoError(t, rivals(conflict("kubectl-edit", "helm")), "fields of anybody else are taken back")
+	require.EqualError(t, rivals(conflict("helm", "vidra/shop")),
+		"VidraResource shop wants another value of data.color: let only one of them set it")
+	gone := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("uid"))
+	require.Equal(t, gone, rivals(gone), "a conflict that is not about fields stays an error")
+}
+
+func TestWorstNamesTheWorstFirst(t *testing.T) {
+	ids := []identity{idOf(configMapKind, "a", "1"), idOf(configMapKind, "a", "2"), idOf(configMapKind, "a", "3"), idOf(configMapKind, "a", "4")}
+	reason, message := worst(map[identity]failure{
+		ids[0]: {v1alpha1.ReasonKindUnavailable, "w"}, ids[1]: {v1alpha1.ReasonApplyFailed, "x"},
+		ids[2]: {v1alpha1.ReasonManifestInvalid, "y"}, ids[3]: {v1alpha1.ReasonApplyFailed, "z"},
+	}, ids)
+	require.Equal(t, v1alpha1.ReasonManifestInvalid, reason)
+	require.Equal(t, "ConfigMap a/3: y; ConfigMap a/2: x; ConfigMap a/4: z; and 1 more", message)
+}

@@ -1,0 +1,306 @@
+package trigger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	owner      = Owner{Name: "web"}
+	manager    = v1alpha1.FieldManager("web")
+	key        = ObjectKey{GVR: configMaps, Namespace: "shop", Name: "settings"}
+)
+
+// configMap is an object as the API server returns it after we applied it with
+// a value, at a resourceVersion.
+func configMap(value, version string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": key.Name, "namespace": key.Namespace, "uid": "u1", "resourceVersion": version,
+			"annotations": map[string]any{v1alpha1.OwnerAnnotationKey("web"): "web"},
+			"managedFields": []any{map[string]any{
+				"manager": manager, "operation": "Apply",
+				"fieldsV1": map[string]any{"f:data": map[string]any{"f:color": map[string]any{}}},
+			}},
+		},
+		"data": map[string]any{"color": value},
+	}}
+	return u
+}
+
+func digestOf(u *unstructured.Unstructured) ownership.Digest {
+	d, _ := ownership.Of(u, manager)
+	return d
+}
+
+// appliedAt is what an apply of the value left behind.
+func appliedAt(value, version string) Applied {
+	return Applied{Manager: manager, Digest: digestOf(configMap(value, version)), UID: "u1", ResourceVersion: version}
+}
+
+func TestJudge(t *testing.T) {
+	expected := appliedAt("blue", "100")
+	snap := func(value, version string) *Snapshot {
+		u := configMap(value, version)
+		return &Snapshot{
+			ObjectMeta: metav1.ObjectMeta{ResourceVersion: version},
+			Owned:      []Owned{{Manager: manager, Digest: digestOf(u)}},
+		}
+	}
+	terminating := snap("blue", "103")
+	terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	terminating.Owned = nil
+
+	cases := map[string]struct {
+		reason string
+		claim  claim
+		seen   observation
+		want   Verdict
+	}{
+		"Echo": {
+			reason: "The event of our own apply has its resourceVersion.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "100")}, want: VerdictStale,
+		},
+		"OlderDrift": {
+			reason: "What our apply has overwritten is over.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "99")}, want: VerdictStale,
+		},
+		"Foreign": {
+			reason: "A later event with our digest is a change of what is not ours.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "101")}, want: VerdictInOrder,
+		},
+		"Drift": {
+			reason: "A later event with another digest is a change of what is ours.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "101")}, want: VerdictDrift,
+		},
+		"DriftWithLongerVersion": {
+			reason: "ResourceVersions are numbers, not words: 1000 is newer than 100.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "1000")}, want: VerdictDrift,
+		},
+		"OwnershipGone": {
+			reason: "An object without our entry is not as we left it.",
+			claim:  claim{expected: expected},
+			seen:   observation{snapshot: &Snapshot{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "101"}}}, want: VerdictDrift,
+		},
+		"Deleted": {
+			reason: "A deletion always counts, whatever the object looked like.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictDeleted,
+		},
+		"DeletedBeforeOurApply": {
+			reason: "We have created the object again since.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "99"), deleted: true}, want: VerdictStale,
+		},
+		"DeletionMissed": {
+			reason: "A tombstone has the last state that was seen, which is older than the deletion.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "99"), deleted: true, missed: true}, want: VerdictDeleted,
+		},
+		"AfterRestart": {
+			reason: "Without a resourceVersion to compare with, the digest decides.",
+			claim:  claim{expected: Applied{Manager: manager, Digest: expected.Digest}}, seen: observation{snapshot: snap("red", "1")}, want: VerdictDrift,
+		},
+		"VersionsThatAreNoNumbers": {
+			reason: "A server whose resourceVersions have no order makes nothing stale.",
+			claim:  claim{expected: Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "abc"}},
+			seen:   observation{snapshot: snap("red", "abd")}, want: VerdictDrift,
+		},
+		"InFlight": {
+			reason: "While we apply, nobody can tell.",
+			claim:  claim{expected: expected, inFlight: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictInFlight,
+		},
+		"Terminating": {
+			reason: "What is being deleted is not healed; its end is another event.",
+			claim:  claim{expected: expected}, seen: observation{snapshot: terminating}, want: VerdictTerminating,
+		},
+		"LeavingChanged": {
+			reason: "What is to be removed is not healed.",
+			claim:  claim{expected: expected, leaving: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
+		},
+		"LeavingGone": {
+			reason: "The end of what was to be removed is news, not drift.",
+			claim:  claim{expected: expected, leaving: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, judge(&tc.claim, tc.seen), tc.reason)
+		})
+	}
+}
+
+// rig is a factory with a queue, fed as an informer would.
+type rig struct {
+	*Factory
+	queue   priorityqueue.PriorityQueue[reconcile.Request]
+	handler cache.ResourceEventHandler
+	store   map[string]any
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{Factory: NewFactory(NewIndex()), queue: priorityqueue.New[reconcile.Request](t.Name())}
+	t.Cleanup(r.queue.ShutDown)
+	require.NoError(t, r.Source().Start(t.Context(), r.queue))
+	r.handler = r.HandlerFor("", configMaps)
+	return r
+}
+
+// event delivers an object as the informer does: transformed, then handled.
+func (r *rig) event(t *testing.T, u *unstructured.Unstructured) *Snapshot {
+	t.Helper()
+	kept, err := r.TransformFor("", configMaps)(u)
+	require.NoError(t, err)
+	r.handler.OnUpdate(nil, kept)
+	return kept.(*Snapshot)
+}
+
+// apply does what the reconciler does around a PATCH.
+func (r *rig) apply(value, version string, meanwhile func()) {
+	r.index.Begin(owner, key, manager)
+	if meanwhile != nil {
+		meanwhile()
+	}
+	r.Commit(owner, key, appliedAt(value, version))
+}
+
+// next is the owner that a worker would get; empty if there is none.
+func (r *rig) next() (name string, priority int) {
+	if r.queue.Len() == 0 {
+		return "", 0
+	}
+	request, priority, _ := r.queue.GetWithPriority()
+	r.queue.Done(request)
+	return request.Name, priority
+}
+
+func TestEditBecomesACause(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.event(t, configMap("blue", "100"))
+	name, _ := r.next()
+	require.Empty(t, name, "our own echo is no work")
+
+	snapshot := r.event(t, configMap("red", "101"))
+	name, priority := r.next()
+	require.Equal(t, "web", name)
+	require.Equal(t, driftPriority, priority, "drift goes ahead of routine work")
+	require.Nil(t, snapshot.found.Load(), "the store lets go of the object once it was judged")
+
+	causes := r.Take(owner)
+	require.Equal(t, "red", causes.Objects[key].Found.Object["data"].(map[string]any)["color"])
+	require.True(t, r.Take(owner).Empty(), "a cause is handed over once")
+}
+
+func TestEventsDuringAnApplyAreJudgedAfterIt(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		meanwhile *unstructured.Unstructured
+		work      bool
+	}{
+		"Echo":        {"The echo of an apply may overtake its response.", configMap("blue", "100"), false},
+		"Overwritten": {"An edit that came before the apply was overwritten by it.", configMap("red", "99"), false},
+		"RealEdit":    {"An edit that came after the apply is drift.", configMap("red", "101"), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			var snapshot *Snapshot
+			r.apply("blue", "100", func() { snapshot = r.event(t, tc.meanwhile) })
+			name, _ := r.next()
+			require.Equal(t, tc.work, name != "", tc.reason)
+			require.Equal(t, !tc.work, r.Take(owner).Empty(), tc.reason)
+			require.Nil(t, snapshot.found.Load())
+		})
+	}
+}
+
+func TestFailedApplyKeepsWhatItExpected(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.index.Begin(owner, key, manager)
+	r.event(t, configMap("red", "101"))
+	r.Abort(owner, key)
+	require.Len(t, r.Take(owner).Objects, 1, "the edit is still drift")
+
+	other := key
+	other.Name = "new"
+	r.index.Begin(owner, other, manager)
+	r.Abort(owner, other)
+	_, known := r.index.Expected(owner, other)
+	require.False(t, known, "an object that was never applied has no claim")
+}
+
+func TestPutBackByHandIsNoWorkAnyMore(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.event(t, configMap("red", "101"))
+	r.event(t, configMap("blue", "102"))
+	require.Empty(t, r.Take(owner).Objects)
+}
+
+func TestTombstones(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	snapshot := r.event(t, configMap("blue", "100"))
+	r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/settings", Obj: snapshot})
+	causes := r.Take(owner)
+	require.Equal(t, Cause{Deleted: true, Unsure: true}, causes.Objects[key],
+		"a deletion that a relist concluded counts, and has to be looked at")
+}
+
+func TestUnknownObjects(t *testing.T) {
+	r := newRig(t)
+	r.event(t, configMap("blue", "100"))
+	name, _ := r.next()
+	require.Equal(t, "web", name, "after a restart, the annotation leads to the owner")
+	require.True(t, r.Take(owner).All)
+
+	r.index.Load(owner, nil)
+	r.event(t, configMap("blue", "101"))
+	name, _ = r.next()
+	require.Empty(t, name, "an owner that is known and does not list the object does not own it: the annotation was copied")
+}
+
+func TestCausesThatDoNotFitBecomeALookAtEverything(t *testing.T) {
+	l := ledger{causes: map[Owner]*Causes{}}
+	for i := range maxCauses + 1 {
+		k := key
+		k.Name = string(rune(i + 1))
+		l.note(owner, k, Cause{Deleted: true})
+	}
+	causes := l.take(owner)
+	require.Len(t, causes.Objects, maxCauses)
+	require.True(t, causes.All)
+}
+
+func TestGiveBackKeepsNewerCauses(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.event(t, configMap("red", "101"))
+	old := r.Take(owner)
+	r.event(t, configMap("green", "102"))
+	r.GiveBack(owner, old)
+	require.Equal(t, "green", r.Take(owner).Objects[key].Found.Object["data"].(map[string]any)["color"])
+}
+
+func TestOwnersThatComeBeforeTheQueueAreNotLost(t *testing.T) {
+	f := NewFactory(NewIndex())
+	f.EnqueueAll(owner)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	require.NoError(t, f.Source().Start(t.Context(), queue))
+	require.Equal(t, 1, queue.Len())
+}
