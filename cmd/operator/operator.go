@@ -70,13 +70,30 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := wire(mgr, o.workers); err != nil {
+	reconciler, recorder, err := wire(mgr, o.workers)
+	if err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the operator: %w", err)
+	return runAll(ctx, mgr, reconciler, recorder)
+}
+
+// runAll runs the manager until ctx ends, then has what the controllers left
+// behind written: the heals that no status tells of, and the queued Events.
+func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder *events.Recorder) error {
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRecording()
+	recorded := make(chan error, 1)
+	go func() { recorded <- recorder.Start(recording) }()
+
+	err := mgr.Start(ctx)
+	if err != nil {
+		// Another replica may lead, or a pass may still run: leave the rest to it.
+		err = fmt.Errorf("run the operator: %w", err)
+	} else if flushErr := reconciler.Flush(context.WithoutCancel(ctx)); flushErr != nil {
+		err = fmt.Errorf("write the last heals: %w", flushErr)
 	}
-	return nil
+	stopRecording()
+	return errors.Join(err, <-recorded)
 }
 
 // newManager makes the manager that owns the clients, caches and endpoints.
@@ -112,18 +129,18 @@ func scheme() (*runtime.Scheme, error) {
 }
 
 // wire makes the rooms and connects them.
-func wire(mgr manager.Manager, workers int) error {
+func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Recorder, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	eventsClient, err := typedeventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make the client of Events: %w", err)
+		return nil, nil, fmt.Errorf("make the client of Events: %w", err)
 	}
 	recorder, err := events.NewRecorder(eventsClient, metrics.Registry)
 	if err != nil {
-		return fmt.Errorf("make the recorder of Events: %w", err)
+		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
@@ -142,7 +159,7 @@ func wire(mgr manager.Manager, workers int) error {
 		Client: mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: recorder,
 	}
-	return errors.Join(mgr.Add(recorder), mgr.Add(registry), reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
+	return reconciler, recorder, errors.Join(mgr.Add(registry), reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
 }
 
 // addProbes makes the process live while it runs and ready when its caches are

@@ -77,7 +77,8 @@ func withoutVersion(ref corev1.ObjectReference) *corev1.ObjectReference {
 }
 
 // Start writes Events until ctx ends, then waits for those that are under way,
-// but no longer than flushTimeout.
+// but no longer than flushTimeout. ctx must outlive whoever records: a manager
+// stops its runnables before its controllers, so it is not the one to run it.
 func (r *Recorder) Start(ctx context.Context) error {
 	sinkCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -93,10 +94,6 @@ func (r *Recorder) Start(ctx context.Context) error {
 	r.flush(sinkCtx)
 	return nil
 }
-
-// NeedLeaderElection makes the manager stop the Recorder after the controllers,
-// which need the leader election, so that their last Events are written.
-func (r *Recorder) NeedLeaderElection() bool { return false }
 
 // flush waits until what was emitted has been written.
 func (r *Recorder) flush(ctx context.Context) {

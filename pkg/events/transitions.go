@@ -16,20 +16,20 @@ import (
 type Action string
 
 const (
-	// Created: the object did not exist.
+	// Created says that the object did not exist.
 	Created Action = "Created"
-	// Configured: the object existed and was changed to what the manifest says.
+	// Configured says that the object existed and was changed to what the manifest says.
 	Configured Action = "Configured"
-	// Restored: somebody had changed the object, and it was put back.
+	// Restored says that somebody had changed the object, and it was put back.
 	Restored Action = "Restored"
-	// Recreated: somebody had deleted the object, and it was put back.
+	// Recreated says that somebody had deleted the object, and it was put back.
 	Recreated Action = "Recreated"
-	// Relabelled: the object had lost the label by which it is watched.
+	// Relabelled says that the object had lost the label by which it is watched.
 	Relabelled Action = "Relabelled"
-	// Pruned: the object was removed because it left the manifest, or because
+	// Pruned says that the object was removed because it left the manifest, or because
 	// its VidraResource is going.
 	Pruned Action = "Pruned"
-	// Released: the object was to be removed, and was left to its other owners.
+	// Released says that the object was to be removed, and was left to its other owners.
 	Released Action = "Released"
 )
 

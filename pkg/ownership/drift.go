@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -83,7 +84,7 @@ func (w *walker) compare(fields fieldsV1, found, restored any, path []string) {
 		if key == "." {
 			continue // a missing node is reported by its parent
 		}
-		at := append(path[:len(path):len(path)], key)
+		at := slices.Concat(path, []string{key})
 		want, wanted := descend(restored, key)
 		got, present := descend(found, key)
 		sub, _ := fields[key].(map[string]any)

@@ -109,7 +109,7 @@ func (a *applier) get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 // isObject says whether a NotFound error is about the object name rather than
 // about its resource, for which the API server answers without details.
 func isObject(err error, name string) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Details != nil && status.Status().Details.Name == name
 }
 
@@ -199,7 +199,7 @@ func (a *applier) shared(live *unstructured.Unstructured) bool {
 
 // rivals returns an error if a conflict is with another VidraResource.
 func rivals(conflict error) error {
-	status, ok := conflict.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	status, ok := conflict.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil {
 		return conflict
 	}

@@ -23,7 +23,7 @@ func kindGone(err error, name string) bool {
 // missingNamespace says whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	return ok && apierrors.IsNotFound(err) &&
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
@@ -48,7 +48,7 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 // message is the text of an error. The API server quotes values in its errors;
 // those of a Secret are left out.
 func message(err error, id identity) string {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients return it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || id.GroupKind != (schema.GroupKind{Kind: "Secret"}) {
 		return err.Error()
 	}

@@ -76,12 +76,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return p.run(ctx)
 }
 
-// Start blocks until ctx ends, then writes the heals that no status tells of
-// yet. A manager must run it among what does not need leader election: that is
-// stopped after the controllers.
-func (r *Reconciler) Start(ctx context.Context) error {
-	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healFlush)
+// Flush writes the heals that no status tells of yet. It must be called when the
+// controller has stopped, and only then: it reads what passes write.
+func (r *Reconciler) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healFlush)
 	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,9 +96,6 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	}
 	return errors.Join(failed...)
 }
-
-// NeedLeaderElection has the manager stop the Reconciler after its controller.
-func (r *Reconciler) NeedLeaderElection() bool { return false }
 
 // session finds or makes the session of a VidraResource.
 func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s *session, first bool) {

@@ -29,5 +29,5 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
-	return mgr.Add(r)
+	return nil
 }

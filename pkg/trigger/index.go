@@ -61,21 +61,21 @@ type observation struct {
 type Verdict string
 
 const (
-	// VerdictInOrder: what is ours is as expected. Status updates, foreign
+	// VerdictInOrder says that what is ours is as expected. Status updates, foreign
 	// fields, relists and our own writes end here.
 	VerdictInOrder Verdict = "InOrder"
-	// VerdictStale: the event is older than our last apply.
+	// VerdictStale says that the event is older than our last apply.
 	VerdictStale Verdict = "Stale"
-	// VerdictInFlight: an apply is under way; the event is judged after it.
+	// VerdictInFlight says that an apply is under way; the event is judged after it.
 	VerdictInFlight Verdict = "InFlight"
-	// VerdictTerminating: the object is being deleted; its end will be another
-	// event.
+	// VerdictTerminating says that the object is being deleted; its end will be
+	// another event.
 	VerdictTerminating Verdict = "Terminating"
-	// VerdictDrift: something which is ours was changed, removed or taken.
+	// VerdictDrift says that something which is ours was changed, removed or taken.
 	VerdictDrift Verdict = "Drift"
-	// VerdictDeleted: the object is gone, or lost the label that is watched.
+	// VerdictDeleted says that the object is gone, or lost the label that is watched.
 	VerdictDeleted Verdict = "Deleted"
-	// VerdictGone: an object that was to be removed is gone.
+	// VerdictGone says that an object that was to be removed is gone.
 	VerdictGone Verdict = "Gone"
 )
 

@@ -146,7 +146,6 @@ type rig struct {
 	*Factory
 	queue   priorityqueue.PriorityQueue[reconcile.Request]
 	handler cache.ResourceEventHandler
-	store   map[string]any
 }
 
 func newRig(t *testing.T) *rig {

@@ -29,11 +29,12 @@ const (
 type Reason string
 
 const (
-	// ReasonNotFound: the API server does not serve the resource.
+	// ReasonNotFound says that the API server does not serve the resource.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonForbidden: the API server does not let this client list or watch.
+	// ReasonForbidden says that the API server does not let this client list or
+	// watch.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonUnavailable: the API server cannot be reached, or fails.
+	// ReasonUnavailable says that the API server cannot be reached, or fails.
 	ReasonUnavailable Reason = "Unavailable"
 )
 

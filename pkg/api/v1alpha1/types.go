@@ -191,7 +191,7 @@ type VidraResourceStatus struct {
 	// ObservedGeneration is the generation that the status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Watching, Drifted and, while they are true,
+	// Conditions are Ready, Watching, Drifted and, while they are true,
 	// Reconciling and Stalled.
 	// +optional
 	// +listType=map
