@@ -40,8 +40,9 @@ func FuzzParse(f *testing.F) {
 		objects, err := Parse(text, Options{MaxBytes: 1 << 16})
 		if err != nil {
 			require.Nil(t, objects)
-			require.IsType(t, Errors{}, err)
-			require.NotEmpty(t, err.Error())
+			var all Errors
+			require.ErrorAs(t, err, &all)
+			require.NotEmpty(t, all)
 			return
 		}
 		lines := lineAt(text, len(text))

@@ -14,6 +14,15 @@ func templateFault(line int) *Error {
 		"render the manifest first, or put quotes around the value if it is meant so")
 }
 
+// templateFault says which line of the document holds a template, or returns nil.
+func (d document) templateFault() *Error {
+	line := templateLine(d.text)
+	if line == 0 {
+		return nil
+	}
+	return templateFault(d.line + line - 1)
+}
+
 // blockScalar matches a line whose value is the block scalar below it.
 var blockScalar = regexp.MustCompile(`(^|[\s:-])[|>][-+0-9]{0,2}(\s+#.*)?$`)
 

@@ -10,14 +10,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// skipToValue leaves out what may stand before a JSON value: the document
-// marker, white space and YAML comments.
-func skipToValue(text string) string {
-	if isMarker(lineText(text, 1), "---") {
-		text = text[len("---"):]
+// skipMarker leaves out the marker that a document may begin with.
+func skipMarker(text string) string {
+	if rest, found := strings.CutPrefix(text, "---"); found && (rest == "" || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
+		return rest
 	}
+	return text
+}
+
+// skipToValue leaves out what may stand before a JSON value: white space and
+// YAML comments.
+func skipToValue(text string) string {
 	for {
-		text = strings.TrimLeft(text, " \t\r\n"+byteOrderMark)
+		text = strings.TrimLeft(text, " \t\r\n")
 		if !strings.HasPrefix(text, "#") {
 			return text
 		}
@@ -42,16 +47,24 @@ func looksLikeJSON(body string) bool {
 // both.
 func parseJSON(d document, body string) ([]*yaml.Node, *Error) {
 	j := &jsonReader{doc: d, line: d.line}
+	j.begin(body)
 	var nodes []*yaml.Node
-	for ; body != ""; body = skipToValue(j.rest()) {
-		j.begin(body)
+	for {
 		n, err := j.value(0)
 		if err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, n)
+
+		rest := d.text[j.offset():]
+		next := skipToValue(rest)
+		if next == "" {
+			return nodes, nil
+		}
+		if strings.Contains(rest[:len(rest)-len(next)], "#") {
+			j.begin(next) // The decoder itself knows no comments.
+		}
 	}
-	return nodes, nil
 }
 
 // jsonReader reads one JSON value after the other.
@@ -64,7 +77,8 @@ type jsonReader struct {
 	counted, line int
 }
 
-// begin starts on a value; body is the rest of the document's text.
+// begin makes the reader go on with body, which is the rest of the document's
+// text.
 func (j *jsonReader) begin(body string) {
 	j.base = len(j.doc.text) - len(body)
 	j.dec = json.NewDecoder(strings.NewReader(body))
@@ -74,11 +88,6 @@ func (j *jsonReader) begin(body string) {
 // offset returns the offset, in the document's text, behind the last token.
 func (j *jsonReader) offset() int {
 	return j.base + int(j.dec.InputOffset())
-}
-
-// rest returns what follows the value that was read.
-func (j *jsonReader) rest() string {
-	return j.doc.text[j.offset():]
 }
 
 // here returns the line of the last token.
@@ -140,8 +149,8 @@ func (j *jsonReader) members(n *yaml.Node, open json.Delim, depth int) *Error {
 // of the document.
 func (j *jsonReader) fault(err error) *Error {
 	line := j.here()
-	if template := templateLine(j.doc.text); template > 0 {
-		return templateFault(j.doc.line + template - 1)
+	if fault := j.doc.templateFault(); fault != nil {
+		return fault
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return faultf(line, "cannot be read as JSON: it ends too early, a brace, bracket or quote is not closed")

@@ -36,6 +36,9 @@ type Object struct {
 type Options struct {
 	// MaxBytes is the largest text that is read. YAML aliases may add as much
 	// again when they are expanded, and no more. Defaults to DefaultMaxBytes.
+	//
+	// Reading a text takes up to about 130 times its size in memory, for the
+	// moment: so much for a text of nothing but one-letter values.
 	MaxBytes int
 }
 
@@ -116,7 +119,7 @@ func (r *reader) document(doc document) {
 		return
 	}
 	for _, root := range roots {
-		if !isNull(root) {
+		if !isNull(root) && !r.full() {
 			r.node(root, Position{Document: doc.number, Line: root.Line}, typeMeta{}, 0)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -36,35 +36,40 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 	if n.Kind != yaml.MappingNode {
 		return nil, faultf(n.Line, "must be an object, that is a mapping with apiVersion, kind and metadata, not %s", describe(n))
 	}
-	content, err := c.mapping(n, depth)
+	fields, err := c.mapping(n, depth)
 	if err != nil {
 		return nil, err
 	}
-	if content["apiVersion"] == nil && content["kind"] == nil && inherited.kind != "" {
-		content["apiVersion"], content["kind"] = inherited.apiVersion, inherited.kind
+	if fields["apiVersion"] == nil && fields["kind"] == nil && inherited.kind != "" {
+		fields["apiVersion"], fields["kind"] = inherited.apiVersion, inherited.kind
 	}
-	if message := check(content); message != "" {
+	if message := check(fields); message != "" {
 		return nil, faultf(0, "%s", message)
 	}
+	metadata := fields["metadata"].(map[string]any) // check has seen to that.
 	for _, field := range serverFields {
-		delete(content["metadata"].(map[string]any), field)
+		delete(metadata, field)
 	}
-	return &unstructured.Unstructured{Object: content}, nil
+	// Templates write "namespace:" with nothing behind it for "the default one".
+	if namespace := metadata["namespace"]; namespace == nil || namespace == "" {
+		delete(metadata, "namespace")
+	}
+	return &unstructured.Unstructured{Object: fields}, nil
 }
 
 // check says what an object lacks to be applied, or "".
-func check(content map[string]any) string {
-	apiVersion, message := text(content, "apiVersion")
+func check(fields map[string]any) string {
+	apiVersion, message := text(fields, "apiVersion")
 	if message != "" {
 		return message
 	}
 	if message := checkAPIVersion(apiVersion); message != "" {
 		return message
 	}
-	if _, message := text(content, "kind"); message != "" {
+	if _, message := text(fields, "kind"); message != "" {
 		return message
 	}
-	switch metadata := content["metadata"].(type) {
+	switch metadata := fields["metadata"].(type) {
 	case nil:
 		return `has no "metadata": give it one with a name`
 	case map[string]any:
@@ -96,16 +101,17 @@ func checkMetadata(metadata map[string]any) string {
 	if message != "" {
 		return inMetadata(message)
 	}
-	if reasons := pathvalidation.IsValidPathSegmentName(name); len(reasons) > 0 {
+	if reasons := content.IsPathSegmentName(name); len(reasons) > 0 {
 		return `"metadata.name" ` + strings.Join(reasons, ", ")
 	}
-	// Templates write "namespace:" with nothing behind it for "the default one".
-	if namespace := metadata["namespace"]; namespace == nil || namespace == "" {
-		delete(metadata, "namespace")
-	} else if namespace, message := text(metadata, "namespace"); message != "" {
-		return inMetadata(message)
-	} else if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return `"metadata.namespace" is not a valid name of a namespace: lower case letters, digits and '-', at most 63`
+	if namespace := metadata["namespace"]; namespace != nil && namespace != "" {
+		namespace, message := text(metadata, "namespace")
+		if message != "" {
+			return inMetadata(message)
+		}
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return `"metadata.namespace" is not a valid name of a namespace: lower case letters, digits and '-', at most 63`
+		}
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		if message := checkStrings(metadata, field); message != "" {

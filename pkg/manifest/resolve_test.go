@@ -70,7 +70,7 @@ func TestResolve(t *testing.T) {
 		},
 		"Unknown": {
 			reason:           "what is known is returned, and each kind that is not is named once",
-			text:             "apiVersion: acme.io/v1\nkind: Shop\nmetadata: {name: s1}\n---\n" + configMap("a") + "---\napiVersion: acme.io/v1\nkind: Shop\nmetadata: {name: s2, namespace: n}\n---\napiVersion: v1\nkind: Thing\nmetadata: {name: t}",
+			text:             "apiVersion: acme.io/v1\nkind: Shop\nmetadata: {name: s1}\n---\n" + configMap("a") + "---\napiVersion: acme.io/v1\nkind: Shop\nmetadata: {name: s2, namespace: other}\n---\napiVersion: v1\nkind: Thing\nmetadata: {name: t}",
 			defaultNamespace: "shop",
 			want:             []string{"ConfigMap shop/a"},
 			unknown: []string{

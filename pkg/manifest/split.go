@@ -12,7 +12,7 @@ type document struct {
 	text string
 }
 
-// split cuts a manifest into its documents.
+// split cuts a manifest into its documents, and leaves out the empty ones.
 //
 // It is done before parsing, line by line, so that one unreadable document does
 // not hide the next. That is safe, because YAML reserves `---` and `...` at the
@@ -33,6 +33,8 @@ func split(text string) []document {
 type splitter struct {
 	text      string
 	documents []document
+	// number counts the documents, with those that hold nothing.
+	number int
 
 	// begin and first are the offset and the line where the open piece begins;
 	// first is 0 while none is open.
@@ -79,12 +81,15 @@ func (s *splitter) line(offset, number int, line string) {
 // flush ends the open piece, which is a document if it holds more than comments.
 func (s *splitter) flush(end int) {
 	if s.explicit || s.content || s.directive {
+		s.number++
+	}
+	if s.content || s.directive {
 		text := s.text[s.begin:end]
 		if s.marked {
 			text = strings.Replace(text, byteOrderMark, "", 1)
 		}
 		s.documents = append(s.documents, document{
-			number: len(s.documents) + 1,
+			number: s.number,
 			line:   s.first,
 			text:   text,
 		})

@@ -242,7 +242,7 @@ func TestLongValuesAreCutAtARune(t *testing.T) {
 	set(long, "metadata", "labels", "app.kubernetes.io/name")(t, found)
 	changes := Drift(found, restored, manager)
 	require.Len(t, changes, 1)
-	require.Equal(t, maxValue, len([]rune(changes[0].Found)))
+	require.Len(t, []rune(changes[0].Found), maxValue)
 	require.True(t, strings.HasSuffix(changes[0].Found, "ä…"))
 }
 

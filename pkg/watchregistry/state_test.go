@@ -75,5 +75,5 @@ func TestClassify(t *testing.T) {
 func TestGroupOf(t *testing.T) {
 	require.Equal(t, "example.com", groupOf("widgets.example.com"), "a CustomResourceDefinition")
 	require.Equal(t, "metrics.k8s.io", groupOf("v1beta1.metrics.k8s.io"), "an APIService")
-	require.Equal(t, "", groupOf("v1."), "the APIService of the core group")
+	require.Empty(t, groupOf("v1."), "the APIService of the core group")
 }

@@ -20,9 +20,9 @@ const (
 	// object: names of VidraResources, separated by commas. It is read, to take
 	// such objects over, and never written.
 	OwnerAnnotation = "vidraresource.infrahub.operators.com/owned-by"
-	// OwnerAnnotationPrefix, a slash and a key made from the name of a
-	// VidraResource form the annotation that each owner of an object sets; its
-	// value is that name. One key per owner lets several own one object.
+	// OwnerAnnotationPrefix begins the annotation that each owner of an object
+	// sets; a slash and a key made from the name of the VidraResource follow, and
+	// the value is that name. One key per owner lets several own one object.
 	OwnerAnnotationPrefix = "owner.vidraresource.infrahub.operators.com"
 
 	// LocalServer is the server of a destination that means the cluster that
