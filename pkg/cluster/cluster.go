@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
+
+// discoveryTimeout is how long the API server may take to say which kinds a
+// group and version has: behind an aggregated API there may be nobody.
+const discoveryTimeout = 5 * time.Second
 
 // Mapping is how the API server serves a kind.
 type Mapping struct {
@@ -32,9 +37,9 @@ type Cluster struct {
 
 	// mu guards invalidations and versions.
 	mu sync.Mutex
-	// invalidations counts the calls of Invalidate: what was asked for before
-	// one is not kept after it.
-	invalidations uint64
+	// invalidations counts the calls of Invalidate for each group: what was asked
+	// for before one is not kept after it.
+	invalidations map[string]uint64
 	// versions holds the kinds of each group and version that were asked for.
 	versions map[schema.GroupVersion]map[string]Mapping
 }
@@ -47,7 +52,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)
 	}
-	c := &Cluster{versions: map[schema.GroupVersion]map[string]Mapping{}}
+	c := &Cluster{invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]map[string]Mapping{}}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("make the dynamic client of %s: %w", config.Host, err)
 	}
@@ -104,7 +109,7 @@ func (c *Cluster) ServesResource(ctx context.Context, gvr schema.GroupVersionRes
 func (c *Cluster) Invalidate(group string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.invalidations++
+	c.invalidations[group]++
 	for gv := range c.versions {
 		if gv.Group == group {
 			delete(c.versions, gv)
@@ -118,11 +123,13 @@ func (c *Cluster) Invalidate(group string) {
 func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
 	c.mu.Lock()
 	kinds, known := c.versions[gv]
-	asked := c.invalidations
+	asked := c.invalidations[gv.Group]
 	c.mu.Unlock()
 	if known {
 		return kinds, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
 	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -132,7 +139,7 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string
 	}
 	kinds = kindsOf(gv, list)
 	c.mu.Lock()
-	if c.invalidations == asked {
+	if c.invalidations[gv.Group] == asked {
 		c.versions[gv] = kinds
 	}
 	c.mu.Unlock()

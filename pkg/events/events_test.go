@@ -29,6 +29,9 @@ func ready(status metav1.ConditionStatus, reason, message string) v1alpha1.Vidra
 func TestTransitions(t *testing.T) {
 	fine := ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "2 objects are applied")
 	broken := ready(metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "Deployment shop/web: no")
+	broken.LastError = "Deployment shop/web: no"
+	starting := ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch")
+	starting.LastError = broken.LastError
 	cases := map[string]struct {
 		reason        string
 		before, after v1alpha1.VidraResourceStatus
@@ -74,7 +77,12 @@ func TestTransitions(t *testing.T) {
 		},
 		"ProblemGoes": {
 			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
-			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ApplyFailed: Deployment shop/web: no"},
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"NotReadyYet": {reason: "What is not ready has not recovered.", before: broken, after: starting},
+		"ReadyAtLast": {
+			reason: "A problem is over when all is ready, however long that takes.", before: starting, after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
 		},
 		"WaitingIsNoProblem": {
 			reason: "A watch that starts is part of the normal course.", before: fine,
@@ -131,11 +139,11 @@ func TestFieldNotes(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for n := 4; n < 20; n++ {
-		short := cut(strings.Repeat("aä€😀", 10), n)
+		short := Truncate(strings.Repeat("aä€😀", 10), n)
 		require.LessOrEqual(t, len(short), n)
 		require.True(t, utf8.ValidString(short), "cut at %d bytes within a rune", n)
 	}
-	require.Equal(t, "short", cut("short", 5))
+	require.Equal(t, "short", Truncate("short", 5))
 }

@@ -68,11 +68,11 @@ func fieldPath(changes []ownership.Change) string {
 	for _, change := range changes {
 		paths = append(paths, change.Path)
 	}
-	return cut(strings.Join(paths, ","), maxFieldPath)
+	return Truncate(strings.Join(paths, ","), maxFieldPath)
 }
 
-// cut shortens text to at most n bytes, at a rune boundary.
-func cut(text string, n int) string {
+// Truncate shortens text to at most n bytes, at a rune boundary.
+func Truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

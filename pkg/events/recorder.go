@@ -66,7 +66,7 @@ func (r *Recorder) Record(all []Event) {
 		}
 		r.total.WithLabelValues(e.Reason, "emitted").Inc()
 		r.emitted.Add(1)
-		r.recorder.Eventf(withoutVersion(e.Regarding), related, e.Type, e.Reason, e.Action, "%s", cut(e.Note, maxNote))
+		r.recorder.Eventf(withoutVersion(e.Regarding), related, e.Type, e.Reason, e.Action, "%s", Truncate(e.Note, maxNote))
 	}
 }
 

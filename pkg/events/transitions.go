@@ -150,18 +150,17 @@ var problems = map[string]string{
 
 // readiness tells that a problem came, changed or went.
 func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was := problem(before)
-	is := problem(after)
+	was, is := problem(before), problem(after)
 	switch {
 	case is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message):
 		return []Event{{
 			Type: corev1.EventTypeWarning, Reason: is.Reason, Action: problems[is.Reason],
 			Regarding: owner, Note: is.Message,
 		}}
-	case is == nil && was != nil:
+	case before.LastError != "" && meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionReady):
 		return []Event{{
-			Type: corev1.EventTypeNormal, Reason: ReasonRecovered, Action: problems[was.Reason],
-			Regarding: owner, Note: "No longer the case: " + was.Reason + ": " + was.Message,
+			Type: corev1.EventTypeNormal, Reason: ReasonRecovered, Action: ActionApply,
+			Regarding: owner, Note: "No longer the case: " + before.LastError,
 		}}
 	}
 	return nil

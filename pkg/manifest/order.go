@@ -9,7 +9,7 @@ import (
 
 // Stage is one of the steps in which the objects of a manifest are applied.
 // Those of one stage do not depend on each other; the next stage begins when
-// they are in place (for a CRD: established).
+// they are in place (for a CRD: accepted; its kind is waited for by whoever needs it).
 type Stage int
 
 // The stages in their order.

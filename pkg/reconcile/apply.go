@@ -49,42 +49,48 @@ type result struct {
 // apply does a task.
 func (a *applier) apply(ctx context.Context, t task) result {
 	r := result{task: t}
-	before := t.cause.Found
-	if t.why == whyNew || t.cause.Unsure {
+	if t.cause.Unsure {
 		live, err := a.get(ctx, t.key)
 		if err != nil {
 			r.err = err
 			return r
 		}
-		if t.why == whyNew && live != nil && !a.mayTake(live) {
-			r.err = errForeign
-			return r
-		}
 		if t.why == whyDrift && live != nil && a.inOrder(t, live) {
 			return r
 		}
-		before = live
-		r.cause.Deleted, r.cause.Found = live == nil, live
+		r.cause = trigger.Cause{Deleted: live == nil, Found: live}
 	}
 	expected, _ := a.expected(t)
-	r.live, r.err = a.patch(ctx, t, before)
-	if r.err != nil {
-		return r
+	r.live, r.digest, r.err = a.patch(ctx, r.task)
+	if r.err == nil {
+		r.describe(a.manager, expected)
 	}
-	r.digest, _ = ownership.Of(r.live, a.manager)
-	r.describe(a.manager, expected)
 	return r
+}
+
+// meet looks at an object that was never applied, and refuses it if it exists
+// and may not be taken. The cause then says what was found.
+func (a *applier) meet(ctx context.Context, t task) (task, error) {
+	live, err := a.get(ctx, t.key)
+	if err != nil {
+		return t, err
+	}
+	if live != nil && !a.mayTake(live) {
+		return t, errForeign
+	}
+	t.cause = trigger.Cause{Deleted: live == nil, Found: live}
+	return t, nil
 }
 
 // describe finds out what the apply did.
 func (r *result) describe(manager string, expected trigger.Applied) {
-	drifted := r.why == whyDrift || r.why == whyChanged && (r.cause.Deleted || r.cause.Found != nil)
+	deleted := r.cause.Deleted && (r.why == whyDrift || r.why == whyChanged)
 	switch {
 	case r.why == whyNew && r.cause.Found == nil:
 		r.action = events.Created
-	case drifted && r.cause.Deleted && r.live.GetUID() != expected.UID:
+	case deleted && r.live.GetUID() != expected.UID:
 		r.action = events.Recreated
-	case drifted && r.cause.Deleted:
+	case deleted:
 		r.action = events.Relabelled
 	case r.why == whyDrift:
 		if r.fields = ownership.Drift(r.cause.Found, r.live, manager); len(r.fields) > 0 {
@@ -157,29 +163,30 @@ func (a *applier) mayTake(live *unstructured.Unstructured) bool {
 // patch sends the apply, and tells the trigger when it begins and ends. It takes
 // fields from other managers, but never from another VidraResource: two of them
 // would take the field from each other for ever.
-func (a *applier) patch(ctx context.Context, t task, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured, ownership.Digest, error) {
 	if a.watched {
 		a.index.Begin(a.owner, t.key, a.manager)
 	}
-	force := t.why == whyDrift && (before == nil || !a.shared(before))
+	force := t.why == whyDrift && (t.cause.Found == nil || !a.shared(t.cause.Found))
 	live, err := a.send(ctx, t, force)
 	if !force && apierrors.IsConflict(err) {
 		if err = rivals(err); err == nil {
 			live, err = a.send(ctx, t, true)
 		}
 	}
-	if !a.watched {
-		return live, err
-	}
 	if err != nil {
-		a.trigger.Abort(a.owner, t.key)
-		return nil, err
+		if a.watched {
+			a.trigger.Abort(a.owner, t.key)
+		}
+		return nil, ownership.Digest{}, err
 	}
 	digest, _ := ownership.Of(live, a.manager)
-	a.trigger.Commit(a.owner, t.key, trigger.Applied{
-		Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-	})
-	return live, nil
+	if a.watched {
+		a.trigger.Commit(a.owner, t.key, trigger.Applied{
+			Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		})
+	}
+	return live, digest, nil
 }
 
 func (a *applier) send(ctx context.Context, t task, force bool) (*unstructured.Unstructured, error) {

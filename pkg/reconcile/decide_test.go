@@ -48,6 +48,7 @@ func TestMakePlan(t *testing.T) {
 			objects: []*desired{a, b}, inventory: entries, all: true,
 			changed: func(*desired) bool { return false },
 			gone:    func(*desired) bool { return false },
+			held:    func(*desired) bool { return false },
 		}
 		if change != nil {
 			change(&p)
@@ -66,6 +67,7 @@ func TestMakePlan(t *testing.T) {
 		apply   []task
 		prune   []identity
 		blocked []*desired
+		held    []*desired
 	}{
 		"InOrder": {reason: "What is applied and unchanged is left alone.", in: in(inOrder(), nil)},
 		"New": {
@@ -84,6 +86,13 @@ func TestMakePlan(t *testing.T) {
 				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
 			}, nil),
 			apply: []task{{desired: a, why: whyRetry}},
+		},
+		"Held": {
+			reason: "What failed waits for its time, whatever else happens.",
+			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
+				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+			}, func(p *planInput) { p.held = func(d *desired) bool { return d == a } }),
+			held: []*desired{a},
 		},
 		"Drift": {
 			reason: "A cause costs one apply, and nothing else is looked at.",
@@ -109,7 +118,7 @@ func TestMakePlan(t *testing.T) {
 				idOf(crdGVK, "", "widgets.example.com"):                                     inState(v1alpha1.ObjectApplied, "5"),
 				{GroupKind: schema.GroupKind{Kind: "Widget"}, namespace: "shop", name: "w"}: inState(v1alpha1.ObjectPending, "6"),
 			}, func(p *planInput) {
-				p.unresolved = []unresolved{{id: identity{name: "w"}, gvk: schema.GroupVersionKind{Kind: "Widget"}}}
+				p.unresolved = []unresolved{{id: identity{GroupKind: schema.GroupKind{Kind: "Widget"}, name: "w"}}}
 			}),
 			prune: []identity{
 				idOf(configMapKind, "old", "c"), idOf(crdGVK, "", "widgets.example.com"), idOf(namespaceKind, "", "old"),
@@ -122,6 +131,7 @@ func TestMakePlan(t *testing.T) {
 			require.Equal(t, tc.apply, got.apply, tc.reason)
 			require.Equal(t, tc.prune, got.prune, tc.reason)
 			require.Equal(t, tc.blocked, got.blocked, tc.reason)
+			require.Equal(t, tc.held, got.held, tc.reason)
 		})
 	}
 }
@@ -156,6 +166,22 @@ func TestSummarize(t *testing.T) {
 			"Ready means seen live.", outcome{watched: true, watches: watches(watchregistry.Status{State: watchregistry.Starting})}, "False/Starting",
 			map[string]string{v1alpha1.ConditionReconciling: "True/Starting"}, v1alpha1.DeployRunning,
 		},
+		"Restarts": {
+			"A restart of Vidra does not rewrite every status: what was watched will be.",
+			outcome{watched: true, generation: 1, now: now, watches: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})},
+			"True/Applied", map[string]string{v1alpha1.ConditionWatching: "True/Synced"}, v1alpha1.DeploySucceeded,
+		},
+		"RestartsWithAnotherGeneration": {
+			"The manifest may have a kind that was never watched.",
+			outcome{watched: true, generation: 2, now: now, watches: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})},
+			"False/Starting", nil, v1alpha1.DeployRunning,
+		},
+		"DoesNotStart": {
+			"A watch that takes long to start is said after a while.",
+			outcome{watched: true, generation: 1, now: now, watches: watches(watchregistry.Status{
+				State: watchregistry.Starting, Since: now.Add(-watchGrace),
+			})}, "False/Starting", nil, v1alpha1.DeployRunning,
+		},
 		"Forbidden": {
 			"What may not be watched cannot be kept.",
 			outcome{watched: true, watches: watches(watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Since: now})},
@@ -163,14 +189,14 @@ func TestSummarize(t *testing.T) {
 		},
 		"APIServerRestarts": {
 			"A restart of the API server does not rewrite every status.",
-			outcome{watched: true, now: now, watches: watches(watchregistry.Status{
-				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-unavailableGrace / 2),
+			outcome{watched: true, generation: 1, now: now, watches: watches(watchregistry.Status{
+				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-watchGrace / 2),
 			})}, "True/Applied", nil, v1alpha1.DeploySucceeded,
 		},
 		"APIServerStaysAway": {
 			"An outage is said after a while.",
-			outcome{watched: true, now: now, watches: watches(watchregistry.Status{
-				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-unavailableGrace),
+			outcome{watched: true, generation: 1, now: now, watches: watches(watchregistry.Status{
+				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-watchGrace),
 			})}, "False/WatchFailed", nil, v1alpha1.DeployFailed,
 		},
 		"Invalid": {
@@ -189,7 +215,9 @@ func TestSummarize(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := v1alpha1.VidraResourceStatus{LastError: "an old error"}
+			before := v1alpha1.VidraResourceStatus{LastError: "an old error", ObservedGeneration: 1, Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue},
+			}}
 			after := summarize(before, tc.in)
 			condition := func(kind string) string {
 				c := meta.FindStatusCondition(after.Conditions, kind)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,8 +15,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// crdKind is the kind of CustomResourceDefinitions.
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+// Kinds that are treated in a way of their own.
+var (
+	crdKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	secretKind = schema.GroupKind{Kind: "Secret"}
+)
 
 // read makes the session know what the manifest of vr wants. It fails for a
 // manifest that cannot be read, and then changes nothing.
@@ -34,7 +38,9 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 		gvk := object.GroupVersionKind()
 		if err := missing[gvk]; err != nil {
 			id := identity{GroupKind: gvk.GroupKind(), namespace: object.GetNamespace(), name: object.GetName()}
-			waiting = append(waiting, unresolved{id: id, gvk: gvk, err: fmt.Errorf("%s: %w", object.Position, err)})
+			why := *err
+			why.message = object.Position.String() + ": " + why.message
+			waiting = append(waiting, unresolved{id: id, gvk: gvk, why: why})
 			continue
 		}
 		known = append(known, object)
@@ -63,22 +69,27 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 // wish to remove everything would make a slip of the pen a catastrophe.
 var errEmpty = fmt.Errorf("the manifest holds no object: delete the VidraResource to remove what it applied")
 
-// adopt takes over what was read.
+// adopt takes over what was read. What waited for its kind is attempted anew.
 func (s *session) adopt(generation int64, objects []*desired, waiting []unresolved) {
+	for id, why := range s.failures {
+		if why.reason == v1alpha1.ReasonKindUnavailable || why.reason == v1alpha1.ReasonProgressing {
+			delete(s.failures, id)
+		}
+	}
 	s.generation, s.objects, s.unresolved = generation, objects, waiting
+	s.reread, s.stalled = false, nil
 	s.byID = make(map[identity]*desired, len(objects))
-	s.byKey = make(map[trigger.ObjectKey]*desired, len(objects))
 	for _, d := range objects {
-		s.byID[d.id], s.byKey[d.key] = d, d
+		s.byID[d.id] = d
 	}
 }
 
 // resolve asks how each kind of the objects is served.
 func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
-	map[schema.GroupVersionKind]cluster.Mapping, map[schema.GroupVersionKind]error,
+	map[schema.GroupVersionKind]cluster.Mapping, map[schema.GroupVersionKind]*failure,
 ) {
 	mappings := map[schema.GroupVersionKind]cluster.Mapping{}
-	missing := map[schema.GroupVersionKind]error{}
+	missing := map[schema.GroupVersionKind]*failure{}
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
 		if _, known := mappings[gvk]; known || missing[gvk] != nil {
@@ -94,17 +105,19 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
 	return mappings, missing
 }
 
-// unavailable says for people why a kind cannot be applied.
-func unavailable(gvk schema.GroupVersionKind, err error) error {
+// unavailable says why the objects of a kind cannot be applied: because it is
+// not served, or because the API server cannot say.
+func unavailable(gvk schema.GroupVersionKind, err error) *failure {
 	if meta.IsNoMatchError(err) {
-		return errNotServed(gvk)
+		return notServed(gvk)
 	}
-	return err
+	return &failure{v1alpha1.ReasonApplyFailed, err.Error()}
 }
 
-func errNotServed(gvk schema.GroupVersionKind) error {
-	return fmt.Errorf("kind %s of %s is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion",
-		gvk.Kind, gvk.GroupVersion())
+func notServed(gvk schema.GroupVersionKind) *failure {
+	return &failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+		"kind %s of %s is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion",
+		gvk.Kind, gvk.GroupVersion())}
 }
 
 // newDesired prepares an object of the manifest of the VidraResource owner.
@@ -120,6 +133,9 @@ func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (
 	if d.id.GroupKind == crdKind {
 		d.provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
 		d.provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+	}
+	if d.id.GroupKind == secretKind {
+		mergeStringData(u)
 	}
 	labels := u.GetLabels()
 	if labels == nil {
@@ -139,4 +155,26 @@ func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (
 	}
 	d.body = body
 	return d, nil
+}
+
+// mergeStringData turns stringData of a Secret into data, as the API server does
+// when it stores one. Applied as it is, we would own a field that is never there,
+// and nobody would own the data.
+func mergeStringData(u *unstructured.Unstructured) {
+	values, found, err := unstructured.NestedStringMap(u.Object, "stringData")
+	if !found || err != nil {
+		return // the API server says what is wrong with it
+	}
+	data, _, err := unstructured.NestedMap(u.Object, "data")
+	if err != nil {
+		return
+	}
+	if data == nil {
+		data = make(map[string]any, len(values))
+	}
+	for key, value := range values {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	u.Object["data"] = data
+	unstructured.RemoveNestedField(u.Object, "stringData")
 }

@@ -3,12 +3,15 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -76,7 +79,6 @@ func (p *pass) settle(r result) {
 // fail notes that a task failed. The object is tried again later.
 func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	s := p.session
-	p.retry = true
 	s.failures[r.id] = explain(r.err, r.gvk, r.id)
 	if r.why == whyDrift {
 		p.unsolved[r.key] = r.cause
@@ -86,43 +88,81 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	case kindGone(r.err, r.id.name):
 		entry.State = v1alpha1.ObjectPending
 		p.Local.Invalidate(r.gvk.Group)
-		s.generation = 0 // ask again which kinds there are
-	case errors.Is(r.err, errForeign) && entry.UID == "":
-		// Somebody else's object is there. It never was ours, and is not to be
-		// removed one day.
-		delete(s.inventory, r.id)
+		s.reread = true
 	}
 }
 
-// note notes the objects that cannot be applied because their kind is not
-// served. Those whose CustomResourceDefinition has just been applied are only
-// waited for.
-func (p *pass) note(blocked []*desired) {
+// meetAll looks at the objects that are to be applied for the first time, and
+// takes from the plan those that cannot be. What exists and is somebody else's
+// does not enter the inventory: it is not to be removed one day.
+func (p *pass) meetAll(ctx context.Context, todo plan) plan {
+	met := make([]task, len(todo.apply))
+	errs := make([]error, len(todo.apply))
+	p.parallel(len(todo.apply), func(i int) {
+		if met[i] = todo.apply[i]; met[i].why == whyNew {
+			met[i], errs[i] = p.applier.meet(ctx, met[i])
+		}
+	})
+	todo.apply = nil
+	for i, t := range met {
+		if errs[i] == nil {
+			todo.apply = append(todo.apply, t)
+			continue
+		}
+		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id)
+		if errors.Is(errs[i], errForeign) {
+			delete(p.session.inventory, t.id)
+		}
+		p.session.reread = p.session.reread || kindGone(errs[i], t.id.name)
+	}
+	return todo
+}
+
+// note notes the objects that are not applied by this pass: those whose kind is
+// not served, and those that failed and have to wait. A kind whose
+// CustomResourceDefinition is in the same manifest is waited for in silence.
+func (p *pass) note(todo plan) {
 	s := p.session
-	provided := map[string]bool{}
+	provided := map[schema.GroupKind]bool{}
 	for _, d := range s.objects {
 		if _, failed := s.failures[d.id]; d.provides.Kind != "" && !failed {
-			provided[d.provides.String()] = true
+			provided[d.provides] = true
 		}
 	}
-	await := func(id identity, message string) {
-		p.retry = true
-		reason := v1alpha1.ReasonKindUnavailable
-		if provided[id.GroupKind.String()] && s.retries < patience {
-			reason, message = v1alpha1.ReasonProgressing, "waits until its CustomResourceDefinition is established"
+	waits := false
+	await := func(id identity, why failure) {
+		if why.reason == v1alpha1.ReasonKindUnavailable && provided[id.GroupKind] {
+			waits = true
+			if s.waiting.IsZero() {
+				s.waiting = p.now
+			}
+			if p.now.Sub(s.waiting) < patience {
+				why = failure{v1alpha1.ReasonProgressing, "waits until its CustomResourceDefinition is established"}
+			}
 		}
-		s.failures[id] = failure{reason, message}
+		s.failures[id] = why
 	}
-	if p.all {
-		for _, u := range s.unresolved {
-			await(u.id, u.err.Error())
+	for _, u := range s.unresolved {
+		await(u.id, u.why)
+		for id, entry := range s.inventory {
+			if u.is(id) {
+				entry.State = v1alpha1.ObjectPending
+			}
 		}
 	}
-	for _, d := range blocked {
-		await(d.id, errNotServed(d.gvk).Error())
+	for _, d := range todo.blocked {
+		await(d.id, *notServed(d.gvk))
 		if entry := s.inventory[d.id]; entry != nil {
 			entry.State = v1alpha1.ObjectPending
 		}
+	}
+	for _, d := range todo.held {
+		if cause, drifted := p.causes.Objects[d.key]; drifted {
+			p.unsolved[d.key] = cause
+		}
+	}
+	if p.all && !waits {
+		s.waiting = time.Time{}
 	}
 }
 
@@ -135,12 +175,32 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 			n++
 		}
 		removals := make([]removal, n)
-		p.parallel(n, func(i int) { removals[i] = p.applier.remove(ctx, s.inventory[ids[i]]) })
+		p.parallel(n, func(i int) {
+			if entry := s.inventory[ids[i]]; p.stillThere(ctx, entry) {
+				removals[i] = removal{deleted: true}
+			} else {
+				removals[i] = p.applier.remove(ctx, entry)
+			}
+		})
 		for i, done := range removals {
 			p.settleRemoval(ids[i], done)
 		}
 		ids = ids[n:]
 	}
+}
+
+// stillThere says whether an object whose deletion was accepted is seen by its
+// watch, which saves asking for it. It is asked for when it is time to retry.
+func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
+	if entry.State != v1alpha1.ObjectDeleting || p.mayRetry || !p.applier.watched {
+		return false
+	}
+	mapping, err := p.Local.Mapping(ctx, gvkOf(entry))
+	if err != nil {
+		return false
+	}
+	_, found, synced := p.Watches.Get(watchregistry.Key{GVR: mapping.GVR}, entry.Namespace, entry.Name)
+	return found && synced
 }
 
 // settleRemoval notes what came of a removal. An object stays in the inventory
@@ -149,14 +209,19 @@ func (p *pass) settleRemoval(id identity, done removal) {
 	s := p.session
 	entry := s.inventory[id]
 	change := events.Change{Object: referenceTo(id, gvkOf(entry), "")}
+	if !done.missing {
+		delete(s.missing, id)
+	}
 	switch {
+	case done.missing && !p.missingForGood(id):
+		// An API server that has just started serves some kinds a little later.
+		s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present"}
+		return
 	case done.err != nil:
-		p.retry = true
 		entry.State = v1alpha1.ObjectFailed
 		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, id)}
 		return
 	case done.deleted:
-		p.retry = true
 		s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being deleted"}
 		if entry.State != v1alpha1.ObjectDeleting {
 			entry.State = v1alpha1.ObjectDeleting
@@ -171,4 +236,16 @@ func (p *pass) settleRemoval(id identity, done removal) {
 	delete(s.inventory, id)
 	delete(s.failures, id)
 	delete(s.applied, id)
+	delete(s.missing, id)
+}
+
+// missingForGood says whether the kind of an object has not been served for so
+// long that the object is gone with it.
+func (p *pass) missingForGood(id identity) bool {
+	since, known := p.session.missing[id]
+	if !known {
+		p.session.missing[id] = p.now
+		return false
+	}
+	return p.now.Sub(since) >= goneForGood
 }

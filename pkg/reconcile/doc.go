@@ -10,8 +10,9 @@
 // PATCH. Deciding (plan, summarize, events.Transitions) is pure; doing is thin.
 //
 // Invariants: an object is in the inventory of the status before it is created
-// and until it is known to be gone; nothing is removed or overwritten that this
-// VidraResource does not own at that moment; the status is written on
-// transitions, not on every pass; a pass that finds everything in order sends
-// no request.
+// and until it is known to be gone; nothing is removed that this VidraResource
+// does not own at that moment, and nothing is taken over that existed without
+// it; the status is written on transitions, not on every pass; a pass that finds
+// everything in order sends no request; what fails is retried when its time has
+// come, not whenever something else happens.
 package reconcile

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // kindGone says whether an error means that the API server does not serve the
@@ -28,17 +29,22 @@ func missingNamespace(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
+// typedPatchError begins the error of an applied configuration that does not fit
+// the schema, such as one with a field that does not exist. The API server sends
+// it without a reason (k8s.io/apimachinery/pkg/util/managedfields/internal).
+const typedPatchError = "failed to create typed patch object"
+
 // explain turns the error of an apply into a reason and a message for people.
 func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 	switch {
 	case kindGone(err, id.name):
-		return failure{v1alpha1.ReasonKindUnavailable, errNotServed(gvk).Error()}
+		return *notServed(gvk)
 	case missingNamespace(err):
 		return failure{
 			v1alpha1.ReasonApplyFailed,
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.namespace),
 		}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), strings.Contains(err.Error(), typedPatchError):
 		return failure{v1alpha1.ReasonManifestInvalid, message(err, id)}
 	default:
 		return failure{v1alpha1.ReasonApplyFailed, message(err, id)}
@@ -49,8 +55,8 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 // those of a Secret are left out.
 func message(err error, id identity) string {
 	status, ok := err.(apierrors.APIStatus)
-	if !ok || id.GroupKind != (schema.GroupKind{Kind: "Secret"}) {
-		return err.Error()
+	if !ok || id.GroupKind != secretKind {
+		return events.Truncate(err.Error(), maxMessage)
 	}
 	var fields []string
 	if details := status.Status().Details; details != nil {
@@ -66,8 +72,13 @@ func message(err error, id identity) string {
 		reason, strings.Join(fields, ", "))
 }
 
-// maxNamed is how many failing objects a message names.
-const maxNamed = 3
+const (
+	// maxNamed is how many failing objects a message names.
+	maxNamed = 3
+	// maxMessage is how many bytes are kept of one message: the API server quotes
+	// values in full, and refuses a status with too long a message.
+	maxMessage = 1024
+)
 
 // severity orders the reasons: the first one that occurs is the reason of the
 // whole.
@@ -90,14 +101,11 @@ func worst(failures map[identity]failure, order []identity) (reason, message str
 	if len(ids) == 0 {
 		return "", ""
 	}
-	var parts []string
-	for _, id := range ids[:min(len(ids), maxNamed)] {
+	parts := make([]string, 0, len(ids))
+	for _, id := range ids {
 		parts = append(parts, fmt.Sprintf("%s: %s", id, failures[id].message))
 	}
-	if more := len(ids) - maxNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return failures[ids[0]].reason, strings.Join(parts, "; ")
+	return failures[ids[0]].reason, few(parts)
 }
 
 // String names an object for people: kind, namespace and name.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,63 +38,96 @@ type pass struct {
 	// resync says that the time has come to look at every object; all says that
 	// every object is looked at, for this or another reason.
 	resync, all bool
-	// retry says that something which was attempted has to be retried.
-	retry bool
+	// mayRetry says that what failed is tried again.
+	mayRetry bool
+	// first says that this process sees the VidraResource for the first time.
+	first bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
 	s, first := r.session(owner, vr)
 	p := &pass{
-		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status,
+		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first,
 		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 		},
 	}
-	p.resync = first || !p.now.Before(s.nextResync)
+	changed := s.generation != vr.Generation
+	p.resync = changed || !p.now.Before(s.nextResync)
 	if p.resync {
 		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
 	}
-	due := !s.nextRetry.IsZero() && !p.now.Before(s.nextRetry)
-	p.all = p.resync || due || p.causes.All || len(p.causes.Objects) == 0 || s.generation != vr.Generation
+	// A pass without a cause is a full one, but not for the sake of what failed.
+	p.mayRetry = p.resync || p.causes.All || s.reread || s.due(p.now)
+	p.all = p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || s.reread || len(p.causes.Objects) == 0
 	return p
+}
+
+// due says whether what failed may be tried again, as far as time is concerned.
+func (s *session) due(now time.Time) bool {
+	return s.nextRetry.IsZero() || !now.Before(s.nextRetry)
 }
 
 // run does the pass.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
-	s := p.session
-	if server := p.vr.Spec.Destination.Server; server != "" && server != v1alpha1.LocalServer {
-		return p.stall(ctx, v1alpha1.ReasonDestinationUnsupported, fmt.Sprintf(
-			"the destination %s is another cluster, which this version of Vidra cannot reach: leave spec.destination.server out, or set it to %s",
-			server, v1alpha1.LocalServer))
-	}
-	if p.all && (s.generation != p.vr.Generation || len(s.unresolved) > 0) {
-		if err := s.read(ctx, p.vr, p.Local); err != nil {
-			return p.stall(ctx, v1alpha1.ReasonManifestInvalid, err.Error())
-		}
+	if why := p.read(ctx); why != nil {
+		return p.stall(ctx, *why)
 	}
 	p.load()
 	p.watch(ctx)
-	todo := p.plan(p.look())
+	todo := p.meetAll(ctx, p.plan(p.look()))
 	if err := p.writeAhead(ctx, todo); err != nil {
-		p.Trigger.GiveBack(p.owner, p.causes)
+		p.giveBack()
 		return reconcile.Result{}, err
 	}
 	p.applyAll(ctx, todo.apply)
-	p.note(todo.blocked)
+	p.note(todo)
 	p.pruneAll(ctx, todo.prune)
 	if len(todo.prune) > 0 {
 		p.watch(ctx)
 	}
-	return p.finish(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(s.failures) == 0})
+	return p.finish(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(p.session.failures) == 0})
+}
+
+// read makes the session know what the manifest wants, if it does not. It
+// returns why only the author can help.
+func (p *pass) read(ctx context.Context) *failure {
+	s := p.session
+	if s.generation == p.vr.Generation && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
+		return s.stalled
+	}
+	if server := p.vr.Spec.Destination.Server; server != "" && server != v1alpha1.LocalServer {
+		return &failure{v1alpha1.ReasonDestinationUnsupported, fmt.Sprintf(
+			"the destination %s is another cluster, which this version of Vidra cannot reach: leave spec.destination.server out, or set it to %s",
+			server, v1alpha1.LocalServer)}
+	}
+	old := s.byID
+	if err := s.read(ctx, p.vr, p.Local); err != nil {
+		return &failure{v1alpha1.ReasonManifestInvalid, events.Truncate(err.Error(), maxMessage)}
+	}
+	for id, was := range old {
+		// The same object in another version is another watch's.
+		if is := s.byID[id]; is != nil && is.key != was.key {
+			p.Index.Forget(p.owner, was.key)
+		}
+	}
+	return nil
+}
+
+// giveBack returns the causes, so that the next pass does what this one did not.
+func (p *pass) giveBack() {
+	p.causes.All = p.causes.All || p.all
+	p.Trigger.GiveBack(p.owner, p.causes)
 }
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
-	if !p.applier.watched || p.Index.Loaded(p.owner) {
+	if !p.applier.watched || p.session.loaded {
 		return
 	}
+	p.session.loaded = true
 	known := map[trigger.ObjectKey]trigger.Applied{}
 	for id, entry := range p.session.inventory {
 		if d := p.session.byID[id]; d != nil {
@@ -113,7 +147,9 @@ func (p *pass) watch(ctx context.Context) {
 	case !p.applier.watched:
 		p.Watches.Release(p.owner)
 		p.Trigger.Release(p.owner)
-		s.watches = nil
+		// It is known, and no event of its objects is work.
+		p.Index.Load(p.owner, nil)
+		s.watches, s.loaded = nil, false
 		return
 	case !p.all:
 		return // nothing that a watch depends on has changed
@@ -155,9 +191,11 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 		if _, seen := causes[d.key]; seen {
 			continue
 		}
-		unwatched := !p.applier.watched || p.session.watches[watchKey(d.key)].State == watchregistry.Degraded
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-		if unwatched && p.resync || !unwatched && synced && !p.Index.InOrder(p.owner, d.key, obj, found) {
+		unseen := !p.applier.watched || !synced
+		// After a restart the watches are about to tell.
+		if unseen && p.resync && !(p.first && p.applier.watched) ||
+			!unseen && !p.Index.InOrder(p.owner, d.key, obj, found) {
 			causes[d.key] = trigger.Cause{Unsure: true}
 		}
 	}
@@ -177,6 +215,10 @@ func (p *pass) plan(causes map[trigger.ObjectKey]trigger.Cause) plan {
 		},
 		gone: func(d *desired) bool {
 			return s.watches[watchKey(d.key)].State == watchregistry.Pending
+		},
+		held: func(d *desired) bool {
+			_, failed := s.failures[d.id]
+			return failed && !p.mayRetry
 		},
 	})
 	if p.all {
@@ -198,62 +240,78 @@ func (p *pass) plan(causes map[trigger.ObjectKey]trigger.Cause) plan {
 // inventory: should Vidra stop in between, they are found again.
 func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 	s := p.session
-	added := false
+	var added []identity
 	for _, t := range todo.apply {
 		if t.why == whyNew && s.inventory[t.id] == nil {
 			s.inventory[t.id] = entryOf(t.id, t.gvk)
-			added = true
+			added = append(added, t.id)
 		}
 	}
-	if !added {
+	if len(added) == 0 {
 		return nil
 	}
 	status := *s.status.DeepCopy()
 	status.ManagedResources, _ = s.entries()
 	status.Objects = int32(len(status.ManagedResources)) //nolint:gosec // bounded by the size of a manifest
 	status.DeployState = v1alpha1.DeployRunning
-	for _, c := range []metav1.Condition{
-		{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue},
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse},
-	} {
-		c.Reason, c.Message = v1alpha1.ReasonProgressing, "Applying the manifest"
-		c.ObservedGeneration = status.ObservedGeneration
-		meta.SetStatusCondition(&status.Conditions, c)
+	progressing := func(kind string, value metav1.ConditionStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: value, ObservedGeneration: status.ObservedGeneration,
+			Reason: v1alpha1.ReasonProgressing, Message: "Applying the manifest",
+		})
 	}
-	return p.writeStatus(ctx, status)
+	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	if problem := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); problem == nil || problem.Status == metav1.ConditionTrue {
+		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
+	}
+	err := p.writeStatus(ctx, status)
+	if err != nil {
+		for _, id := range added {
+			delete(s.inventory, id) // it is not written, so nothing may be created yet
+		}
+	}
+	return err
 }
 
 // stall ends a pass over a VidraResource that only its author can mend. What
 // was applied before stays as it is, and stays in the inventory.
-func (p *pass) stall(ctx context.Context, reason, message string) (reconcile.Result, error) {
-	p.unsolved = p.causes.Objects
-	p.session.generation = 0 // whatever comes next, read it again
-	return p.finish(ctx, outcome{stalled: &failure{reason, message}})
+func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error) {
+	p.session.generation, p.session.stalled = p.vr.Generation, &why
+	for key := range p.causes.Objects {
+		p.unsolved[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
+	}
+	p.all = true
+	return p.finish(ctx, outcome{stalled: &why})
 }
 
 // finish writes the status if it changed, then the Events that speak of it.
 func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) {
 	s := p.session
-	o.generation, o.now = p.vr.Generation, p.now
+	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
-	o.entries, o.order = s.entries()
 	o.failures = s.failures
+	if o.entries, o.order = s.entries(); o.stalled != nil {
+		o.entries = s.status.ManagedResources
+	}
 	for _, d := range s.objects {
 		if _, drifted := p.unsolved[d.key]; drifted {
 			o.drifted = append(o.drifted, d.id)
 		}
 	}
-	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
 	after := summarize(s.status, o)
+	rest := p.rest(o)
 	told := s.heals == 0 || p.now.Sub(s.healsSince) < healFlush
 	if !told || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
+			p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all})
 			return reconcile.Result{}, err
 		}
 	}
+	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
 	p.Recorder.Record(events.Transitions(referenceToOwner(p.vr), p.before, s.status, s.untold))
 	s.untold = nil
-	return reconcile.Result{RequeueAfter: p.rest()}, nil
+	// What comes later is routine, even if this pass was not.
+	return reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}, nil
 }
 
 // writeStatus writes a status, with the heals that it does not tell of yet.
@@ -263,20 +321,28 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	base.Status = s.status
 	changed.Status = s.withHeals(status)
 	written := changed.Status // Patch overwrites changed with the answer
-	err := p.Client.Status().Patch(ctx, changed, client.MergeFrom(base))
+	patch := client.MergeFrom(base)
+	if !s.written {
+		// What the cache holds may be older than what an operator before us wrote.
+		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	}
+	err := p.Client.Status().Patch(ctx, changed, patch)
+	if apierrors.IsConflict(err) {
+		p.forgetSession(p.owner)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.vr.Name, err)
 	}
 	p.vr.ResourceVersion = changed.ResourceVersion
-	s.status, s.heals = written, 0
+	s.status, s.heals, s.written = written, 0, true
 	return nil
 }
 
 // rest is how long the VidraResource is left alone without a cause.
-func (p *pass) rest() time.Duration {
+func (p *pass) rest(o outcome) time.Duration {
 	s := p.session
-	switch {
-	case p.retry:
+	switch pending := o.stalled == nil && (len(s.failures) > 0 || len(p.unsolved) > 0); {
+	case pending && s.due(p.now):
 		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
 		delay := backoff.Step()
 		for range min(s.retries, maxSteps) {
@@ -284,19 +350,25 @@ func (p *pass) rest() time.Duration {
 		}
 		s.retries++
 		s.nextRetry = p.now.Add(delay)
-	case p.all:
+	case !pending && p.all:
 		s.retries, s.nextRetry = 0, time.Time{}
 	}
 	until := s.nextResync
-	if !s.nextRetry.IsZero() && s.nextRetry.Before(until) {
-		until = s.nextRetry
+	earlier := func(then time.Time) {
+		if then.Before(until) {
+			until = then
+		}
 	}
-	if flush := s.healsSince.Add(healFlush); s.heals > 0 && flush.Before(until) {
-		until = flush
+	if !s.nextRetry.IsZero() {
+		earlier(s.nextRetry)
 	}
+	if s.heals > 0 {
+		earlier(s.healsSince.Add(healFlush))
+	}
+	before := watched(s.status, p.vr.Generation)
 	for _, status := range s.watches {
-		if back := status.Since.Add(unavailableGrace); tolerable(status, p.now) && back.Before(until) {
-			until = back
+		if tolerable(status, before, p.now) {
+			earlier(status.Since.Add(watchGrace))
 		}
 	}
 	return max(until.Sub(p.now), time.Millisecond)

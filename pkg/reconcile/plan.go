@@ -38,6 +38,8 @@ type planInput struct {
 	changed func(*desired) bool
 	// gone says that the API server does not serve an object's kind at present.
 	gone func(*desired) bool
+	// held says that an object failed and its time to be tried again has not come.
+	held func(*desired) bool
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause
 	// all has every object considered; otherwise only causes are.
@@ -51,6 +53,8 @@ type plan struct {
 	prune []identity
 	// blocked are the objects whose kind is gone.
 	blocked []*desired
+	// held are the objects that have to wait.
+	held []*desired
 }
 
 // makePlan decides what to do. Objects stay in the order of the manifest.
@@ -65,6 +69,8 @@ func makePlan(in planInput) plan {
 		switch {
 		case in.gone(d):
 			p.blocked = append(p.blocked, d)
+		case in.held(d):
+			p.held = append(p.held, d)
 		case entry == nil || entry.UID == "":
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
 		case in.changed(d):
@@ -85,23 +91,16 @@ func makePlan(in planInput) plan {
 // What waits for its kind is still in the manifest, under the namespace that it
 // names there or under the one that it was given.
 func leftovers(in planInput) []identity {
-	keep := make(map[identity]struct{}, len(in.objects)+len(in.unresolved))
+	keep := make(map[identity]struct{}, len(in.objects))
 	for _, d := range in.objects {
 		keep[d.id] = struct{}{}
 	}
-	waiting := map[identity]struct{}{}
-	for _, u := range in.unresolved {
-		waiting[identity{GroupKind: u.gvk.GroupKind(), name: u.id.name}] = struct{}{}
-	}
 	var gone []identity
 	for id := range in.inventory {
-		if _, wanted := keep[id]; wanted {
-			continue
+		_, wanted := keep[id]
+		if !wanted && !slices.ContainsFunc(in.unresolved, func(u unresolved) bool { return u.is(id) }) {
+			gone = append(gone, id)
 		}
-		if _, waits := waiting[identity{GroupKind: id.GroupKind, name: id.name}]; waits {
-			continue
-		}
-		gone = append(gone, id)
 	}
 	slices.SortFunc(gone, compareForRemoval)
 	return gone

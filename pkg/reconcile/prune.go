@@ -38,7 +38,9 @@ type removal struct {
 	deleted bool
 	// released says that our fields were given up and others still own it.
 	released bool
-	err      error
+	// missing says that its kind is not served.
+	missing bool
+	err     error
 }
 
 // remove lets go of an object: it deletes the object if nobody else owns it
@@ -48,7 +50,7 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	mapping, err := a.destination.Mapping(ctx, gvkOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
-		return removal{gone: true} // its kind is gone, and all objects with it
+		return removal{missing: true}
 	case err != nil:
 		return removal{err: err}
 	}
@@ -73,7 +75,7 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk sch
 	switch {
 	case err != nil && kindGone(err, key.Name):
 		a.destination.Invalidate(key.GVR.Group)
-		return removal{gone: true}
+		return removal{missing: true}
 	case err != nil:
 		return removal{err: err}
 	case live == nil, !a.owns(live):

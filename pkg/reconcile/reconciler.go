@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -24,9 +26,12 @@ const (
 	healFlush = 5 * time.Second
 	// maxSteps is how often the time between attempts doubles at most.
 	maxSteps = 10
-	// patience is how many attempts the kinds of a CustomResourceDefinition in
-	// the same manifest have to appear before that counts as a problem.
-	patience = 6
+	// patience is how long the kind of a CustomResourceDefinition in the same
+	// manifest may take to be served before that counts as a problem.
+	patience = 30 * time.Second
+	// goneForGood is how long a kind must not have been served before its objects
+	// count as gone.
+	goneForGood = 10 * time.Second
 	// resyncJitter spreads resyncs over this part of their interval.
 	resyncJitter = 0.1
 	// DefaultParallel is how many objects of a stage are applied at a time.
@@ -70,13 +75,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return p.finalize(ctx)
 	}
 	if err := r.ensureFinalizer(ctx, vr); err != nil {
-		p.Trigger.GiveBack(owner, p.causes)
+		p.giveBack()
 		return reconcile.Result{}, err
 	}
 	return p.run(ctx)
 }
 
-// Flush writes the heals that no status tells of yet. It must be called when the
+// Flush writes the heals that no status, and the Events that no pass tells of. It must be called when the
 // controller has stopped, and only then: it reads what passes write.
 func (r *Reconciler) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healFlush)
@@ -85,6 +90,11 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	defer r.mu.Unlock()
 	var failed []error
 	for owner, s := range r.sessions {
+		// What a pass did that could not write its status any more.
+		regarding := corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.uid,
+		}
+		r.Recorder.Record(events.Transitions(regarding, s.status, s.status, s.untold))
 		if s.heals == 0 {
 			continue
 		}
@@ -114,11 +124,16 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
-	r.mu.Lock()
-	delete(r.sessions, owner)
-	r.mu.Unlock()
+	r.forgetSession(owner)
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
+}
+
+// forgetSession has the next pass begin from what the cache holds.
+func (r *Reconciler) forgetSession(owner trigger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, owner)
 }
 
 // ensureFinalizer adds the finalizer, failing if somebody else wrote meanwhile.

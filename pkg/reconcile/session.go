@@ -41,9 +41,16 @@ type desired struct {
 
 // unresolved is an object whose kind is not served.
 type unresolved struct {
+	// id has the namespace that the manifest gives, which may be none.
 	id  identity
 	gvk schema.GroupVersionKind
-	err error
+	why failure
+}
+
+// is says whether the object may be the one of the inventory.
+func (u unresolved) is(id identity) bool {
+	return u.id.GroupKind == id.GroupKind && u.id.name == id.name &&
+		(u.id.namespace == "" || u.id.namespace == id.namespace)
 }
 
 // failure is why an object is not as it should be.
@@ -63,8 +70,11 @@ type session struct {
 	generation int64
 	objects    []*desired
 	byID       map[identity]*desired
-	byKey      map[trigger.ObjectKey]*desired
 	unresolved []unresolved
+	// reread says that what was read is to be read again: a kind is gone.
+	reread bool
+	// stalled is why generation cannot be read; nil if it can.
+	stalled *failure
 
 	// inventory holds every object that is ours or about to be.
 	inventory map[identity]*v1alpha1.ManagedResourceStatus
@@ -75,7 +85,17 @@ type session struct {
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
-	// retries counts the passes in a row that left something to be retried.
+	// loaded says that the index knows the inventory.
+	loaded bool
+	// written says that this process has written the status before.
+	written bool
+	// missing holds since when the kinds of objects that are to be removed have
+	// not been served.
+	missing map[identity]time.Time
+	// waiting is since when objects wait for kinds that the manifest defines.
+	waiting time.Time
+
+	// retries counts the attempts in a row that left something to be retried.
 	retries int
 	// nextResync and nextRetry are when there is something to do without a
 	// cause; nextRetry is zero when nothing has to be retried.
@@ -100,6 +120,7 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		inventory: map[identity]*v1alpha1.ManagedResourceStatus{},
 		failures:  map[identity]failure{},
 		applied:   map[identity][]byte{},
+		missing:   map[identity]time.Time{},
 	}
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -20,6 +21,8 @@ type outcome struct {
 	stalled *failure
 	// deleting says that the VidraResource is going.
 	deleting bool
+	// all says that every object was looked at.
+	all bool
 	// entries is the inventory, in order.
 	entries []v1alpha1.ManagedResourceStatus
 	// failures and order say which objects are not as they should be.
@@ -36,29 +39,34 @@ type outcome struct {
 	now    time.Time
 }
 
-// unavailableGrace is how long an API server may be out of reach before a watch
-// counts as failed: its restart is no reason to write every status twice.
-const unavailableGrace = 30 * time.Second
+// watchGrace is how long a watch that was healthy may be out of order before it
+// counts as failed: a restart of Vidra or of the API server is no reason to write
+// every status twice.
+const watchGrace = 30 * time.Second
 
 // summarize makes the status of a VidraResource from what it was and from what
 // a pass knows.
 func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
-	after.ObservedGeneration = o.generation
+	if o.all {
+		after.ObservedGeneration = o.generation
+	}
 	after.ManagedResources = o.entries
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
 	if o.synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
-	watching := watchingCondition(o)
+	watching := watchingCondition(o, watched(before, o.generation))
 	ready := readyCondition(o, watching)
 	set := func(c metav1.Condition) {
-		c.ObservedGeneration = o.generation
+		c.ObservedGeneration = after.ObservedGeneration
 		meta.SetStatusCondition(&after.Conditions, c)
 	}
-	set(watching)
+	if o.stalled == nil { // otherwise nothing was watched or compared
+		set(watching)
+		set(driftedCondition(o))
+	}
 	set(ready)
-	set(driftedCondition(o))
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
 	for kind, holds := range map[string]bool{
@@ -72,9 +80,12 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		}
 	}
 	after.DeployState = deployState(ready)
-	after.LastError = ""
-	if after.DeployState == v1alpha1.DeployFailed || after.DeployState == v1alpha1.DeployStale {
+	switch after.DeployState {
+	case v1alpha1.DeploySucceeded:
+		after.LastError = ""
+	case v1alpha1.DeployFailed, v1alpha1.DeployStale, v1alpha1.DeployPending:
 		after.LastError = ready.Message
+	case v1alpha1.DeployRunning: // the last error stands until all is ready
 	}
 	return after
 }
@@ -115,7 +126,13 @@ func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
 	return c
 }
 
-func watchingCondition(o outcome) metav1.Condition {
+// watched says whether a status tells that everything which generation needs is
+// watched.
+func watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
+	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
+}
+
+func watchingCondition(o outcome, before bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionFalse}
 	if !o.watched {
 		c.Reason, c.Message = v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"
@@ -124,20 +141,20 @@ func watchingCondition(o outcome) metav1.Condition {
 	var failed, starting []string
 	for key, status := range o.watches {
 		switch {
-		case status.State == watchregistry.Synced, tolerable(status, o.now):
+		case status.State == watchregistry.Synced, tolerable(status, before, o.now):
 		case status.State == watchregistry.Starting:
 			starting = append(starting, key.String())
 		default:
-			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, status.Message))
+			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, events.Truncate(status.Message, maxMessage)))
 		}
 	}
 	slices.Sort(failed)
 	slices.Sort(starting)
 	switch {
 	case len(failed) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, "Cannot watch "+strings.Join(failed, "; ")
+		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, "Cannot watch "+few(failed)
 	case len(starting) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+strings.Join(starting, ", ")
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+few(starting)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSynced
 		c.Message = fmt.Sprintf("Watching %d kinds", len(o.watches))
@@ -146,10 +163,20 @@ func watchingCondition(o outcome) metav1.Condition {
 }
 
 // tolerable says whether a watch that is out of order is expected to be back
-// before anybody has to know.
-func tolerable(status watchregistry.Status, now time.Time) bool {
-	return status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonUnavailable &&
-		now.Sub(status.Since) < unavailableGrace
+// before anybody has to know. before is whether the status tells that all was
+// watched. A watch starts then because Vidra does, and an API server that starts
+// refuses connections first, and then requests until it has read its roles.
+func tolerable(status watchregistry.Status, before bool, now time.Time) bool {
+	return before && (status.State == watchregistry.Starting || status.State == watchregistry.Degraded) &&
+		now.Sub(status.Since) < watchGrace
+}
+
+// few joins the first names of several.
+func few(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, "; ")
 }
 
 func driftedCondition(o outcome) metav1.Condition {
@@ -157,14 +184,11 @@ func driftedCondition(o outcome) metav1.Condition {
 	if len(o.drifted) == 0 {
 		return c
 	}
-	names := make([]string, 0, maxNamed)
-	for _, id := range o.drifted[:min(len(o.drifted), maxNamed)] {
+	names := make([]string, 0, len(o.drifted))
+	for _, id := range o.drifted {
 		names = append(names, id.String())
 	}
-	if more := len(o.drifted) - maxNamed; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
 	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonDriftDetected
-	c.Message = "Changed and not put back yet: " + strings.Join(names, ", ")
+	c.Message = "Changed and not put back yet: " + few(names)
 	return c
 }

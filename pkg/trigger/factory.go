@@ -68,14 +68,10 @@ func (f *Factory) see(key ObjectKey, o observation) {
 	if len(judgements) == 0 && !o.deleted {
 		f.introduce(o.snapshot)
 	}
-	inFlight := false
 	for _, j := range judgements {
-		inFlight = inFlight || j.verdict == VerdictInFlight
 		f.act(j.owner, key, j.verdict, o)
 	}
-	if !inFlight {
-		o.snapshot.found.Store(nil)
-	}
+	f.settleEvidence(key, o.snapshot)
 }
 
 // act does what a verdict asks for.
@@ -91,7 +87,7 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
 		f.enqueue(owner, driftPriority)
 	case VerdictGone:
-		f.enqueue(owner, 0)
+		f.EnqueueAll(owner)
 	case VerdictStale, VerdictInFlight, VerdictTerminating:
 	}
 }
@@ -111,25 +107,32 @@ func (f *Factory) introduce(s *Snapshot) {
 // Commit ends an apply that the API server accepted, and judges what arrived
 // meanwhile.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
-	f.land(owner, key, f.index.commit(owner, key, applied))
+	verdict, parked := f.index.commit(owner, key, applied)
+	f.land(owner, key, verdict, parked)
 }
 
 // Abort ends an apply that was not accepted, and judges what arrived meanwhile.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
-	f.land(owner, key, f.index.abort(owner, key))
+	verdict, parked := f.index.abort(owner, key)
+	f.land(owner, key, verdict, parked)
 }
 
-// land judges a parked event.
-func (f *Factory) land(owner Owner, key ObjectKey, parked *observation) {
+// land does what the verdict on a parked event asks for. That it was in order
+// settles nothing: a later event may have been judged since.
+func (f *Factory) land(owner Owner, key ObjectKey, verdict Verdict, parked *observation) {
 	if parked == nil {
 		return
 	}
-	verdict, claimed := f.index.judgeFor(owner, key, *parked)
-	if claimed {
+	if verdict != VerdictInOrder {
 		f.act(owner, key, verdict, *parked)
 	}
-	if verdict != VerdictInFlight {
-		parked.snapshot.found.Store(nil)
+	f.settleEvidence(key, parked.snapshot)
+}
+
+// settleEvidence lets go of an object that nobody has to judge any more.
+func (f *Factory) settleEvidence(key ObjectKey, s *Snapshot) {
+	if !f.index.parked(key, s) {
+		s.found.Store(nil)
 	}
 }
 

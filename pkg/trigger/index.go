@@ -128,7 +128,8 @@ func NewIndex() *Index {
 	return &Index{claims: map[ObjectKey][]*claim{}, objects: map[Owner]map[ObjectKey]struct{}{}}
 }
 
-// Load makes an owner known, with what it is known to have applied.
+// Load makes an owner known, with what it is known to have applied. An object of
+// an owner that is known is the owner's only if it is claimed; see Factory.
 func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -187,8 +188,9 @@ func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	return false
 }
 
-// commit ends an apply that succeeded and returns the claim's parked event.
-func (x *Index) commit(owner Owner, key ObjectKey, applied Applied) *observation {
+// commit ends an apply that succeeded, and judges the event that was parked
+// meanwhile; nil if there was none.
+func (x *Index) commit(owner Owner, key ObjectKey, applied Applied) (Verdict, *observation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
@@ -196,23 +198,28 @@ func (x *Index) commit(owner Owner, key ObjectKey, applied Applied) *observation
 	return c.landLocked()
 }
 
-// abort ends an apply that failed and returns the claim's parked event.
-func (x *Index) abort(owner Owner, key ObjectKey) *observation {
+// abort ends an apply that failed, and judges the event that was parked
+// meanwhile; nil if there was none. What was never applied is in order as it is.
+func (x *Index) abort(owner Owner, key ObjectKey) (Verdict, *observation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	if !c.known {
 		x.forgetLocked(owner, key)
-		return nil
+		return VerdictInOrder, c.parked
 	}
 	return c.landLocked()
 }
 
-// landLocked ends the flight of an apply.
-func (c *claim) landLocked() *observation {
+// landLocked ends the flight of an apply and judges what was parked, before any
+// later event can be.
+func (c *claim) landLocked() (Verdict, *observation) {
 	parked := c.parked
 	c.inFlight, c.parked = false, nil
-	return parked
+	if parked == nil {
+		return VerdictInOrder, nil
+	}
+	return judge(c, *parked), parked
 }
 
 // Leave notes that an object is to be removed.
@@ -261,14 +268,16 @@ func (x *Index) judge(key ObjectKey, o observation) []judgement {
 	return all
 }
 
-// judgeFor decides what an observation means for one owner.
-func (x *Index) judgeFor(owner Owner, key ObjectKey, o observation) (Verdict, bool) {
-	for _, j := range x.judge(key, o) {
-		if j.owner == owner {
-			return j.verdict, true
+// parked says whether the event that brought a snapshot waits for an apply.
+func (x *Index) parked(key ObjectKey, s *Snapshot) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.claims[key] {
+		if c.parked != nil && c.parked.snapshot == s {
+			return true
 		}
 	}
-	return "", false
+	return false
 }
 
 // managers lists the field managers that are expected in an object.
@@ -281,7 +290,9 @@ func (x *Index) managers(key ObjectKey) []string {
 	}
 	names := make([]string, 0, len(claims))
 	for _, c := range claims {
-		names = append(names, c.expected.Manager)
+		if c.expected.Manager != "" { // a claim on what is only to be removed has none
+			names = append(names, c.expected.Manager)
+		}
 	}
 	return names
 }

@@ -303,3 +303,40 @@ func TestOwnersThatComeBeforeTheQueueAreNotLost(t *testing.T) {
 	require.NoError(t, f.Source().Start(t.Context(), queue))
 	require.Equal(t, 1, queue.Len())
 }
+
+func TestEventsBetweenTheCommitsOfTwoOwnersAreNotLost(t *testing.T) {
+	r := newRig(t)
+	other := Owner{Name: "other"}
+	both := configMap("blue", "10")
+	expected := Applied{Manager: manager, Digest: digestOf(both)}
+	for _, o := range []Owner{owner, other} {
+		r.index.Load(o, map[ObjectKey]Applied{key: expected})
+		r.index.Begin(o, key, manager)
+	}
+	r.event(t, both) // parked for both
+	r.Commit(owner, key, Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "9"})
+	r.event(t, configMap("red", "12")) // drift: judged for one, parked for the other
+	r.Commit(other, key, Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "11"})
+	require.Len(t, r.Take(owner).Objects, 1)
+	require.Len(t, r.Take(other).Objects, 1)
+}
+
+func TestLandingOfAnOldEventDoesNotSettleANewerCause(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "9", nil)
+	r.index.Begin(owner, key, manager)
+	parked := observation{snapshot: r.event(t, configMap("blue", "10"))}
+	verdict, _ := r.index.commit(owner, key, appliedAt("blue", "9"))
+	r.event(t, configMap("red", "12")) // arrives before the worker goes on
+	r.land(owner, key, verdict, &parked)
+	require.Len(t, r.Take(owner).Objects, 1)
+}
+
+func TestEventsOffOwnersAreKnown(t *testing.T) {
+	r := newRig(t)
+	r.Release(owner)
+	r.index.Load(owner, nil)
+	r.event(t, configMap("red", "101"))
+	name, _ := r.next()
+	require.Empty(t, name, "an event of an object whose owner wants no events is no work")
+}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// observedClient reports the outcome of every LIST and WATCH for all
-// namespaces, which is all that an informer sends. The reflector's own error
+// observedClient reports every LIST that fails and the outcome of every WATCH,
+// for all namespaces, which is all that an informer sends. The reflector's own error
 // handler tells failures only; that a watch works again is told by nothing else.
 type observedClient struct {
 	dynamic.Interface
@@ -33,7 +33,9 @@ func (r observedResource) Namespace(string) dynamic.ResourceInterface { return r
 
 func (r observedResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := r.NamespaceableResourceInterface.List(ctx, opts)
-	r.observe(err)
+	if err != nil {
+		r.observe(err) // a LIST that succeeds is no watch yet
+	}
 	return list, err
 }
 

@@ -350,6 +350,7 @@ func (r *Registry) reap(w *watch) {
 // stopLocked ends a watch and forgets it.
 func (r *Registry) stopLocked(w *watch) {
 	w.setLocked(released, "", nil)
+	w.current.over.Store(true) // what its informer still has in its buffers is void
 	w.cancel()
 	delete(r.watches, w.key)
 }

@@ -57,7 +57,7 @@ const (
 	started event = iota
 	// synced: the handler has seen every object of the initial list.
 	synced
-	// answered: a LIST or WATCH succeeded.
+	// answered: a WATCH succeeded.
 	answered
 	// failed: a LIST or WATCH failed for another reason than notServed.
 	failed

@@ -119,21 +119,32 @@ func (w *watch) run(context.Context) {
 		if !w.awaitServed() {
 			return
 		}
-		w.registry.mu.Lock()
-		if w.ctx.Err() == nil {
-			w.startLocked()
-			w.registry.notifyLocked(w)
+		if !w.restart() {
+			return
 		}
-		w.registry.mu.Unlock()
 	}
+}
+
+// restart makes the informer of a new incarnation and tells the owners. It
+// reports false when the watch was stopped meanwhile.
+func (w *watch) restart() bool {
+	w.registry.mu.Lock()
+	defer w.registry.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return false
+	}
+	w.startLocked()
+	w.registry.notifyLocked(w)
+	return true
 }
 
 // awaitServed blocks until discovery serves the resource. It reports false when
 // the watch was stopped.
 func (w *watch) awaitServed() bool {
 	backoff := probeBackoff
+	delay := backoff.Step()
 	for {
-		timer := time.NewTimer(backoff.Step())
+		timer := time.NewTimer(delay)
 		select {
 		case <-w.ctx.Done():
 			timer.Stop()
@@ -141,6 +152,7 @@ func (w *watch) awaitServed() bool {
 		case <-w.wake:
 		case <-timer.C:
 			w.cluster.Invalidate(w.key.GVR.Group)
+			delay = backoff.Step()
 		}
 		timer.Stop()
 		if served, err := w.cluster.ServesResource(w.ctx, w.key.GVR); err == nil && served {
