@@ -56,7 +56,7 @@ type Event struct {
 // VidraResource: from its status before and after, and from what was changed.
 func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
 	var all []Event
-	all = append(all, applied(owner, changes)...)
+	all = append(all, applied(owner, after.ObservedGeneration, changes)...)
 	for _, change := range changes {
 		all = append(all, restored(owner, change)...)
 	}
@@ -65,8 +65,9 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	return all
 }
 
-// applied tells that a pass created or changed objects.
-func applied(owner corev1.ObjectReference, changes []Change) []Event {
+// applied tells that a pass created or changed objects. Each generation is a
+// series of its own, or only the first one's counts would be kept.
+func applied(owner corev1.ObjectReference, generation int64, changes []Change) []Event {
 	created, configured := 0, 0
 	for _, change := range changes {
 		switch change.Action {
@@ -80,6 +81,7 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 	if created+configured == 0 {
 		return nil
 	}
+	owner.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", generation)
 	return []Event{{
 		Type: corev1.EventTypeNormal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner,
 		Note: fmt.Sprintf("Applied the manifest: %d created, %d changed", created, configured),

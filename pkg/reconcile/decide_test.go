@@ -244,6 +244,9 @@ func TestExplain(t *testing.T) {
 	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	secret := idOf(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "shop", "s")
 	deployment := identity{GroupKind: deployments, namespace: "shop", name: "web"}
+	internal := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
+	}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s",
 		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")})
 	cases := map[string]struct {
@@ -259,6 +262,16 @@ func TestExplain(t *testing.T) {
 		"InvalidSecret": {
 			"The API server quotes values; those of a Secret are left out.", invalid, secret,
 			failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote the Secret"},
+		},
+		"DoesNotFit": {
+			"What does not fit the schema is for the author, though the API server calls it an error of its own.",
+			internal("failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"), deployment,
+			failure{v1alpha1.ReasonManifestInvalid, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"},
+		},
+		"NotBase64": {
+			"So is a password in plain text, which is not told.",
+			internal("failed to convert new object (shop/s; /v1, Kind=Secret) to proper version: illegal base64 data at input byte 7"), secret,
+			failure{v1alpha1.ReasonManifestInvalid, "the API server answered an error for the fields []; its message is withheld because it may quote the Secret"},
 		},
 		"NoNamespace": {
 			"The namespace is what is missing, not the kind.",

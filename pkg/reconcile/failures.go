@@ -29,10 +29,14 @@ func missingNamespace(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// typedPatchError begins the error of an applied configuration that does not fit
-// the schema, such as one with a field that does not exist. The API server sends
-// it without a reason (k8s.io/apimachinery/pkg/util/managedfields/internal).
-const typedPatchError = "failed to create typed patch object"
+// misfit says whether an error means that an applied configuration does not fit
+// the schema, as one with an unknown field or with text that is not base64 does
+// not. The API server answers that with code 500 and no reason; its text is in
+// k8s.io/apimachinery/pkg/util/managedfields/internal.
+func misfit(err error) bool {
+	return strings.Contains(err.Error(), "failed to create typed patch object") ||
+		strings.Contains(err.Error(), "failed to convert new object")
+}
 
 // explain turns the error of an apply into a reason and a message for people.
 func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
@@ -44,7 +48,7 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 			v1alpha1.ReasonApplyFailed,
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.namespace),
 		}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), strings.Contains(err.Error(), typedPatchError):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), misfit(err):
 		return failure{v1alpha1.ReasonManifestInvalid, message(err, id)}
 	default:
 		return failure{v1alpha1.ReasonApplyFailed, message(err, id)}
