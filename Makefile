@@ -19,8 +19,8 @@ help: ## Show this.
 
 .PHONY: build
 build: ## Build bin/vidra-operator and bin/vidra.
-	CGO_ENABLED=0 go build -trimpath -o bin/vidra-operator ./cmd/operator
-	CGO_ENABLED=0 go build -trimpath -o bin/vidra ./cmd/vidra
+	go build -o bin/vidra-operator ./cmd/operator
+	go build -o bin/vidra ./cmd/vidra
 
 .PHONY: generate
 generate: ## Generate CRD, RBAC and deepcopy from the Go types.

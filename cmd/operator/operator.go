@@ -175,8 +175,15 @@ type syncedCheck struct {
 	synced  atomic.Bool
 }
 
-// Start waits for the caches.
+// Start waits for the cache of VidraResources. It asks for it because the
+// controller, which does too, starts later, and on the leader only.
 func (c *syncedCheck) Start(ctx context.Context) error {
+	if _, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{}); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("read the VidraResources: %w", err)
+	}
 	c.synced.Store(c.manager.GetCache().WaitForCacheSync(ctx))
 	return nil
 }

@@ -27,7 +27,7 @@ func ready(status metav1.ConditionStatus, reason, message string) v1alpha1.Vidra
 }
 
 func TestTransitions(t *testing.T) {
-	fine := ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "2 objects are applied")
+	fine := ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "All objects are applied (2)")
 	broken := ready(metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "Deployment shop/web: no")
 	broken.LastError = "Deployment shop/web: no"
 	starting := ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch")
@@ -57,8 +57,8 @@ func TestTransitions(t *testing.T) {
 			reason: "A deletion has no fields.", before: fine, after: fine,
 			changes: []Change{{Action: Recreated, Object: deployment}},
 			want: []string{
-				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: recreated, it had been deleted",
-				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and recreated, it had been deleted. To keep a change, make it in spec.manifest of the VidraResource",
+				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: created it again after it had been deleted",
+				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and created it again after it had been deleted. To keep a change, make it in spec.manifest of the VidraResource",
 			},
 		},
 		"Pruned": {

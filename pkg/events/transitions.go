@@ -95,7 +95,7 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	case Restored:
 		what = "put back " + Fields(change.Fields)
 	case Recreated:
-		what = "recreated, it had been deleted"
+		what = "created it again after it had been deleted"
 	case Relabelled:
 		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 	case Created, Configured, Pruned, Released:

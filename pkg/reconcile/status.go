@@ -114,14 +114,14 @@ func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
 		c.Reason, c.Message = o.stalled.reason, o.stalled.message
 	case o.deleting && reason == "":
 		c.Reason = v1alpha1.ReasonDeleting
-		c.Message = fmt.Sprintf("Waiting until %d objects are gone", len(o.entries))
+		c.Message = "Waiting until the last object is gone"
 	case reason != "":
 		c.Reason, c.Message = reason, message
 	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
 		c.Reason, c.Message = watching.Reason, watching.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
-		c.Message = fmt.Sprintf("%d objects are applied", len(o.entries))
+		c.Message = fmt.Sprintf("All objects are applied (%d)", len(o.entries))
 	}
 	return c
 }
@@ -157,7 +157,7 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+few(starting)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSynced
-		c.Message = fmt.Sprintf("Watching %d kinds", len(o.watches))
+		c.Message = fmt.Sprintf("All kinds are watched (%d)", len(o.watches))
 	}
 	return c
 }

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/e2e/stopwatch"
+)
+
+const (
+	// floorCommand is the sub-command that this process starts itself with.
+	floorCommand = "floor"
+	// floorReady is what the floor prints when it watches.
+	floorReady = "ready"
+)
+
+// runFloor is the floor: the least that can put an edit back. It applies an
+// object of each kind, watches the kind bare, without a cache, and answers each
+// event that shows its object otherwise than applied with one server-side-apply
+// PATCH; it does nothing else. It ends with its standard input.
+//
+// It is a process of its own with a ServiceAccount of its own, so that it pays
+// for authentication, authorization, its connection and the scheduler what the
+// operator pays.
+func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	fs := flag.NewFlagSet(floorCommand, flag.ContinueOnError)
+	kubeconfig := fs.String("kubeconfig", "", "The kubeconfig of the floor's ServiceAccount.")
+	namespace := fs.String("namespace", "", "The namespace of the floor's objects.")
+	if err := parseFlags(fs, os.Stderr, args); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in) // until whoever started us is gone
+	}()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, k := range kinds {
+		w, err := newWatcher(ctx, client, k, *namespace)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return w.run(ctx) })
+	}
+	if _, err := fmt.Fprintln(out, floorReady); err != nil {
+		return err
+	}
+	return group.Wait()
+}
+
+// watcher keeps one object as it is applied.
+type watcher struct {
+	resource dynamic.ResourceInterface
+	want     *unstructured.Unstructured
+	body     []byte
+	events   watch.Interface
+}
+
+// newWatcher applies the object and begins to watch its kind, in all namespaces
+// and filtered by a label, as the operator does.
+func newWatcher(ctx context.Context, client dynamic.Interface, k *kind, namespace string) (*watcher, error) {
+	want, err := k.in(namespace)
+	if err != nil {
+		return nil, err
+	}
+	body, err := want.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{resource: client.Resource(k.gvr).Namespace(namespace), want: want, body: body}
+	live, err := w.apply(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.events, err = client.Resource(k.gvr).Watch(ctx, metav1.ListOptions{
+		LabelSelector: "bench=" + namespace, ResourceVersion: live.GetResourceVersion(),
+	})
+	return w, err
+}
+
+func (w *watcher) apply(ctx context.Context) (*unstructured.Unstructured, error) {
+	return w.resource.Patch(ctx, w.want.GetName(), types.ApplyPatchType, w.body,
+		metav1.PatchOptions{FieldManager: floorCommand, Force: ptr.To(true)})
+}
+
+// run answers events until ctx ends.
+func (w *watcher) run(ctx context.Context) error {
+	defer w.events.Stop()
+	for event := range w.events.ResultChan() {
+		if ctx.Err() != nil {
+			return nil
+		}
+		live, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || event.Type == watch.Error {
+			return fmt.Errorf("the floor's watch of %s failed: %v", w.want.GetKind(), event.Object)
+		}
+		if event.Type != watch.Deleted && stopwatch.Covers(live.Object, w.want.Object) {
+			continue // our own echo, or a status
+		}
+		if _, err := w.apply(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the floor could not apply %s: %w", w.want.GetKind(), err)
+		}
+	}
+	if ctx.Err() == nil {
+		return fmt.Errorf("the floor's watch of %s ended", w.want.GetKind())
+	}
+	return nil
+}
+
+// floor is the process that runs runFloor.
+type floor struct {
+	cmd  *exec.Cmd
+	hold io.Closer
+}
+
+// startFloor starts the floor and returns when it watches. It ends with this
+// process, or with stop.
+func startFloor(ctx context.Context, kubeconfig, namespace string) (*floor, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace)
+	cmd.Stderr = os.Stderr
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the floor: %w", err)
+	}
+	f := &floor{cmd: cmd, hold: hold}
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != floorReady+"\n" {
+		return nil, errors.Join(errors.New("the floor did not become ready"), f.stop())
+	}
+	return f, nil
+}
+
+// stop ends the floor, and returns an error if it had failed.
+func (f *floor) stop() error {
+	_ = f.hold.Close()
+	if err := f.cmd.Wait(); err != nil {
+		return fmt.Errorf("the floor: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHeal runs the benchmark in small, on a real API server, then again with
+// the operator dead.
+func TestHeal(t *testing.T) {
+	l, err := newLab(t.Context(), 5)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.close()) }()
+	o := healOptions{rounds: 2, objects: 5, pause: 100 * time.Millisecond, timeout: 10 * time.Second}
+	r, err := heal(t.Context(), l, o)
+	require.NoError(t, err)
+	require.NoError(t, r.verdict(), "nothing is missed")
+	require.Equal(t, 2*len(edits), r.Heals)
+	require.Equal(t, r.Heals, r.Requests.Patch, "one PATCH per heal")
+	require.Zero(t, r.Requests.Get, "and no GET")
+	for _, e := range r.Edits {
+		require.Equal(t, 2, e.Floor.N, e.Edit)
+		require.Positive(t, e.Ratio, e.Edit)
+	}
+
+	require.NoError(t, l.operator.Kill())
+	o.rounds, o.timeout = 1, 500*time.Millisecond
+	r, err = heal(t.Context(), l, o)
+	require.NoError(t, err)
+	require.ErrorContains(t, r.verdict(), "vidra missed 7 of 7 edits")
+	for _, e := range r.Edits {
+		require.Zero(t, e.Floor.Missed, "the floor goes on")
+	}
+}

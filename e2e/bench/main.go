@@ -1,0 +1,74 @@
+// Command bench measures Vidra on a control plane of its own, which it builds
+// when it is missing:
+//
+//	go run ./e2e/bench heal                      how fast edits are put back
+//	go run ./e2e/bench heal -objects 500 -o json the same, among 500 objects
+//
+// Each benchmark is a sub-command with flags of its own; -h lists them. It
+// measures beside a floor, in the same run, because absolute times say more of
+// the machine than of Vidra. The result goes to standard output and the progress
+// to standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// benchmarks are the sub-commands for people.
+var benchmarks = map[string]func(context.Context, []string) error{
+	"heal": runHeal,
+}
+
+func main() {
+	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the benchmark that the first argument names.
+func run(ctx context.Context, args []string) error {
+	names := strings.Join(slices.Sorted(maps.Keys(benchmarks)), ", ")
+	if len(args) == 0 {
+		return fmt.Errorf("which benchmark? There is: %s", names)
+	}
+	name, args := args[0], args[1:]
+	if name == floorCommand {
+		return runFloor(ctx, args, os.Stdin, os.Stdout)
+	}
+	if benchmark, known := benchmarks[name]; known {
+		return benchmark(ctx, args)
+	}
+	return fmt.Errorf("there is no benchmark %q, there is: %s", name, names)
+}
+
+// parseFlags parses args, which must hold flags only.
+func parseFlags(fs *flag.FlagSet, out io.Writer, args []string) error {
+	fs.SetOutput(out)
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: %s takes flags only, see -h", fs.Arg(0), fs.Name())
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets this test binary be the floor, which starts itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == floorCommand {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestRunRefuses(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"nothing": {
+			reason: "whoever types no benchmark is told which there are", want: "There is: heal",
+		},
+		"unknown": {
+			reason: "so is whoever mistypes it", args: []string{"heel"}, want: `no benchmark "heel", there is: heal`,
+		},
+		"argument": {
+			reason: "a forgotten dash is not ignored", args: []string{"heal", "rounds"}, want: `unexpected argument "rounds"`,
+		},
+		"flag": {
+			reason: "flags are checked before anything starts", args: []string{"heal", "-round", "3"}, want: "-round",
+		},
+		"no rounds": {
+			reason: "no round gives no figure", args: []string{"heal", "-rounds", "0"}, want: "at least one",
+		},
+		"few objects": {
+			reason: "each kind that is edited has an object", args: []string{"heal", "-objects", "2"}, want: "at least 3",
+		},
+		"output": {
+			reason: "a format that is not known is not guessed", args: []string{"heal", "-o", "yaml"}, want: "table or json",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, run(t.Context(), tt.args), tt.want, tt.reason)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	require.ErrorIs(t, run(t.Context(), []string{"heal", "-h"}), flag.ErrHelp)
+	require.ErrorIs(t, parseFlags(flag.NewFlagSet("x", flag.ContinueOnError), io.Discard, []string{"-h"}), flag.ErrHelp)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// kind is a kind that is edited.
+type kind struct {
+	gvr schema.GroupVersionResource
+	// manifest of the one object of the kind; %[1]s stands for its namespace.
+	manifest string
+}
+
+var (
+	deployment = &kind{
+		gvr: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		manifest: `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: target
+  namespace: %[1]s
+  labels: {app: target, bench: %[1]s}
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app: target}
+  template:
+    metadata:
+      labels: {app: target}
+    spec:
+      containers:
+      - name: web
+        image: nginxinc/nginx-unprivileged:stable-alpine
+        ports:
+        - containerPort: 8080
+`,
+	}
+	configMap = &kind{
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		manifest: `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: target
+  namespace: %[1]s
+  labels: {app: target, bench: %[1]s}
+data:
+  greeting: hello
+  language: en
+`,
+	}
+	service = &kind{
+		gvr: schema.GroupVersionResource{Version: "v1", Resource: "services"},
+		manifest: `
+apiVersion: v1
+kind: Service
+metadata:
+  name: target
+  namespace: %[1]s
+  labels: {app: target, bench: %[1]s}
+spec:
+  selector: {app: target}
+  ports:
+  - port: 80
+    targetPort: 8080
+`,
+	}
+	kinds = []*kind{deployment, configMap, service}
+)
+
+// in is the object of the kind in a namespace.
+func (k *kind) in(namespace string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	json, err := yaml.YAMLToJSON([]byte(k.text(namespace)))
+	if err != nil {
+		return nil, err
+	}
+	return u, u.UnmarshalJSON(json)
+}
+
+func (k *kind) text(namespace string) string { return fmt.Sprintf(k.manifest, namespace) }
+
+// manifest holds the target of each kind, and ConfigMaps beside them until there
+// are n objects.
+func manifest(namespace string, n int) string {
+	var docs []string
+	for _, k := range kinds {
+		docs = append(docs, k.text(namespace))
+	}
+	for i := len(docs); i < n; i++ {
+		docs = append(docs, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: beside-%d
+  namespace: %s
+data:
+  number: "%[1]d"
+`, i, namespace))
+	}
+	return strings.Join(docs, "---")
+}
+
+// edit is what somebody does to an object.
+type edit struct {
+	name string
+	kind *kind
+	// patch is a merge patch; empty to delete the object.
+	patch string
+}
+
+var edits = []edit{
+	{"Deployment spec.replicas", deployment, `{"spec":{"replicas":3}}`},
+	{"Deployment deleted", deployment, ""},
+	{"ConfigMap data changed", configMap, `{"data":{"greeting":"edited"}}`},
+	{"ConfigMap key removed", configMap, `{"data":{"greeting":null}}`},
+	{"ConfigMap label changed", configMap, `{"metadata":{"labels":{"app":"edited"}}}`},
+	{"ConfigMap deleted", configMap, ""},
+	{"Service spec.selector", service, `{"spec":{"selector":{"app":"edited"}}}`},
+}
