@@ -59,9 +59,11 @@ func newWatcher(t *testing.T, config *rest.Config, value string, linger time.Dur
 		Linger:        linger,
 		HandlerFor: func(_ string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 			key := func(obj any) string {
-				name, err := cache.DeletionHandlingObjectToName(obj)
-				assert.NoError(t, err)
-				return gvr.Resource + " " + name.String()
+				key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+				if err != nil {
+					t.Error(err) // not the goroutine of the test, which alone may end it
+				}
+				return gvr.Resource + " " + key
 			}
 			return cache.ResourceEventHandlerFuncs{
 				AddFunc:    func(obj any) { note(func() { w.seen[key(obj)] = struct{}{} }) },

@@ -178,13 +178,14 @@ type syncedCheck struct {
 // Start waits for the cache of VidraResources. It asks for it because the
 // controller, which does too, starts later, and on the leader only.
 func (c *syncedCheck) Start(ctx context.Context) error {
-	if _, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{}); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	_, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{})
+	switch {
+	case ctx.Err() != nil: // the operator ends before it was ready
+	case err != nil:
 		return fmt.Errorf("read the VidraResources: %w", err)
+	default:
+		c.synced.Store(c.manager.GetCache().WaitForCacheSync(ctx))
 	}
-	c.synced.Store(c.manager.GetCache().WaitForCacheSync(ctx))
 	return nil
 }
 

@@ -84,8 +84,7 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 		p.unsolved[r.key] = r.cause
 	}
 	entry.State = v1alpha1.ObjectFailed
-	switch {
-	case kindGone(r.err, r.id.name):
+	if kindGone(r.err, r.id.name) {
 		entry.State = v1alpha1.ObjectPending
 		p.Local.Invalidate(r.gvk.Group)
 		s.reread = true

@@ -192,10 +192,15 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 			continue
 		}
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-		unseen := !p.applier.watched || !synced
-		// After a restart the watches are about to tell.
-		if unseen && p.resync && !(p.first && p.applier.watched) ||
-			!unseen && !p.Index.InOrder(p.owner, d.key, obj, found) {
+		var suspect bool
+		switch {
+		case p.applier.watched && synced:
+			suspect = !p.Index.InOrder(p.owner, d.key, obj, found)
+		case p.applier.watched && p.first: // the watches are about to tell
+		default:
+			suspect = p.resync
+		}
+		if suspect {
 			causes[d.key] = trigger.Cause{Unsure: true}
 		}
 	}
