@@ -14,10 +14,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // kustomizations returns the folders below config that hold a kustomization.
@@ -172,14 +174,55 @@ func TestRightsOfTheOperator(t *testing.T) {
 	}
 }
 
-func TestPeopleGetRightsOnVidraResources(t *testing.T) {
-	for role, verb := range map[string]string{"view": "watch", "edit": "patch", "admin": "delete"} {
-		require.EventuallyWithT(t, func(t *assert.CollectT) {
-			got := &rbacv1.ClusterRole{}
-			require.NoError(t, admin.Get(context.Background(), client.ObjectKey{Name: role}, got))
-			require.True(t, slices.ContainsFunc(got.Rules, func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.Resources, "vidraresources") && slices.Contains(r.Verbs, verb)
+func TestRightsOfPeople(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		role   string
+		may    []string
+		mayNot []string
+	}{
+		"viewer": {
+			reason: "who may look may not write", role: "vidra-vidraresource-viewer",
+			may: []string{"get", "list", "watch"}, mayNot: []string{"create", "patch", "delete"},
+		},
+		"editor": {
+			reason: "who may write may look", role: "vidra-vidraresource-editor",
+			may: []string{"get", "list", "watch", "create", "update", "patch", "delete"}, mayNot: []string{"deletecollection"},
+		},
+		"edit of Kubernetes": {
+			reason: "who may write VidraResources has Vidra's rights, which an editor of namespaces must not have", role: "edit",
+			mayNot: []string{"get", "create", "patch", "delete"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			user := unique(t)
+			require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: user},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tt.role},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 			}))
-		}, 30*time.Second, 100*time.Millisecond, "%s may %s VidraResources", role, verb)
+			allowed := func(c require.TestingT, group, resource, verb string) bool {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               user,
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
+				}}
+				require.NoError(c, admin.Create(context.Background(), review))
+				return review.Status.Allowed
+			}
+			if tt.role == "edit" {
+				await(t, func(c *assert.CollectT) {
+					require.True(c, allowed(c, "", "configmaps", "create"), "the binding counts")
+				})
+			}
+			for _, verb := range tt.may {
+				await(t, func(c *assert.CollectT) {
+					require.True(c, allowed(c, v1alpha1.GroupVersion.Group, "vidraresources", verb), verb)
+				})
+			}
+			for _, verb := range tt.mayNot {
+				require.False(t, allowed(t, v1alpha1.GroupVersion.Group, "vidraresources", verb), "%s: %s", tt.reason, verb)
+			}
+		})
 	}
 }

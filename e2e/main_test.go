@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,10 +25,31 @@ var (
 	env *testenv.Env
 	// admin is a client of its administrator that knows VidraResources.
 	admin client.Client
+	// operator is what all tests are about: a process of its own, with the
+	// rights of its ServiceAccount. Tests that stop it or start another one must
+	// not call t.Parallel: the go command runs those first, one by one, while
+	// the parallel ones wait at their t.Parallel, which is their first line.
+	operator *testenv.Operator
+	// operatorBinary is the operator, built with the race detector.
+	operatorBinary string
+)
+
+const (
+	// parallel is how many tests run at a time unless -parallel says otherwise:
+	// they wait for the API server more than they compute.
+	parallel = "8"
+	// stopTimeout is how long the operator may take to end after SIGTERM.
+	stopTimeout = 10 * time.Second
 )
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
+	}
 	os.Exit(run(m))
 }
 
@@ -48,6 +73,10 @@ func run(m *testing.M) (code int) {
 
 // setUp starts what the tests share, in order. env.Stop ends all of it.
 func setUp(ctx context.Context) (err error) {
+	operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, true)
+	if err != nil {
+		return err
+	}
 	env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")})
 	if err != nil {
 		return err
@@ -56,11 +85,66 @@ func setUp(ctx context.Context) (err error) {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return err
 		}
 	}
 	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	operator, err = env.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary})
 	return err
+}
+
+// startOperator starts the operator after killOperator or stopOperator.
+func startOperator(t *testing.T) {
+	t.Helper()
+	started, err := env.StartOperator(context.Background(), testenv.OperatorOptions{Binary: operatorBinary})
+	require.NoError(t, err)
+	operator = started
+}
+
+// killOperator ends the operator as a crash does. When the test ends, one is
+// running again.
+func killOperator(t *testing.T) {
+	t.Helper()
+	startLater(t)
+	require.NoError(t, operator.Err(), "the operator runs")
+	require.NoError(t, operator.Kill())
+	// A killed process has no exit code with which it could tell.
+	printed, err := os.ReadFile(operator.Log)
+	require.NoError(t, err)
+	require.NotContains(t, string(printed), "DATA RACE")
+}
+
+// stopOperator ends the operator as Kubernetes does. When the test ends, one
+// is running again.
+func stopOperator(t *testing.T) {
+	t.Helper()
+	startLater(t)
+	require.NoError(t, operator.Stop(stopTimeout))
+}
+
+// startLater has an operator running when the test has ended.
+func startLater(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		select {
+		case <-operator.Done():
+			startOperator(t)
+		default:
+		}
+	})
+}
+
+// operatorLog is what the running operator has printed.
+func operatorLog(t *testing.T) string {
+	t.Helper()
+	printed, err := os.ReadFile(operator.Log)
+	require.NoError(t, err)
+	return string(printed)
 }

@@ -179,13 +179,10 @@ type syncedCheck struct {
 // controller, which does too, starts later, and on the leader only.
 func (c *syncedCheck) Start(ctx context.Context) error {
 	_, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{})
-	switch {
-	case ctx.Err() != nil: // the operator ends before it was ready
-	case err != nil:
+	if err != nil && ctx.Err() == nil { // otherwise the operator ends before it was ready
 		return fmt.Errorf("read the VidraResources: %w", err)
-	default:
-		c.synced.Store(c.manager.GetCache().WaitForCacheSync(ctx))
 	}
+	c.synced.Store(err == nil && c.manager.GetCache().WaitForCacheSync(ctx))
 	return nil
 }
 

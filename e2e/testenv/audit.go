@@ -32,11 +32,38 @@ type AuditMark int64
 // AuditMark returns the end of the audit log as it is now: AuditSince returns
 // what was answered after it. Where the log cannot be read, AuditSince says so.
 func (e *Env) AuditMark() AuditMark {
-	info, err := os.Stat(e.AuditLog)
+	f, err := os.Open(e.AuditLog)
 	if err != nil {
 		return 0
 	}
-	return AuditMark(info.Size())
+	defer f.Close() //nolint:errcheck // it was only read
+	end, err := endOfLines(f)
+	if err != nil {
+		return 0
+	}
+	return AuditMark(end)
+}
+
+// endOfLines returns where the last whole line of a file ends. What comes after
+// it is a line that is being written.
+func endOfLines(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	const step = 64 << 10
+	for end := info.Size(); end > 0; {
+		start := max(0, end-step)
+		b := make([]byte, end-start)
+		if _, err := f.ReadAt(b, start); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			return start + int64(i) + 1, nil
+		}
+		end = start
+	}
+	return 0, nil
 }
 
 // AuditSince returns the requests that were answered since the mark, in the

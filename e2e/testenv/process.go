@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -115,15 +116,20 @@ func (p *process) tail() string {
 	return tailFile(p.log)
 }
 
-// tailFile returns the last lines of a text file, with its name, or says why it
-// cannot be read.
+// tailFile returns what matters most of a log, with its name: the first report
+// of the race detector, else the last lines. Where it cannot be read, it says
+// why.
 func tailFile(path string) string {
-	const most = 30
+	const most, mostOfRace = 30, 60
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	if race := slices.Index(lines, "WARNING: DATA RACE"); race >= 0 {
+		end := min(len(lines), race+mostOfRace)
+		return "a data race in " + path + ":\n  " + strings.Join(lines[race:end], "\n  ")
+	}
 	return "the end of " + path + ":\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
 }
 

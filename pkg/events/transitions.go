@@ -55,19 +55,22 @@ type Event struct {
 // Transitions lists what a person should be told of a pass over a
 // VidraResource: from its status before and after, and from what was changed.
 func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
+	// Each generation is a series of its own, or what the first one came to would
+	// be the only thing that is told.
+	manifest := owner
+	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
 	var all []Event
-	all = append(all, applied(owner, after.ObservedGeneration, changes)...)
+	all = append(all, applied(manifest, changes)...)
 	for _, change := range changes {
 		all = append(all, restored(owner, change)...)
 	}
-	all = append(all, pruned(owner, changes)...)
-	all = append(all, readiness(owner, before, after)...)
+	all = append(all, pruned(manifest, changes)...)
+	all = append(all, readiness(manifest, before, after)...)
 	return all
 }
 
-// applied tells that a pass created or changed objects. Each generation is a
-// series of its own, or only the first one's counts would be kept.
-func applied(owner corev1.ObjectReference, generation int64, changes []Change) []Event {
+// applied tells that a pass created or changed objects.
+func applied(owner corev1.ObjectReference, changes []Change) []Event {
 	created, configured := 0, 0
 	for _, change := range changes {
 		switch change.Action {
@@ -81,7 +84,6 @@ func applied(owner corev1.ObjectReference, generation int64, changes []Change) [
 	if created+configured == 0 {
 		return nil
 	}
-	owner.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", generation)
 	return []Event{{
 		Type: corev1.EventTypeNormal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner,
 		Note: fmt.Sprintf("Applied the manifest: %d created, %d changed", created, configured),

@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+// operatorUser is who the operator is for the API server.
+const operatorUser = "system:serviceaccount:" + testenv.OperatorNamespace + ":" + testenv.OperatorServiceAccount
+
+// request is a request to the API server, from its audit log.
+type request = testenv.AuditEvent
+
+// requests are requests of the operator.
+type requests []request
+
+// operatorSince are the requests that the operator sent since mark.
+func operatorSince(t *testing.T, mark testenv.AuditMark) requests {
+	t.Helper()
+	all, err := env.AuditSince(mark)
+	require.NoError(t, err)
+	return slices.DeleteFunc(all, func(e request) bool { return e.User != operatorUser })
+}
+
+// only are the requests for which keep holds.
+func (r requests) only(keep func(e request) bool) requests {
+	var kept requests
+	for _, e := range r {
+		if keep(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// on are the requests about an object and its subresources.
+func (r requests) on(resource, namespace, name string) requests {
+	return r.only(func(e request) bool {
+		return e.Resource == resource && e.Namespace == namespace && e.Name == name
+	})
+}
+
+// objectsIn are the requests about objects in a namespace, Events apart.
+func (r requests) objectsIn(namespace string) requests {
+	return r.only(func(e request) bool { return e.Namespace == namespace && e.Resource != "events" })
+}
+
+// writes are the requests that may change something.
+func (r requests) writes() requests {
+	return r.only(func(e request) bool {
+		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb)
+	})
+}
+
+// String lists the requests, one a line.
+func (r requests) String() string {
+	var b strings.Builder
+	for _, e := range r {
+		fmt.Fprintf(&b, "%s %s %d %s\n", e.Time.Format("15:04:05.000"), e.Verb, e.Code, e.RequestURI)
+	}
+	return b.String()
+}
+
+func nameIs(name string) func(request) bool {
+	return func(e request) bool { return e.Name == name }
+}
+
+func verbIs(verb string) func(request) bool {
+	return func(e request) bool { return e.Verb == verb }
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestBurst sends 100 edits to 20 objects as fast as the API server takes them,
+// so that edits arrive while others are being put back. In the end everything is
+// as the manifest says, at no more than one PATCH for each edit.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		// deletes says whether an edit is a deletion.
+		deletes func(object, round int) bool
+		// effective is how many edits find their object for certain.
+		effective int
+	}{
+		"edits": {
+			reason:    "every edit finds its object, and half of the objects are deleted at last",
+			deletes:   func(object, round int) bool { return object%2 == 0 && round == rounds-1 },
+			effective: 100,
+		},
+		"deletions in between": {
+			reason:    "edits arrive while objects are being created again",
+			deletes:   func(object, round int) bool { return round == object%rounds },
+			effective: 20,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, sets(5))
+			awaitReady(t, ns)
+			objs := declared(t, ns, sets(5))
+			require.Len(t, objs, 20)
+
+			mark := env.AuditMark()
+			start := time.Now()
+			found := burst(t, objs, tt.deletes)
+			took := time.Since(start)
+			require.GreaterOrEqual(t, found, tt.effective, tt.reason)
+
+			awaitInOrder(t, ns, objs...)
+			await(t, func(c *assert.CollectT) {
+				v := getVidraResource(c, ns)
+				require.Equal(c, metav1.ConditionTrue, condition(c, v, v1alpha1.ConditionReady).Status)
+				require.Equal(c, metav1.ConditionFalse, condition(c, v, v1alpha1.ConditionDrifted).Status)
+				require.Len(c, v.Status.ManagedResources, len(objs))
+				for _, obj := range objs {
+					require.Equal(c, string(get(c, obj).GetUID()), entry(c, v, obj.GetKind(), obj.GetName()).UID)
+				}
+			}, "the inventory knows the objects that were created again")
+
+			requests := operatorSince(t, mark).objectsIn(ns)
+			require.LessOrEqual(t, len(requests), found, "%s", requests)
+			t.Logf("%d edits in %s, %d found their object; put back with %d requests",
+				len(objs)*rounds, took.Round(time.Millisecond), found, len(requests))
+		})
+	}
+}
+
+// rounds is how many edits each object gets.
+const rounds = 5
+
+// sets is a manifest with the four objects of web n times.
+func sets(n int) string {
+	var documents []string
+	for i := range n {
+		documents = append(documents, strings.NewReplacer(
+			"name: page\n", fmt.Sprintf("name: page-%d\n", i),
+			"name: login\n", fmt.Sprintf("name: login-%d\n", i),
+			"metadata:\n  name: web\n", fmt.Sprintf("metadata:\n  name: web-%d\n", i),
+		).Replace(web))
+	}
+	return manifests(documents...)
+}
+
+// burst edits all objects at the same time, each some times in a row, and counts
+// the edits that found their object.
+func burst(t *testing.T, objs []*unstructured.Unstructured, deletes func(object, round int) bool) int {
+	t.Helper()
+	var found atomic.Int64
+	var group errgroup.Group
+	for i, obj := range objs {
+		group.Go(func() error {
+			for round := range rounds {
+				change := burstEdit
+				if deletes(i, round) {
+					change = deleteEdit
+				}
+				err := change(obj, round)
+				if err == nil {
+					found.Add(1)
+				} else if !apierrors.IsNotFound(err) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	return int(found.Load())
+}
+
+// burstEdit changes an object of the manifest web.
+func burstEdit(obj *unstructured.Unstructured, round int) error {
+	switch obj.GetKind() {
+	case "ConfigMap":
+		return mergePatch(obj, `{"data":{"greeting":"changed %d"}}`, round)
+	case "Secret":
+		return mergePatch(obj, `{"stringData":{"password":"changed %d"}}`, round)
+	case "Service":
+		return mergePatch(obj, `{"spec":{"selector":{"app":"changed-%d"}}}`, round)
+	default:
+		return mergePatch(obj, `{"spec":{"replicas":%d}}`, 2+round)
+	}
+}
+
+// deleteEdit deletes an object.
+func deleteEdit(obj *unstructured.Unstructured, _ int) error {
+	return admin.Delete(context.Background(), obj.DeepCopy())
+}

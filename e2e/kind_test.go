@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// soon is how long Vidra may take to take up a kind that has appeared.
+const soon = 3 * time.Second
+
+// newKind is a CustomResourceDefinition that the API server does not have, and
+// the manifest of an object of its kind.
+func newKind(t *testing.T) (crd *apiextensionsv1.CustomResourceDefinition, thing string) {
+	t.Helper()
+	crd = newCRD(unique(t))
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd.DeepCopy()) }) // the test may have
+	return crd, fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  size: 1\n  color: red\n", crd.Spec.Group)
+}
+
+// thingIn is the object of a manifest that newKind made. It need not be known to
+// the API server.
+func thingIn(crd *apiextensionsv1.CustomResourceDefinition, ns string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.Spec.Group + "/v1", "kind": "Thing",
+		"metadata": map[string]any{"name": "thing", "namespace": ns},
+		"spec":     map[string]any{"size": int64(1), "color": "red"},
+	}}
+}
+
+// requireWatched edits and deletes an object of a new kind.
+func requireWatched(t *testing.T, owner string, thing *unstructured.Unstructured) {
+	t.Helper()
+	require.NoError(t, mergePatch(thing, `{"spec":{"size":7}}`))
+	awaitInOrder(t, owner, thing)
+	require.NoError(t, admin.Delete(t.Context(), thing.DeepCopy()))
+	awaitInOrder(t, owner, thing)
+}
+
+// TestKindThatAppearsLater installs a CRD after the VidraResource that needs it.
+func TestKindThatAppearsLater(t *testing.T) {
+	t.Parallel()
+	process := operator
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	thing := thingIn(crd, ns)
+	newVidraResource(t, ns, manifests(configMap("first", "hello"), manifest, configMap("last", "hello")))
+
+	v := awaitNotReady(t, ns, v1alpha1.ReasonKindUnavailable, "Thing", crd.Spec.Group, "CustomResourceDefinition")
+	require.Equal(t, v1alpha1.DeployPending, v.Status.DeployState)
+	awaitEvent(t, v, corev1.EventTypeWarning, "KindUnavailable", "Apply", "Thing", crd.Spec.Group)
+	for _, other := range []string{"first", "last"} {
+		requireInOrder(t, ns, declared(t, ns, configMap(other, "hello"))[0])
+	}
+
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	created := time.Now()
+	awaitInOrder(t, ns, thing)
+	took := time.Since(created)
+	require.Less(t, took, soon)
+	t.Logf("applied %s after its kind was created", took.Round(time.Millisecond))
+	v = awaitReady(t, ns)
+	require.Len(t, v.Status.ManagedResources, 3)
+	require.Equal(t, string(get(t, thing).GetUID()), entry(t, v, "Thing", "thing").UID)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "is not served here")
+
+	requireWatched(t, ns, thing)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Thing", "spec.size 7 -> 1", person)
+	require.Same(t, process, operator, "nobody restarted the operator")
+	require.NoError(t, operator.Err())
+}
+
+// TestKindInTheSameManifest has a CRD and an object of its kind in one manifest,
+// in the wrong order. That is no problem to tell anybody of.
+func TestKindInTheSameManifest(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	definition := crd.DeepCopy()
+	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	encoded, err := json.Marshal(definition)
+	require.NoError(t, err)
+	newVidraResource(t, ns, manifests(manifest, string(encoded)))
+
+	v := awaitReady(t, ns)
+	thing := thingIn(crd, ns)
+	requireInOrder(t, ns, thing)
+	require.Len(t, v.Status.ManagedResources, 2)
+	requireWatched(t, ns, thing)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Thing") // what came before is there too
+	require.Empty(t, withReason(eventsAbout(t, v), "KindUnavailable"))
+	require.Empty(t, withReason(eventsAbout(t, v), "Recovered"))
+
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, v)
+	awaitGone(t, crd)
+}
+
+// TestKindThatGoesAndComesBack deletes a CRD, and all objects with it, twice.
+func TestKindThatGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	thing := thingIn(crd, ns)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	newVidraResource(t, ns, manifests(configMap("other", "hello"), manifest))
+	awaitReady(t, ns)
+	requireInOrder(t, ns, thing)
+
+	for range 2 {
+		require.NoError(t, admin.Delete(t.Context(), crd.DeepCopy()))
+		v := awaitNotReady(t, ns, v1alpha1.ReasonKindUnavailable, "Thing")
+		awaitEvent(t, v, corev1.EventTypeWarning, "KindUnavailable", "Apply", "Thing")
+		awaitGone(t, crd)
+		other := declared(t, ns, configMap("other", "hello"))[0]
+		require.NoError(t, mergePatch(other, `{"data":{"greeting":"changed"}}`))
+		awaitInOrder(t, ns, other) // another kind is not disturbed
+
+		require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+		created := time.Now()
+		awaitInOrder(t, ns, thing)
+		took := time.Since(created)
+		require.Less(t, took, soon)
+		t.Logf("applied %s after its kind came back", took.Round(time.Millisecond))
+		v = awaitReady(t, ns)
+		require.Equal(t, string(get(t, thing).GetUID()), entry(t, v, "Thing", "thing").UID)
+		requireWatched(t, ns, thing)
+	}
+}
+
+// TestDeletionWithoutItsKind deletes a VidraResource whose objects went with
+// their kind. Vidra waits a while before it believes that: an API server that has
+// just started does not serve every kind yet.
+func TestDeletionWithoutItsKind(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	newVidraResource(t, ns, manifests(configMap("other", "hello"), manifest))
+	v := awaitReady(t, ns)
+	require.NoError(t, admin.Delete(t.Context(), crd.DeepCopy()))
+	awaitGone(t, crd)
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, declared(t, ns, configMap("other", "hello"))[0])
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "Thing", "not served")
+	awaitGoneFor(t, 2*patience, v)
+}
+
+// TestKindVersionThatIsRemoved takes the version away that the manifest names,
+// while another version of the kind stays.
+func TestKindVersionThatIsRemoved(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	thing := thingIn(crd, ns)
+	second := crd.Spec.Versions[0]
+	second.Name, second.Storage = "v2", false
+	crd.Spec.Versions = append(crd.Spec.Versions, second)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	newVidraResource(t, ns, manifest)
+	awaitReady(t, ns)
+
+	serve := func(served bool) {
+		await(t, func(c *assert.CollectT) {
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), live))
+			live.Spec.Versions[0].Served = served
+			if err := admin.Update(context.Background(), live); !apierrors.IsConflict(err) {
+				require.NoError(t, err)
+				return
+			}
+			require.Fail(c, "somebody else wrote to it")
+		})
+	}
+	serve(false)
+	awaitNotReady(t, ns, v1alpha1.ReasonKindUnavailable, "Thing")
+	serve(true)
+	awaitReady(t, ns)
+	requireWatched(t, ns, thing)
+}

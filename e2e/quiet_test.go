@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"bufio"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestQuiet watches Vidra for a minute in which nothing happens: it sends no
+// write at all, and no read but watches. It looks at every object several times
+// meanwhile, because the resync interval is the shortest that is allowed.
+//
+// It is not parallel: it counts every request of the operator.
+func TestQuiet(t *testing.T) {
+	const (
+		resources = 4
+		minute    = time.Minute
+		interval  = 10 * time.Second
+	)
+	objects := 0
+	for i := range resources {
+		ns := newNamespace(t)
+		crd, thing := newKind(t)
+		if i == 0 {
+			require.NoError(t, admin.Create(t.Context(), crd))
+		} else {
+			thing = configMap("thing", "hello")
+		}
+		newVidraResource(t, ns, manifests(sets(3), thing), every(interval))
+		v := awaitReady(t, ns)
+		objects += len(v.Status.ManagedResources)
+	}
+	require.GreaterOrEqual(t, objects, 50)
+	awaitSilence(t)
+
+	mark, passes := env.AuditMark(), reconciles(t)
+	var sent requests
+	require.Never(t, func() bool {
+		sent = operatorSince(t, mark)
+		return len(sent.writes()) > 0
+	}, minute, time.Second, "writes of the operator in a minute in which nothing happens")
+	passes = reconciles(t) - passes
+	require.Empty(t, sent.writes(), "%s", sent)
+	require.Empty(t, sent.only(verbIs("get")), "%s", sent)
+	require.Empty(t, sent.only(verbIs("list")), "%s", sent)
+	require.GreaterOrEqual(t, passes, resources*3, "every object was looked at several times")
+	t.Logf("%d objects of %d VidraResources: %d passes, %d requests in %s, all of them watches:\n%s",
+		objects, resources, passes, len(sent), minute, sent)
+}
+
+// awaitSilence waits until the operator has sent nothing for a while: it has done
+// what it had to, and the controllers of Kubernetes have got over what the test
+// made. Heals that the status does not tell of yet are not waited for.
+func awaitSilence(t *testing.T) {
+	t.Helper()
+	const quiet = 2 * time.Second
+	mark, since := env.AuditMark(), time.Now()
+	require.Eventually(t, func() bool {
+		if len(operatorSince(t, mark)) > 0 {
+			mark, since = env.AuditMark(), time.Now()
+		}
+		return time.Since(since) > quiet
+	}, patience, quiet/10, "the operator has done what it had to")
+}
+
+// reconciles is how many passes over VidraResources the operator has made.
+func reconciles(t *testing.T) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.MetricsURL, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	total := 0
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		if strings.HasPrefix(series, `controller_runtime_reconcile_total{controller="vidraresource"`) {
+			n, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			total += n
+		}
+	}
+	require.NoError(t, lines.Err())
+	return total
+}

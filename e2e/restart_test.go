@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// The tests of this file stop the operator that all tests share, so none of
+// them is parallel: see the variable operator.
+
+// TestRestartWhileApplying kills the operator in the middle of a large apply:
+// nothing is forgotten, and nothing is left behind.
+func TestRestartWhileApplying(t *testing.T) {
+	const many = 300
+	ns := newNamespace(t)
+	var documents []string
+	for i := range many {
+		documents = append(documents, configMap(fmt.Sprintf("page-%03d", i), "hello"))
+	}
+	newVidraResource(t, ns, manifests(documents...))
+	await(t, func(c *assert.CollectT) { require.Greater(c, countPages(c, ns), 10) })
+	killOperator(t)
+	applied := countPages(t, ns)
+	require.Less(t, applied, many, "it was killed in the middle")
+	t.Logf("killed when %d of %d objects were applied", applied, many)
+	require.Len(t, getVidraResource(t, ns).Status.ManagedResources, many, "what is about to be created is noted before")
+
+	startOperator(t)
+	v := awaitReady(t, ns)
+	require.Equal(t, many, countPages(t, ns))
+	require.Len(t, v.Status.ManagedResources, many)
+	for _, e := range v.Status.ManagedResources {
+		require.Equal(t, v1alpha1.ObjectApplied, e.State)
+		require.NotEmpty(t, e.UID)
+	}
+
+	// And once more, in the middle of the removal.
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	await(t, func(c *assert.CollectT) { require.Less(c, countPages(c, ns), many-10) })
+	killOperator(t)
+	t.Logf("killed when %d of %d objects were left", countPages(t, ns), many)
+	startOperator(t)
+	awaitGone(t, v)
+	require.Zero(t, countPages(t, ns))
+}
+
+// countPages counts the managed ConfigMaps in a namespace.
+func countPages(t require.TestingT, ns string) int {
+	pages := &corev1.ConfigMapList{}
+	require.NoError(t, admin.List(context.Background(), pages, client.InNamespace(ns), client.MatchingLabels{"managed-by": "vidra"}))
+	return len(pages.Items)
+}
+
+// TestRestartWhileEditing kills the operator while many edits arrive.
+func TestRestartWhileEditing(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, sets(5))
+	awaitReady(t, ns)
+	objs := declared(t, ns, sets(5))
+	var editing errgroup.Group
+	editing.Go(func() error {
+		for round := range 3 * rounds {
+			for i, obj := range objs {
+				change := burstEdit
+				if i%rounds == round {
+					change = deleteEdit
+				}
+				if err := change(obj, round); err != nil && !apierrors.IsNotFound(err) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	killOperator(t)
+	startOperator(t)
+	killOperator(t)
+	require.NoError(t, editing.Wait())
+	startOperator(t)
+	awaitInOrder(t, ns, objs...)
+	awaitReady(t, ns)
+}
+
+// TestRestartFindsWhatHappenedMeanwhile changes everything that can be changed
+// while nobody watches.
+func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
+	ns, leaving, changing := newNamespace(t), newNamespace(t), newNamespace(t)
+	newVidraResource(t, ns, sets(2))
+	gone := newVidraResource(t, leaving, web)
+	newVidraResource(t, changing, manifests(configMap("a", "hello"), configMap("b", "hello")))
+	for _, name := range []string{ns, leaving, changing} {
+		awaitReady(t, name)
+	}
+	objs := declared(t, ns, sets(2))
+	stopOperator(t)
+
+	require.NoError(t, mergePatch(declaredObject(t, ns, sets(2), "ConfigMap", "page-0"), `{"data":{"greeting":"changed"}}`))
+	require.NoError(t, admin.Delete(t.Context(), declaredObject(t, ns, sets(2), "ConfigMap", "page-1")))
+	require.NoError(t, mergePatch(declaredObject(t, ns, sets(2), "Secret", "login-0"), `{"metadata":{"labels":null}}`))
+	require.NoError(t, mergePatch(declaredObject(t, ns, sets(2), "Secret", "login-1"), `{"metadata":{"managedFields":[{}],"annotations":null}}`))
+	require.NoError(t, mergePatch(declaredObject(t, ns, sets(2), "Service", "web-0"), `{"spec":{"selector":{"app":"other"}}}`))
+	require.NoError(t, mergePatch(declaredObject(t, ns, sets(2), "Deployment", "web-0"), `{"spec":{"replicas":3}}`))
+	require.NoError(t, admin.Delete(t.Context(), declaredObject(t, ns, sets(2), "Deployment", "web-1")))
+	require.NoError(t, deleteVidraResource(t.Context(), leaving))
+	setManifest(t, changing, manifests(configMap("b", "hi"), configMap("c", "hello")))
+
+	mark := env.AuditMark()
+	startOperator(t)
+	awaitInOrder(t, ns, objs...)
+	v := awaitReady(t, ns)
+	for _, obj := range objs {
+		require.Equal(t, string(get(t, obj).GetUID()), entry(t, v, obj.GetKind(), obj.GetName()).UID)
+	}
+	writes := operatorSince(t, mark).objectsIn(ns).writes()
+	require.Len(t, writes, 7, "one for each change:\n%s", writes)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "changed" -> "hello"`, person)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Deployment", "web-1", "had been deleted")
+
+	awaitGone(t, gone)
+	for _, obj := range declared(t, leaving, web) {
+		awaitGone(t, obj)
+	}
+	v = awaitReady(t, changing)
+	require.Len(t, v.Status.ManagedResources, 2)
+	awaitGone(t, declared(t, changing, configMap("a", "hello"))[0])
+	awaitInOrder(t, changing, declared(t, changing, manifests(configMap("b", "hi"), configMap("c", "hello")))...)
+}
+
+// TestRestartCostsNothing restarts the operator while everything is in order:
+// the digests in the status say so, and nothing is written or read one by one.
+func TestRestartCostsNothing(t *testing.T) {
+	manifest := manifests(sets(10), configMap("fence", "hello"))
+	owners := []string{newNamespace(t), newNamespace(t)}
+	for _, ns := range owners {
+		newVidraResource(t, ns, manifest)
+		awaitReady(t, ns)
+	}
+	ends := []struct {
+		how string
+		end func(t *testing.T)
+	}{{"killed", killOperator}, {"stopped", stopOperator}}
+	for i, tt := range ends {
+		t.Run(tt.how, func(t *testing.T) {
+			awaitSilence(t)
+			before, mark := time.Now(), env.AuditMark()
+			tt.end(t)
+			took := time.Since(before)
+			require.Less(t, took, 3*time.Second, "after SIGTERM, it ends quickly and with code 0")
+			startOperator(t)
+			awaitSilence(t)
+			sent := operatorSince(t, mark)
+			t.Logf("%s within %s; then it sent %d requests:\n%s", tt.how, took.Round(time.Millisecond), len(sent), sent)
+			require.Empty(t, sent.writes(), "%s", sent.writes())
+			require.Empty(t, sent.only(func(e request) bool { return e.Verb == "get" && e.Resource != "" }), "objects are not read one by one")
+
+			// And it does watch.
+			for _, ns := range owners {
+				fence := declared(t, ns, configMap("fence", "hello"))[0]
+				require.NoError(t, mergePatch(fence, `{"data":{"greeting":"changed"}}`))
+				awaitInOrder(t, ns, fence)
+				require.Len(t, operatorSince(t, mark).objectsIn(ns).writes(), 1)
+				await(t, func(c *assert.CollectT) {
+					drift := getVidraResource(c, ns).Status.Drift
+					require.NotNil(c, drift)
+					require.EqualValues(c, i+1, drift.Heals)
+				}, "the status tells of the heal, so that nothing is left to write")
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// sharing is a manifest with a Namespace, which has a label, and a ConfigMap
+// in it.
+func sharing(namespace, labels, page string) string {
+	return manifests(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  labels: {%s}\n", namespace, labels),
+		configMap(page, "hello"))
+}
+
+// TestSharedNamespace has two VidraResources that agree on a Namespace: they own
+// it together, and the last one takes it along.
+func TestSharedNamespace(t *testing.T) {
+	t.Parallel()
+	ns := unique(t)
+	one, two := ns+"-one", ns+"-two"
+	manifestOne, manifestTwo := sharing(ns, "team: web, one: here", "one"), sharing(ns, "team: web, two: here", "two")
+	first := newVidraResource(t, ns, manifestOne, named(one))
+	awaitReady(t, one)
+	second := newVidraResource(t, ns, manifestTwo, named(two))
+	awaitReady(t, two)
+	namespaceOne := declaredObject(t, ns, manifestOne, "Namespace", ns)
+	namespaceTwo := declaredObject(t, ns, manifestTwo, "Namespace", ns)
+	requireInOrder(t, one, namespaceOne)
+	live := requireInOrder(t, two, namespaceTwo)
+	require.ElementsMatch(t, []string{"vidra/" + one, "vidra/" + two}, appliedBy(live))
+
+	// An edit of what both own is put back, and they do not fight over it.
+	mark := env.AuditMark()
+	for i := range 3 {
+		require.NoError(t, mergePatch(namespaceOne, `{"metadata":{"labels":{"team":"other-%d"}}}`, i))
+		awaitInOrder(t, one, namespaceOne)
+		awaitInOrder(t, two, namespaceTwo)
+	}
+	awaitReady(t, one)
+	awaitReady(t, two)
+	patches := operatorSince(t, mark).only(nameIs(ns)).only(verbIs("patch"))
+	require.LessOrEqual(t, len(patches), 3*4, "%s", patches)
+
+	require.NoError(t, deleteVidraResource(t.Context(), one))
+	awaitGone(t, first)
+	awaitGone(t, declaredObject(t, ns, manifestOne, "ConfigMap", "one"))
+	live = requireInOrder(t, two, namespaceTwo)
+	require.Equal(t, []string{"vidra/" + two}, appliedBy(live))
+	require.NotContains(t, live.GetLabels(), "one", "what only the first one owned goes with it")
+	require.NotContains(t, live.GetAnnotations(), v1alpha1.OwnerAnnotationKey(one))
+	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "ConfigMap", "two"))
+	awaitEvent(t, first, corev1.EventTypeNormal, "Pruned", "Prune", "Left to their other owners: Namespace "+ns)
+	awaitReady(t, two)
+	require.NoError(t, mergePatch(namespaceTwo, `{"metadata":{"labels":{"team":"other"}}}`))
+	awaitInOrder(t, two, namespaceTwo)
+
+	require.NoError(t, deleteVidraResource(t.Context(), two))
+	awaitGone(t, second)
+	awaitGone(t, namespaceTwo)
+}
+
+// TestSharedNamespaceLeavesTheManifest prunes an object that another
+// VidraResource owns, too.
+func TestSharedNamespaceLeavesTheManifest(t *testing.T) {
+	t.Parallel()
+	ns := unique(t)
+	one, two := ns+"-one", ns+"-two"
+	newVidraResource(t, ns, sharing(ns, "team: web", "two"), named(two))
+	awaitReady(t, two)
+	newVidraResource(t, ns, sharing(ns, "team: web", "one"), named(one))
+	awaitReady(t, one)
+	setManifest(t, one, configMap("one", "hello"))
+	v := awaitReady(t, one)
+	require.Len(t, v.Status.ManagedResources, 1)
+	live := requireInOrder(t, two, declaredObject(t, ns, sharing(ns, "team: web", "two"), "Namespace", ns))
+	require.Equal(t, []string{"vidra/" + two}, appliedBy(live))
+}
+
+// TestSharedNamespaceInDisagreement has two VidraResources that want another
+// value of one label. The first one keeps it, the second one says who does, and
+// nobody fights.
+func TestSharedNamespaceInDisagreement(t *testing.T) {
+	t.Parallel()
+	ns := unique(t)
+	one, two := ns+"-one", ns+"-two"
+	manifestOne, manifestTwo := sharing(ns, "team: one", "one"), sharing(ns, "team: two", "two")
+	newVidraResource(t, ns, manifestOne, named(one))
+	awaitReady(t, one)
+	mark := env.AuditMark()
+	second := newVidraResource(t, ns, manifestTwo, named(two))
+	v := awaitNotReady(t, two, v1alpha1.ReasonApplyFailed, "Namespace "+ns, "VidraResource "+one, "metadata.labels.team")
+	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", "VidraResource "+one, "metadata.labels.team")
+	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "ConfigMap", "two"))
+
+	// The second one tries again, less and less often, and changes nothing.
+	const tries = 4
+	attempts := func() requests { return operatorSince(t, mark).on("namespaces", ns, ns) }
+	var refused requests
+	await(t, func(c *assert.CollectT) {
+		refused = attempts().only(verbIs("patch"))
+		require.GreaterOrEqual(c, len(refused), tries)
+	})
+	for i, attempt := range refused {
+		require.Equal(t, 409, attempt.Code, "%s", refused)
+		if i > 1 {
+			before, now := refused[i-1].Time.Sub(refused[i-2].Time), attempt.Time.Sub(refused[i-1].Time)
+			require.Greater(t, now, before, "%s", refused)
+		}
+	}
+	requireInOrder(t, one, declaredObject(t, ns, manifestOne, "Namespace", ns))
+	awaitReady(t, one)
+
+	setManifest(t, one, sharing(ns, "", "one"))
+	awaitReady(t, one)
+	awaitReady(t, two)
+	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "Namespace", ns))
+	awaitEvent(t, second, corev1.EventTypeNormal, "Recovered", "Apply", "VidraResource "+one)
+}
+
+// TestCopiedMarks has an object whose label and annotation somebody copied from
+// a managed one, as `kubectl get -o yaml` into another file does. It is in no
+// manifest, so it is nobody's.
+func TestCopiedMarks(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web)
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, web, "ConfigMap", "page")
+	copied := &unstructured.Unstructured{Object: page.DeepCopy().Object}
+	copied.SetName("copy")
+	copied.SetLabels(map[string]string{"managed-by": "vidra"})
+	copied.SetAnnotations(get(t, page).GetAnnotations())
+
+	mark := env.AuditMark()
+	require.NoError(t, admin.Create(t.Context(), copied))
+	require.NoError(t, mergePatch(copied, `{"data":{"greeting":"mine"}}`))
+	for i := range 2 {
+		require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed %d"}}`, i))
+		awaitInOrder(t, ns, page)
+	}
+	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(nameIs("copy")))
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, page)
+	require.NoError(t, admin.Delete(t.Context(), copied), "it is still there")
+}
