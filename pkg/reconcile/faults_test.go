@@ -1,0 +1,272 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// The tests of this file are about the order of requests and about what is
+// remembered when one of them fails. What a real API server makes of the
+// requests is tested in e2e; here every answer is made up.
+
+var faulty = types.NamespacedName{Name: "faulty"}
+
+// lab is a Reconciler with one VidraResource among parts that fail on demand.
+type lab struct {
+	*Reconciler
+	client client.Client
+	// serves says whether the kind Secret can be resolved.
+	serves bool
+	// watch is the state of every watch.
+	watch watchregistry.State
+	// foreign are the objects that exist and are somebody else's; denied those
+	// that are not accepted.
+	foreign, denied map[string]bool
+	// failWrites is how many status writes fail.
+	failWrites int
+	// done are the requests that change something, in order: "status" or the
+	// name of an applied object.
+	done []string
+}
+
+func newLab(t *testing.T, text string) *lab {
+	t.Helper()
+	l := &lab{serves: true, watch: watchregistry.Synced, foreign: map[string]bool{}, denied: map[string]bool{}}
+	s := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(s))
+	vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: text}}
+	vr.Name, vr.UID, vr.Generation, vr.Finalizers = faulty.Name, "vr", 1, []string{v1alpha1.Finalizer}
+	l.client = fake.NewClientBuilder().WithScheme(s).WithObjects(vr).WithStatusSubresource(vr).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
+			if l.failWrites > 0 {
+				l.failWrites--
+				return errors.New("the API server is away")
+			}
+			l.done = append(l.done, "status")
+			return c.SubResource(sub).Patch(ctx, obj, p, o...)
+		},
+	}).Build()
+	l.restart()
+	return l
+}
+
+// restart forgets everything that is not in the API server.
+func (l *lab) restart() {
+	index := trigger.NewIndex()
+	l.Reconciler = &Reconciler{
+		Client: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1,
+	}
+}
+
+func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
+	if gvk.Kind == "Secret" && !l.serves {
+		return cluster.Mapping{}, errors.New("discovery does not answer")
+	}
+	return cluster.Mapping{GVR: gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), Namespaced: true}, nil
+}
+func (l *lab) Invalidate(string)     {}
+func (l *lab) Record([]events.Event) {}
+
+func (l *lab) Sync(_ watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status {
+	statuses := map[watchregistry.Key]watchregistry.Status{}
+	for _, key := range want {
+		statuses[key] = watchregistry.Status{State: l.watch, Since: time.Now()}
+	}
+	return statuses
+}
+func (l *lab) Await(watchregistry.Owner, []watchregistry.Kind) {}
+func (l *lab) Release(watchregistry.Owner)                     {}
+
+// Get never is synced: what is not in order comes as a cause.
+func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, false }
+
+// Dynamic answers as if every apply made the object.
+func (l *lab) Dynamic() dynamic.Interface {
+	c := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+	c.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.GetAction).GetName()
+		if !l.foreign[name] {
+			return false, nil, nil
+		}
+		u := &unstructured.Unstructured{}
+		u.SetName(name)
+		return true, u, nil
+	})
+	c.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch := a.(clienttesting.PatchAction)
+		l.done = append(l.done, patch.GetName())
+		if l.denied[patch.GetName()] {
+			return true, nil, errors.New("denied")
+		}
+		u := &unstructured.Unstructured{}
+		err := json.Unmarshal(patch.GetPatch(), &u.Object)
+		u.SetUID(types.UID("uid-" + patch.GetName()))
+		return true, u, err
+	})
+	return c
+}
+
+// pass does one pass and returns the requests that changed something.
+func (l *lab) pass(t *testing.T, changed ...string) ([]string, error) {
+	t.Helper()
+	causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
+	for _, name := range changed {
+		key := trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: name}
+		causes.Objects[key] = trigger.Cause{Deleted: true}
+	}
+	l.Trigger.GiveBack(faulty, causes)
+	l.done = nil
+	_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
+	return l.done, err
+}
+
+func (l *lab) mustPass(t *testing.T, changed ...string) []string {
+	t.Helper()
+	done, err := l.pass(t, changed...)
+	require.NoError(t, err)
+	return done
+}
+
+func (l *lab) get(t *testing.T) *v1alpha1.VidraResource {
+	t.Helper()
+	vr := &v1alpha1.VidraResource{}
+	require.NoError(t, l.client.Get(t.Context(), faulty, vr))
+	return vr
+}
+
+// edit changes the manifest as a person does.
+func (l *lab) edit(t *testing.T, text string) {
+	t.Helper()
+	vr := l.get(t)
+	vr.Spec.Manifest, vr.Generation = text, vr.Generation+1
+	require.NoError(t, l.client.Update(t.Context(), vr))
+}
+
+func (l *lab) ready(t *testing.T) bool {
+	t.Helper()
+	return meta.IsStatusConditionTrue(l.get(t).Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// colors is a manifest of ConfigMaps.
+func colors(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {color: blue}\n")
+	}
+	return b.String()
+}
+
+func TestNothingIsCreatedBeforeItIsInTheInventory(t *testing.T) {
+	l := newLab(t, colors("a"))
+	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
+
+	l.edit(t, colors("a", "new"))
+	l.failWrites = 1
+	done, err := l.pass(t)
+	require.Error(t, err)
+	require.Empty(t, done, "what is not in the inventory is not created")
+	require.Equal(t, []string{"status", "a", "new", "status"}, l.mustPass(t, "a"),
+		"a pass that a drift causes does all that the failed one left")
+	require.True(t, l.ready(t))
+	require.Len(t, l.get(t).Status.ManagedResources, 2)
+}
+
+func TestFailedStatusWriteLosesNoRetry(t *testing.T) {
+	l := newLab(t, colors("a", "bad"))
+	l.mustPass(t)
+	l.edit(t, strings.ReplaceAll(colors("a", "bad"), "blue", "red"))
+	l.denied["bad"], l.failWrites = true, 1
+	_, err := l.pass(t)
+	require.Error(t, err)
+	l.denied = nil
+	require.Contains(t, l.mustPass(t, "a"), "bad")
+	require.True(t, l.ready(t))
+}
+
+func TestForeignObjectCostsNoWrites(t *testing.T) {
+	l := newLab(t, colors("a", "theirs"))
+	l.foreign["theirs"] = true
+	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
+	require.False(t, l.ready(t))
+	for range 3 {
+		l.sessions[faulty].nextRetry = time.Now()
+		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
+	}
+	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
+}
+
+func TestRestartWritesNothing(t *testing.T) {
+	l := newLab(t, colors("a"))
+	l.mustPass(t)
+	l.restart()
+	for _, state := range []watchregistry.State{watchregistry.Starting, watchregistry.Degraded, watchregistry.Synced} {
+		l.watch = state
+		require.Empty(t, l.mustPass(t), state)
+	}
+}
+
+func TestEditWhileAKindCannotBeResolvedIsAppliedAfterARestart(t *testing.T) {
+	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: "
+	l := newLab(t, colors("a")+secret+"one\n")
+	l.mustPass(t)
+	l.serves = false
+	l.edit(t, colors("a")+secret+"two\n")
+	l.mustPass(t)
+	require.False(t, l.ready(t))
+	l.serves = true
+	l.restart()
+	require.Contains(t, l.mustPass(t), "s")
+	require.True(t, l.ready(t))
+}
+
+func TestEventsDoNotRetryWhatFailed(t *testing.T) {
+	l := newLab(t, colors("a", "bad"))
+	l.mustPass(t)
+	l.denied["bad"] = true
+	tries, heals := 0, 0
+	for range 20 {
+		for _, name := range l.mustPass(t, "a", "bad") {
+			switch name {
+			case "bad":
+				tries++
+			case "a":
+				heals++
+			}
+		}
+	}
+	require.Equal(t, 20, heals, "everything else heals at full speed")
+	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
+	require.LessOrEqual(t, l.sessions[faulty].retries, 2, "and its time is not pushed away")
+}
+
+func TestStringDataIsOurs(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"data": map[string]any{"kept": "a2VwdA==", "both": "b2xk"}, "stringData": map[string]any{"both": "new", "text": "hi"},
+	}}
+	mergeStringData(u)
+	require.Equal(t, map[string]any{"data": map[string]any{"kept": "a2VwdA==", "both": "bmV3", "text": "aGk="}}, u.Object)
+}
