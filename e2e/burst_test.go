@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -73,6 +75,52 @@ func TestBurst(t *testing.T) {
 				len(objs)*rounds, took.Round(time.Millisecond), found, len(requests))
 		})
 	}
+}
+
+// TestEditTheMomentItIsPutBack edits an object again as soon as a watch shows that
+// the edit before was put back: often before Vidra has the answer to its PATCH.
+// An edit that is taken for the echo of that PATCH would be missed.
+func TestEditTheMomentItIsPutBack(t *testing.T) {
+	t.Parallel()
+	const edits = 200
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	watching, err := client.NewWithWatch(env.Config, client.Options{})
+	require.NoError(t, err)
+	watch, err := watching.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(ns),
+		client.MatchingFields{"metadata.name": page.GetName()})
+	require.NoError(t, err)
+	defer watch.Stop()
+
+	late := time.After(2 * patience)
+	see := func(greeting string) {
+		t.Helper()
+		for {
+			select {
+			case event, open := <-watch.ResultChan():
+				require.True(t, open)
+				if live, ok := event.Object.(*corev1.ConfigMap); ok && live.Data["greeting"] == greeting {
+					return
+				}
+			case <-late:
+				require.Fail(t, "missed", "%q does not come", greeting)
+			}
+		}
+	}
+
+	mark, start := env.AuditMark(), time.Now()
+	for i := range edits {
+		changed := fmt.Sprintf("changed %d", i)
+		require.NoError(t, mergePatch(page, `{"data":{"greeting":%q}}`, changed))
+		see(changed)
+		see("hello")
+	}
+	requireInOrder(t, ns, page)
+	sent := operatorSince(t, mark).objectsIn(ns)
+	require.Len(t, sent, edits)
+	t.Logf("%d edits put back in %s", edits, time.Since(start).Round(time.Millisecond))
 }
 
 // rounds is how many edits each object gets.

@@ -75,11 +75,13 @@ func TestSharedNamespaceLeavesTheManifest(t *testing.T) {
 	newVidraResource(t, ns, sharing(ns, "team: web", "two"), named(two))
 	awaitReady(t, two)
 	newVidraResource(t, ns, sharing(ns, "team: web", "one"), named(one))
-	awaitReady(t, one)
-	setManifest(t, one, configMap("one", "hello"))
 	v := awaitReady(t, one)
+	uid := entry(t, v, "Namespace", ns).UID
+	setManifest(t, one, configMap("one", "hello"))
+	v = awaitReady(t, one)
 	require.Len(t, v.Status.ManagedResources, 1)
 	live := requireInOrder(t, two, declaredObject(t, ns, sharing(ns, "team: web", "two"), "Namespace", ns))
+	require.Equal(t, uid, string(live.GetUID()), "it was not deleted and created again")
 	require.Equal(t, []string{"vidra/" + two}, appliedBy(live))
 }
 

@@ -59,15 +59,22 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 	if p.resync {
 		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
 	}
-	// A pass without a cause is a full one, but not for the sake of what failed.
+	// A pass without a cause is a full one, but not for the sake of what failed or
+	// of heals that are to be told.
 	p.mayRetry = p.resync || p.causes.All || s.reread || s.due(p.now)
-	p.all = p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || s.reread || len(p.causes.Objects) == 0
+	p.all = p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || p.causes.Gone || s.reread ||
+		len(p.causes.Objects) == 0 && !s.untoldHeals(p.now)
 	return p
 }
 
 // due says whether what failed may be tried again, as far as time is concerned.
 func (s *session) due(now time.Time) bool {
 	return s.nextRetry.IsZero() || !now.Before(s.nextRetry)
+}
+
+// untoldHeals says whether it is time that the status tells of heals.
+func (s *session) untoldHeals(now time.Time) bool {
+	return s.heals > 0 && now.Sub(s.healsSince) >= healFlush
 }
 
 // run does the pass.
@@ -305,8 +312,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	}
 	after := summarize(s.status, o)
 	rest := p.rest(o)
-	told := s.heals == 0 || p.now.Sub(s.healsSince) < healFlush
-	if !told || !equality.Semantic.DeepEqual(s.status, after) {
+	if s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all})
 			return reconcile.Result{}, err

@@ -24,10 +24,12 @@ type Causes struct {
 	Objects map[ObjectKey]Cause
 	// All says that every object of the owner has to be looked at.
 	All bool
+	// Gone says that an object which was to be removed is gone.
+	Gone bool
 }
 
 // Empty says whether there is nothing to look at.
-func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All }
+func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone }
 
 // maxCauses is how many causes are kept for one owner, each with an object.
 // Beyond it the owner looks at all its objects, which finds the same.
@@ -61,6 +63,13 @@ func (l *ledger) noteAll(owner Owner) {
 	l.ofLocked(owner).All = true
 }
 
+// noteGone tells the owner that an object which was to be removed is gone.
+func (l *ledger) noteGone(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ofLocked(owner).Gone = true
+}
+
 // settle drops the cause of an object that is in order again.
 func (l *ledger) settle(owner Owner, key ObjectKey) {
 	l.mu.Lock()
@@ -91,6 +100,7 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 	defer l.mu.Unlock()
 	c := l.ofLocked(owner)
 	c.All = c.All || back.All
+	c.Gone = c.Gone || back.Gone
 	for key, cause := range back.Objects {
 		if _, newer := c.Objects[key]; !newer {
 			c.Objects[key] = cause

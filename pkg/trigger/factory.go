@@ -87,6 +87,7 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
 		f.enqueue(owner, driftPriority)
 	case VerdictGone:
+		f.ledger.noteGone(owner)
 		f.EnqueueAll(owner)
 	case VerdictStale, VerdictInFlight, VerdictTerminating:
 	}
@@ -105,8 +106,10 @@ func (f *Factory) introduce(s *Snapshot) {
 }
 
 // Commit ends an apply that the API server accepted, and judges what arrived
-// meanwhile.
+// meanwhile. What was noted before is put right by it: a full look at the objects
+// may find an edit in the store of its watch before the handler notes it.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
+	f.ledger.settle(owner, key)
 	verdict, parked := f.index.commit(owner, key, applied)
 	f.land(owner, key, verdict, parked)
 }

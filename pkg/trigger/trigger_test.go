@@ -226,6 +226,33 @@ func TestEventsDuringAnApplyAreJudgedAfterIt(t *testing.T) {
 	}
 }
 
+func TestApplySettlesWhatCameBeforeIt(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.event(t, configMap("red", "101"))
+	r.apply("blue", "102", nil)
+	require.Empty(t, r.Take(owner).Objects, "one edit is put back once")
+}
+
+func TestRemovalIsToldBesidesDrift(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	other := key
+	other.Name = "other"
+	r.index.Begin(owner, other, manager)
+	r.Commit(owner, other, appliedAt("blue", "100"))
+	r.event(t, configMap("red", "101"))
+
+	r.index.Leave(owner, other)
+	left := configMap("blue", "102")
+	left.SetName("other")
+	r.handler.OnDelete(r.event(t, left))
+	causes := r.Take(owner)
+	require.True(t, causes.Gone)
+	require.Len(t, causes.Objects, 1)
+	require.Contains(t, causes.Objects, key)
+}
+
 func TestFailedApplyKeepsWhatItExpected(t *testing.T) {
 	r := newRig(t)
 	r.apply("blue", "100", nil)
