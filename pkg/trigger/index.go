@@ -172,7 +172,8 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 }
 
 // InOrder tells whether an owner finds an object as expected, from what a watch
-// keeps of it. What the owner expects nothing of is not in order.
+// keeps of it. What the owner expects nothing of is not in order. What is not
+// judged yet counts as in order: its event is on its way, with what was changed.
 func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	s, ok := kept.(*Snapshot)
 	if !found || !ok {
@@ -182,7 +183,7 @@ func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	defer x.mu.Unlock()
 	for _, c := range x.claims[key] {
 		if c.owner == owner {
-			return c.known && judge(c, observation{snapshot: s}) != VerdictDrift
+			return c.known && (s.found.Load() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
 		}
 	}
 	return false

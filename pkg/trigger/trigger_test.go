@@ -367,3 +367,14 @@ func TestEventsOffOwnersAreKnown(t *testing.T) {
 	name, _ := r.next()
 	require.Empty(t, name, "an event of an object whose owner wants no events is no work")
 }
+
+func TestLookLeavesToTheHandlerWhatItHasNotJudged(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	kept, err := r.TransformFor("", configMaps)(configMap("red", "101"))
+	require.NoError(t, err)
+	require.True(t, r.index.InOrder(owner, key, kept, true), "the store has it before the handler")
+	r.handler.OnUpdate(nil, kept)
+	require.False(t, r.index.InOrder(owner, key, kept, true), "what was judged is as it is")
+	require.Len(t, r.Take(owner).Objects, 1)
+}
