@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -26,6 +27,20 @@ func operatorSince(t *testing.T, mark testenv.AuditMark) requests {
 	all, err := env.AuditSince(mark)
 	require.NoError(t, err)
 	return slices.DeleteFunc(all, func(e request) bool { return e.User != operatorUser })
+}
+
+// requireCount requires that which returns n requests. It waits for them: what
+// somebody else sent is noted when it is answered, and its effect may be seen
+// before.
+func requireCount(t *testing.T, n int, which func() requests, msgAndArgs ...any) requests {
+	t.Helper()
+	var sent requests
+	await(t, func(c *assert.CollectT) {
+		sent = which()
+		require.GreaterOrEqual(c, len(sent), n, "%s", sent)
+	}, msgAndArgs...)
+	require.Equal(t, n, len(sent), "%s", sent) //nolint:testifylint // Len would print the requests as they are in memory
+	return sent
 }
 
 // only are the requests for which keep holds.

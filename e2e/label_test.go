@@ -56,7 +56,7 @@ func TestLabelStripped(t *testing.T) {
 				awaitInOrder(t, ns, obj)
 			}
 			require.Equal(t, uid, get(t, obj).GetUID(), "it is the same object: %s", tt.reason)
-			require.Len(t, operatorSince(t, mark).objectsIn(ns).writes(), 3)
+			requireCount(t, 3, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() })
 			requireTold(t, v, obj, []string{"put back the label managed-by=vidra"}, nil)
 		})
 	}

@@ -125,8 +125,7 @@ func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 	for _, obj := range objs {
 		require.Equal(t, string(get(t, obj).GetUID()), entry(t, v, obj.GetKind(), obj.GetName()).UID)
 	}
-	writes := operatorSince(t, mark).objectsIn(ns).writes()
-	require.Len(t, writes, 7, "one for each change:\n%s", writes)
+	requireCount(t, 7, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() }, "one for each change")
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "changed" -> "hello"`, person)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Deployment", "web-1", "had been deleted")
 
@@ -172,7 +171,7 @@ func TestRestartCostsNothing(t *testing.T) {
 				fence := declared(t, ns, configMap("fence", "hello"))[0]
 				require.NoError(t, mergePatch(fence, `{"data":{"greeting":"changed"}}`))
 				awaitInOrder(t, ns, fence)
-				require.Len(t, operatorSince(t, mark).objectsIn(ns).writes(), 1)
+				requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() })
 			}
 			for _, ns := range owners {
 				await(t, func(c *assert.CollectT) {
