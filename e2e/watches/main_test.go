@@ -1,0 +1,80 @@
+package watches
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+var (
+	// env is the control plane that all tests share.
+	env *testenv.Env
+	// admin is a client of its administrator.
+	admin client.Client
+)
+
+// parallel is how many tests run at a time unless -parallel says otherwise: they
+// wait for the API server more than they compute.
+const parallel = "8"
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
+	}
+	os.Exit(run(m))
+}
+
+// run is TestMain with deferred calls that run before the process ends.
+func run(m *testing.M) (code int) {
+	if err := setUp(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "setting up what the tests share:", err)
+		return 1
+	}
+	before := goleak.IgnoreCurrent() // what the control plane needs
+	code = m.Run()
+	// The clients of the tests leave idle connections; everything else has ended
+	// with the registries.
+	leaks := goleak.Find(before,
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http/internal/http2.(*ClientConn).readLoop"),
+	)
+	if err := errors.Join(leaks, env.Stop()); err != nil {
+		fmt.Fprintln(os.Stderr, "when all tests had ended:", err)
+		return 1
+	}
+	return code
+}
+
+func setUp(ctx context.Context) (err error) {
+	env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")})
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+	return err
+}
