@@ -25,7 +25,7 @@ const soon = 3 * time.Second
 // the manifest of an object of its kind.
 func newKind(t *testing.T) (crd *apiextensionsv1.CustomResourceDefinition, thing string) {
 	t.Helper()
-	crd = newCRD(unique(t))
+	crd = testenv.CRD(unique(t))
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd.DeepCopy()) }) // the test may have
 	return crd, fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  size: 1\n  color: red\n", crd.Spec.Group)
 }

@@ -34,6 +34,9 @@ const (
 	leaderElectionID = "vidra-operator.infrahub.operators.com"
 	// shutdownTimeout is how long passes that are under way may take to end.
 	shutdownTimeout = 20 * time.Second
+	// watchesPath is where the metrics endpoint tells, to whom may get it, what is
+	// watched.
+	watchesPath = "/watches"
 )
 
 // options are the flags of the operator.
@@ -155,11 +158,15 @@ func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Reco
 		Log:    mgr.GetLogger().WithName("watchregistry"),
 	})
 	registry.AddCluster("", local)
+	if err := metrics.Registry.Register(registry.Collector("vidra")); err != nil {
+		return nil, nil, fmt.Errorf("register the metrics of the watches: %w", err)
+	}
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: recorder,
 	}
-	return reconciler, recorder, errors.Join(mgr.Add(registry), reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
+	return reconciler, recorder, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+		reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
 }
 
 // addProbes makes the process live while it runs and ready when its caches are

@@ -26,6 +26,7 @@ type Destination interface {
 
 // Watches is the part of a watchregistry.Registry that reconciling needs.
 type Watches interface {
+	Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Sync(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)
 	Release(owner watchregistry.Owner)

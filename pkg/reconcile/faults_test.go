@@ -91,6 +91,10 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 func (l *lab) Invalidate(string)     {}
 func (l *lab) Record([]events.Event) {}
 
+func (l *lab) Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status {
+	return l.Sync(owner, want)
+}
+
 func (l *lab) Sync(_ watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status {
 	statuses := map[watchregistry.Key]watchregistry.Status{}
 	for _, key := range want {

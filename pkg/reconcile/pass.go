@@ -146,41 +146,6 @@ func (p *pass) load() {
 	p.Index.Load(p.owner, known)
 }
 
-// watch makes the registry watch what the VidraResource needs: the kinds of its
-// manifest, those of what is still to be removed, and the ones that are missing.
-func (p *pass) watch(ctx context.Context) {
-	s := p.session
-	switch {
-	case !p.applier.watched:
-		p.Watches.Release(p.owner)
-		p.Trigger.Release(p.owner)
-		// It is known, and no event of its objects is work.
-		p.Index.Load(p.owner, nil)
-		s.watches, s.loaded = nil, false
-		return
-	case !p.all:
-		return // nothing that a watch depends on has changed
-	}
-	var want []watchregistry.Key
-	for _, d := range s.objects {
-		want = append(want, watchKey(d.key))
-	}
-	for id, entry := range s.inventory {
-		if s.byID[id] != nil {
-			continue
-		}
-		if mapping, err := p.Local.Mapping(ctx, gvkOf(entry)); err == nil {
-			want = append(want, watchregistry.Key{GVR: mapping.GVR})
-		}
-	}
-	s.watches = p.Watches.Sync(p.owner, want)
-	var kinds []watchregistry.Kind
-	for _, u := range s.unresolved {
-		kinds = append(kinds, watchregistry.Kind{GVK: u.gvk})
-	}
-	p.Watches.Await(p.owner, kinds)
-}
-
 // look finds the objects that are not as expected. When every object is looked
 // at, what the watches keep is compared, which costs no request; what cannot be
 // watched is looked at itself when it is time to.

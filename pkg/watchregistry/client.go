@@ -8,39 +8,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 )
 
-// observedClient reports every LIST that fails and the outcome of every WATCH,
-// for all namespaces, which is all that an informer sends. The reflector's own error
-// handler tells failures only; that a watch works again is told by nothing else.
-type observedClient struct {
+// gatedDynamic is a dynamic client for an informer behind a gate. It lists and
+// watches all namespaces, which client-go spells as the namespace "".
+type gatedDynamic struct {
 	dynamic.Interface
-	observe func(error)
+	gate *gate
 }
 
-func (c observedClient) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
-	return observedResource{NamespaceableResourceInterface: c.Interface.Resource(gvr), observe: c.observe}
+func (c gatedDynamic) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return gatedResource{NamespaceableResourceInterface: c.Interface.Resource(gvr), gate: c.gate}
 }
 
-type observedResource struct {
+type gatedResource struct {
 	dynamic.NamespaceableResourceInterface
-	observe func(error)
+	gate *gate
 }
 
-// Namespace returns the resource itself: the informers of this package watch
-// all namespaces, which client-go spells as the namespace "".
-func (r observedResource) Namespace(string) dynamic.ResourceInterface { return r }
+func (r gatedResource) Namespace(string) dynamic.ResourceInterface { return r }
 
-func (r observedResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	list, err := r.NamespaceableResourceInterface.List(ctx, opts)
-	if err != nil {
-		r.observe(err) // a LIST that succeeds is no watch yet
-	}
-	return list, err
+func (r gatedResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return list(ctx, r.gate, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		return r.NamespaceableResourceInterface.List(ctx, opts)
+	})
 }
 
-func (r observedResource) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
-	w, err := r.NamespaceableResourceInterface.Watch(ctx, opts)
-	r.observe(err)
-	return w, err
+func (r gatedResource) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
+	return r.gate.watch(ctx, opts, r.NamespaceableResourceInterface.Watch)
+}
+
+// gatedMetadata is gatedDynamic for metadata.
+type gatedMetadata struct {
+	metadata.Interface
+	gate *gate
+}
+
+func (c gatedMetadata) Resource(gvr schema.GroupVersionResource) metadata.Getter {
+	return gatedGetter{Getter: c.Interface.Resource(gvr), gate: c.gate}
+}
+
+type gatedGetter struct {
+	metadata.Getter
+	gate *gate
+}
+
+func (g gatedGetter) Namespace(string) metadata.ResourceInterface { return g }
+
+func (g gatedGetter) List(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return list(ctx, g.gate, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+		return g.Getter.List(ctx, opts)
+	})
+}
+
+func (g gatedGetter) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
+	return g.gate.watch(ctx, opts, g.Getter.Watch)
 }

@@ -1,11 +1,11 @@
 package watchregistry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -69,23 +69,27 @@ type Options struct {
 	// to all objects.
 	LabelSelector string
 	// HandlerFor returns the callbacks of one watch. It is called once for each
-	// start of a watch and must not block. Required.
+	// watch. The callbacks are called one at a time. They may be slow: what they
+	// have not taken is merged for each object. Required.
 	HandlerFor func(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler
 	// TransformFor returns the function that reduces the objects of one watch
-	// to what is kept of them. Defaults to keeping the objects as they are.
+	// to what is kept of them (see Sized). It is called once for each watch.
+	// Defaults to keeping the objects as they are.
 	TransformFor func(cluster string, gvr schema.GroupVersionResource) cache.TransformFunc
-	// OnWatch tells an owner that a watch that it needs changed its state. It is
-	// called once for each owner and change, must not block, and may be called
-	// for several watches at the same time. Defaults to telling nobody.
+	// OnWatch tells an owner that a watch that it needs changed its state or the
+	// reason of it, once for each change. Defaults to telling nobody.
 	OnWatch func(owner Owner, key Key, status Status)
-	// OnKind tells an owner that a kind that it waits for is served now. It must
-	// not block. Defaults to telling nobody.
+	// OnKind tells an owner that a kind that it waits for is served now. Defaults
+	// to telling nobody.
+	//
+	// OnWatch and OnKind are called one at a time, in the order of what happened,
+	// so neither may block for long. They may call the registry, but not Stop.
 	OnKind func(owner Owner, kind Kind)
 	// Linger is how long a watch outlives its last owner. Defaults to
 	// DefaultLinger; a negative value means not at all.
 	Linger time.Duration
-	// Log gets a line when a watch cannot be set up; nothing in the steady
-	// state. Defaults to no log.
+	// Log gets a line of verbosity 1 when a watch changes its state, and nothing
+	// in the steady state. Defaults to no log.
 	Log logr.Logger
 }
 
@@ -97,19 +101,27 @@ type Registry struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	// notifier calls owners back.
+	notifier *notifier
+	// inconsistencies and audits count what the audit found, and how often it
+	// looked.
+	inconsistencies, audits atomic.Uint64
 
-	// mu guards clusters, watches, owners and awaited, and the fields of the
-	// watches that say so.
+	// mu guards clusters, watches, running, owners and awaited, and the fields of
+	// the watches and sites that say so.
 	mu       sync.Mutex
-	clusters map[string]*kindWatcher
+	clusters map[string]*site
 	watches  map[Key]*watch
+	// running holds the watches whose goroutine has not ended.
+	running map[*watch]struct{}
 	// owners holds the watches that each owner needs.
 	owners map[Owner]map[Key]struct{}
 	// awaited holds the owners that wait for each kind.
 	awaited map[Kind]map[Owner]struct{}
 }
 
-// New makes a registry without clusters and watches.
+// New makes a registry without clusters and watches. Stop it when it is no
+// longer needed.
 func New(opts Options) *Registry {
 	if opts.TransformFor == nil {
 		opts.TransformFor = func(string, schema.GroupVersionResource) cache.TransformFunc { return nil }
@@ -124,15 +136,20 @@ func New(opts Options) *Registry {
 		opts.Linger = DefaultLinger
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Registry{
+	r := &Registry{
 		opts:     opts,
 		ctx:      ctx,
 		cancel:   cancel,
-		clusters: map[string]*kindWatcher{},
+		notifier: newNotifier(),
+		clusters: map[string]*site{},
 		watches:  map[Key]*watch{},
+		running:  map[*watch]struct{}{},
 		owners:   map[Owner]map[Key]struct{}{},
 		awaited:  map[Kind]map[Owner]struct{}{},
 	}
+	r.wg.Go(func() { r.notifier.run(ctx) })
+	r.wg.Go(func() { r.audit(ctx) })
+	return r
 }
 
 // Start blocks until ctx ends, then stops every watch and waits for their
@@ -149,6 +166,11 @@ func (r *Registry) Start(ctx context.Context) error {
 func (r *Registry) Stop() {
 	r.mu.Lock() // no goroutine is added between the cancel and the wait
 	r.cancel()
+	for _, w := range r.watches {
+		if w.linger != nil {
+			w.linger.Stop()
+		}
+	}
 	r.mu.Unlock()
 	r.wg.Wait()
 }
@@ -162,9 +184,9 @@ func (r *Registry) AddCluster(name string, cluster Cluster) {
 	if _, known := r.clusters[name]; known {
 		return
 	}
-	k := newKindWatcher(r, name, cluster)
-	r.clusters[name] = k
-	r.goLocked(k.run)
+	s := newSite(r, name, cluster)
+	r.clusters[name] = s
+	r.goLocked(s.run)
 }
 
 // goLocked runs f in a goroutine that Stop waits for, unless the registry has
@@ -176,28 +198,36 @@ func (r *Registry) goLocked(f func(context.Context)) {
 	r.wg.Go(func() { f(r.ctx) })
 }
 
-// Sync makes the set of watches that owner needs exactly want, starts the ones
-// that do not run yet, and returns the present status of each. A watch that
-// owner no longer needs stops after the linger time, unless others need it. A
-// key whose cluster is unknown is Degraded.
+// Ensure adds the watches want to those that owner needs, starts the ones that
+// do not run yet, and returns the present status of each. It is the first of the
+// two phases of what may fail in between: Sync, when it has not failed, releases
+// what is needed no longer. A key whose cluster is unknown is Degraded, and not
+// noted.
+func (r *Registry) Ensure(owner Owner, want []Key) map[Key]Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ensureLocked(owner, want)
+}
+
+// Sync makes the set of watches that owner needs exactly want: it does what
+// Ensure does and releases the others, which stop after the linger time unless
+// somebody else needs them.
 func (r *Registry) Sync(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	needed := make(map[Key]struct{}, len(want))
-	statuses := make(map[Key]Status, len(want))
-	for _, key := range want {
-		needed[key] = struct{}{}
-		statuses[key] = r.acquireLocked(owner, key)
-	}
+	statuses := r.ensureLocked(owner, want)
 	for key := range r.owners[owner] {
-		if _, still := needed[key]; !still {
+		if _, still := statuses[key]; !still {
 			r.releaseLocked(owner, key)
 		}
 	}
-	if len(needed) == 0 {
-		delete(r.owners, owner)
-	} else {
-		r.owners[owner] = needed
+	return statuses
+}
+
+func (r *Registry) ensureLocked(owner Owner, want []Key) map[Key]Status {
+	statuses := make(map[Key]Status, len(want))
+	for _, key := range want {
+		statuses[key] = r.acquireLocked(owner, key)
 	}
 	return statuses
 }
@@ -231,9 +261,9 @@ func (r *Registry) Await(owner Owner, kinds []Kind) {
 			continue
 		}
 		r.awaited[kind][owner] = struct{}{}
-		if k := r.clusters[kind.Cluster]; k != nil {
+		if s := r.clusters[kind.Cluster]; s != nil {
 			// It may have come between the caller's look and now.
-			k.check(kind.GVK.Group)
+			s.check(kind.GVK.Group)
 		}
 	}
 }
@@ -245,8 +275,8 @@ func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced 
 	r.mu.Lock()
 	w := r.watches[key]
 	var informer cache.SharedIndexInformer
-	if w != nil && w.hasSynced {
-		informer, synced = w.informer, w.status.State == Synced
+	if w != nil && w.phase.hasSynced {
+		informer, synced = w.life.informer, w.phase.state == Synced
 	}
 	r.mu.Unlock()
 	if informer == nil {
@@ -260,69 +290,58 @@ func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced 
 	return obj, found && err == nil, synced
 }
 
-// Watch describes one watch of a Registry.
-type Watch struct {
-	Key    Key
-	Status Status
-	// Owners that need the watch, in order. None while it lingers.
-	Owners []Owner
-	// Objects that it keeps.
-	Objects int
-	// Incarnation counts the starts of its informer.
-	Incarnation uint64
-}
-
-// Watches describes every watch, in the order of their keys.
-func (r *Registry) Watches() []Watch {
-	r.mu.Lock()
-	all := make([]Watch, 0, len(r.watches))
-	informers := make([]cache.SharedIndexInformer, 0, len(r.watches))
-	for key, w := range r.watches {
-		view := Watch{Key: key, Status: w.status, Incarnation: w.incarnation}
-		for owner := range w.owners {
-			view.Owners = append(view.Owners, owner)
-		}
-		all = append(all, view)
-		informers = append(informers, w.informer)
-	}
-	r.mu.Unlock()
-	for i, informer := range informers {
-		if informer != nil {
-			all[i].Objects = len(informer.GetStore().ListKeys())
-		}
-		slices.SortFunc(all[i].Owners, func(a, b Owner) int { return cmp.Compare(a.String(), b.String()) })
-	}
-	slices.SortFunc(all, func(a, b Watch) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
-	return all
-}
-
 // acquireLocked adds owner to the watch key, which it makes if need be.
 func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 	w := r.watches[key]
 	if w == nil {
-		k := r.clusters[key.Cluster]
-		if k == nil {
+		s := r.clusters[key.Cluster]
+		if s == nil {
 			return Status{
 				State: Degraded, Reason: ReasonUnavailable,
 				Message: fmt.Sprintf("cluster %q is not known", key.Cluster),
 			}
 		}
-		w = newWatch(r, key, k.cluster)
-		r.watches[key] = w
-		w.startLocked()
-		r.goLocked(w.run)
+		w = r.startLocked(key, s)
 	}
-	w.owners[owner] = struct{}{}
+	if _, known := w.owners[owner]; !known {
+		w.owners[owner] = struct{}{}
+		if r.owners[owner] == nil {
+			r.owners[owner] = map[Key]struct{}{}
+		}
+		r.owners[owner][key] = struct{}{}
+		if w.phase.state == Degraded {
+			w.wakeUp() // somebody new asks
+		}
+	}
 	if w.linger != nil {
 		w.linger.Stop()
 		w.linger = nil
+		w.enterLocked(needed, "", nil)
 	}
-	return w.status
+	return w.statusLocked()
+}
+
+// startLocked makes a watch and starts its goroutine, which does the rest.
+func (r *Registry) startLocked(key Key, s *site) *watch {
+	w := newWatch(r, key, s)
+	r.watches[key] = w
+	r.running[w] = struct{}{}
+	r.goLocked(func(context.Context) {
+		w.run()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, w)
+	})
+	return w
 }
 
 // releaseLocked takes owner from the watch key and, if it was the last one,
 // lets the watch linger.
 func (r *Registry) releaseLocked(owner Owner, key Key) {
+	delete(r.owners[owner], key)
+	if len(r.owners[owner]) == 0 {
+		delete(r.owners, owner)
+	}
 	w := r.watches[key]
 	if w == nil {
 		return
@@ -335,22 +354,22 @@ func (r *Registry) releaseLocked(owner Owner, key Key) {
 		r.stopLocked(w)
 		return
 	}
-	w.linger = time.AfterFunc(r.opts.Linger, func() { r.reap(w) })
-}
-
-// reap stops a watch that nobody has asked for while it lingered.
-func (r *Registry) reap(w *watch) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(w.owners) == 0 && r.watches[w.key] == w {
-		r.stopLocked(w)
-	}
+	w.enterLocked(abandoned, "", nil)
+	var timer *time.Timer
+	timer = time.AfterFunc(r.opts.Linger, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if w.linger == timer { // nobody has come since
+			r.stopLocked(w)
+		}
+	})
+	w.linger = timer
 }
 
 // stopLocked ends a watch and forgets it.
 func (r *Registry) stopLocked(w *watch) {
-	w.setLocked(released, "", nil)
-	w.current.over.Store(true) // what its informer still has in its buffers is void
+	w.linger = nil
+	w.enterLocked(released, "", nil)
 	w.cancel()
 	delete(r.watches, w.key)
 }

@@ -6,11 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 )
 
 // The resources whose changes tell that kinds come and go.
@@ -28,130 +31,158 @@ const (
 	recheckMost = 12
 )
 
-// kindWatcher notices that the kinds of a cluster come and go.
-type kindWatcher struct {
+// site is a cluster with what its watches share. It notices that the kinds of
+// the cluster come and go.
+type site struct {
 	registry *Registry
 	name     string
 	cluster  Cluster
+	lists    *lists
 	// groups holds the API groups that have to be looked at.
 	groups workqueue.TypedRateLimitingInterface[string]
 }
 
-func newKindWatcher(r *Registry, name string, cluster Cluster) *kindWatcher {
-	return &kindWatcher{
-		registry: r, name: name, cluster: cluster,
+func newSite(r *Registry, name string, cluster Cluster) *site {
+	return &site{
+		registry: r, name: name, cluster: cluster, lists: newLists(),
 		groups: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
 	}
 }
 
-// run watches until ctx ends.
-func (k *kindWatcher) run(ctx context.Context) {
+// probe sends the cheapest LIST that there is.
+func (s *site) probe(ctx context.Context, gvr schema.GroupVersionResource) error {
+	_, err := s.cluster.Metadata().Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	return err
+}
+
+// serves asks discovery, past what it has said before, whether gvr is served.
+func (s *site) serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	s.cluster.Invalidate(gvr.Group)
+	return s.cluster.ServesResource(ctx, gvr)
+}
+
+// run notices kinds until ctx ends.
+func (s *site) run(ctx context.Context) {
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	for _, gvr := range []schema.GroupVersionResource{crds, apiServices} {
-		wg.Go(func() { k.watch(ctx, gvr) })
+		wg.Go(func() { s.watch(ctx, gvr) })
 	}
-	wg.Go(func() {
-		for {
-			group, shutdown := k.groups.Get()
-			if shutdown {
-				return
-			}
-			k.look(ctx, group)
-			k.groups.Done(group)
+	context.AfterFunc(ctx, s.groups.ShutDown)
+	for {
+		group, shutdown := s.groups.Get()
+		if shutdown {
+			return
 		}
-	})
-	<-ctx.Done()
-	k.groups.ShutDown()
-	wg.Wait()
+		// A group whose server does not answer must not delay another one.
+		wg.Go(func() {
+			defer s.groups.Done(group)
+			s.look(ctx, group)
+		})
+	}
 }
 
 // watch runs a metadata informer whose events have the group of the object
-// looked at.
-func (k *kindWatcher) watch(ctx context.Context, gvr schema.GroupVersionResource) {
-	informer := metadatainformer.NewFilteredMetadataInformer(k.cluster.Metadata(), gvr,
+// looked at. While it fails, kinds are found by the probes of Pending watches
+// and by the owners' own retries.
+func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
+	client := gatedMetadata{Interface: s.cluster.Metadata(), gate: &gate{
+		probe:  func(ctx context.Context) error { return s.probe(ctx, gvr) },
+		served: func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
+		tell:   func(event, Reason, error) {},
+		lists:  newLists(), // it must not wait for the kinds that it tells of
+		// Nobody looks at its statistics.
+		breaker: newBreaker(), stats: newStats(),
+	}}
+	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr,
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	log := k.registry.opts.Log.WithValues("resource", gvr.String())
-	if err := informer.SetTransform(nameOnly); err != nil {
-		log.Error(err, "Cannot set the transform")
-	}
-	// The reflector retries with a backoff. Until it succeeds, kinds are found
-	// by the probes of Pending watches and by the owners' own retries.
-	quiet := func(context.Context, *cache.Reflector, error) {}
-	if err := informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
-		log.Error(err, "Cannot set the error handler")
-	}
 	changed := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-			k.check(groupOf(name.Name))
+			s.check(groupOf(name.Name))
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	s.registry.prepare(informer, nameOnly, cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: changed,
-	}); err != nil {
-		log.Error(err, "Cannot add the handler")
-	}
-	informer.RunWithContext(ctx)
+	}, gvr.String())
+	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
 // check has a group looked at soon.
-func (k *kindWatcher) check(group string) {
-	k.groups.Forget(group)
-	k.groups.Add(group)
+func (s *site) check(group string) {
+	s.groups.Forget(group)
+	s.groups.Add(group)
+}
+
+// wanted is what the registry wants to know of an API group.
+type wanted struct {
+	kinds   []Kind
+	pending []*watch
+	// running holds the watches that run, with their incarnation.
+	running map[*watch]*incarnation
 }
 
 // look asks discovery about everything that the registry wants to know of a
 // group: awaited kinds, Pending watches, and running ones that may be gone.
-func (k *kindWatcher) look(ctx context.Context, group string) {
-	kinds, pending, running := k.wanted(group)
-	k.cluster.Invalidate(group)
-	again := len(pending) > 0
-	for _, w := range pending {
+func (s *site) look(ctx context.Context, group string) {
+	want := s.wanted(group)
+	s.cluster.Invalidate(group)
+	again := len(want.pending) > 0
+	for _, w := range want.pending {
 		w.wakeUp()
 	}
-	for w, life := range running {
-		if served, err := k.cluster.ServesResource(ctx, w.key.GVR); err == nil && !served {
-			w.tell(life, notServed, ReasonNotFound, errGone(w.key))
+	for w, life := range want.running {
+		switch served, err := s.cluster.ServesResource(ctx, w.key.GVR); {
+		case err != nil:
+			again = true
+		case !served:
+			w.tell(life, notServed, ReasonNotFound, errNotServed(w.key))
+		default:
+			w.breaker.wake() // if it fails, what has changed may mend it
 		}
 	}
-	for _, kind := range kinds {
-		if served, err := k.cluster.ServesKind(ctx, kind.GVK); err != nil || !served {
+	for _, kind := range want.kinds {
+		if served, err := s.cluster.ServesKind(ctx, kind.GVK); err != nil || !served {
 			again = true
 			continue
 		}
-		k.registry.arrived(kind)
+		s.registry.arrived(kind)
 	}
-	if again && k.groups.NumRequeues(group) < recheckMost {
-		k.groups.AddRateLimited(group)
+	if again && s.groups.NumRequeues(group) < recheckMost {
+		s.groups.AddRateLimited(group)
 		return
 	}
-	k.groups.Forget(group)
+	s.groups.Forget(group)
 }
 
 // wanted is what the registry wants to know of a group.
-func (k *kindWatcher) wanted(group string) (kinds []Kind, pending []*watch, running map[*watch]*incarnation) {
-	r := k.registry
+func (s *site) wanted(group string) wanted {
+	r := s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	want := wanted{running: map[*watch]*incarnation{}}
 	for kind := range r.awaited {
-		if kind.Cluster == k.name && kind.GVK.Group == group {
-			kinds = append(kinds, kind)
+		if kind.Cluster == s.name && kind.GVK.Group == group {
+			want.kinds = append(want.kinds, kind)
 		}
 	}
-	running = map[*watch]*incarnation{}
 	for key, w := range r.watches {
-		if key.Cluster != k.name || key.GVR.Group != group {
-			continue
-		}
-		if w.status.State == Pending {
-			pending = append(pending, w)
-		} else {
-			running[w] = w.current
+		switch {
+		case w.site != s || key.GVR.Group != group:
+		case w.phase.state == Pending:
+			want.pending = append(want.pending, w)
+		case w.life != nil:
+			want.running[w] = w.life
 		}
 	}
-	return kinds, pending, running
+	return want
+}
+
+// errNotServed is the error of a watch whose resource discovery does not serve.
+func errNotServed(key Key) error {
+	return apierrors.NewNotFound(key.GVR.GroupResource(), "")
 }
 
 // arrived tells the owners that wait for a kind that it is served.
@@ -161,7 +192,7 @@ func (r *Registry) arrived(kind Kind) {
 	delete(r.awaited, kind)
 	r.mu.Unlock()
 	for owner := range owners {
-		r.opts.OnKind(owner, kind)
+		r.notifier.add(func() { r.opts.OnKind(owner, kind) })
 	}
 }
 

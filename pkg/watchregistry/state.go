@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // State is where a watch is in its life.
@@ -21,7 +22,10 @@ const (
 	// Degraded is a watch that the API server refuses or does not answer. What
 	// it knew before is kept, and it is tried again with a backoff.
 	Degraded State = "Degraded"
-	// Stopped is a watch that nobody needs any more.
+	// Draining is a watch that nobody needs any more. It runs on for the linger
+	// time, and is what it was before if an owner comes back.
+	Draining State = "Draining"
+	// Stopped is a watch that has ended.
 	Stopped State = "Stopped"
 )
 
@@ -29,24 +33,26 @@ const (
 type Reason string
 
 const (
-	// ReasonNotFound says that the API server does not serve the resource.
+	// ReasonNotFound says that the API server does not know the resource. While
+	// discovery still serves it, the watch is Degraded, otherwise Pending.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonForbidden says that the API server does not let this client list or
-	// watch.
+	// watch, or that the resource cannot be watched by anybody.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonUnavailable says that the API server cannot be reached, or fails.
+	// ReasonUnavailable says that the API server cannot be reached, fails, does
+	// not answer, throttles for long or does not know this client (401).
 	ReasonUnavailable Reason = "Unavailable"
 )
 
 // Status is the state of a watch.
 type Status struct {
-	State State
+	State State `json:"state"`
 	// Reason is set while State is Pending or Degraded.
-	Reason Reason
+	Reason Reason `json:"reason,omitempty"`
 	// Message is the API server's last error while Reason is set.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Since is when the watch entered State.
-	Since time.Time
+	Since time.Time `json:"since"`
 }
 
 // event is what happens to a watch.
@@ -59,71 +65,112 @@ const (
 	synced
 	// answered: a WATCH succeeded.
 	answered
-	// failed: a LIST or WATCH failed for another reason than notServed.
+	// failed: a LIST or WATCH failed, and the resource is served.
 	failed
 	// notServed: the resource is not served; the informer is stopped.
 	notServed
+	// abandoned: the last owner has left.
+	abandoned
+	// needed: an owner has come.
+	needed
 	// released: the last owner has been gone for the linger time.
 	released
 )
 
-// next is the transition function of a watch: from its state, whether its
-// present informer has synced before, and what happened, to its next state.
-func next(from State, hasSynced bool, what event) State {
-	if from == Stopped {
-		return Stopped
+// phase is what the transitions of a watch depend on.
+type phase struct {
+	// state is the state for an owner: never Draining.
+	state  State
+	reason Reason
+	// hasSynced is whether the present informer has synced.
+	hasSynced bool
+	// abandoned is whether there is no owner.
+	abandoned bool
+}
+
+// shown is the state for those who look on.
+func (p phase) shown() State {
+	if p.abandoned && p.state != Stopped {
+		return Draining
+	}
+	return p.state
+}
+
+// next is the transition function of a watch: from its phase and what happened
+// to its next phase. reason is why, for failed and notServed.
+func next(p phase, what event, reason Reason) phase {
+	if p.state == Stopped {
+		return p
 	}
 	switch what {
 	case started:
-		return Starting
+		p.state, p.hasSynced = Starting, false
 	case synced:
-		if from == Pending {
-			return Pending
+		p.hasSynced = p.state != Pending
+		if p.state == Starting {
+			p.state = Synced // what is Degraded has to be answered first
 		}
-		return Synced
 	case answered:
-		switch {
-		case from != Degraded:
-			return from
-		case hasSynced:
-			return Synced
-		default:
-			return Starting
+		if p.state == Degraded && p.hasSynced {
+			p.state = Synced
+		} else if p.state == Degraded {
+			p.state = Starting
 		}
 	case failed:
-		if from == Pending {
-			return Pending
+		if p.state != Pending {
+			p.state = Degraded
 		}
-		return Degraded
 	case notServed:
-		return Pending
+		p.state, p.hasSynced = Pending, false
+	case abandoned:
+		p.abandoned = true
+	case needed:
+		p.abandoned = false
 	case released:
-		return Stopped
+		p.state, p.hasSynced = Stopped, false
 	}
-	return from
+	switch {
+	case p.state != Pending && p.state != Degraded:
+		p.reason = ""
+	case reason != "" && (what == notServed || what == failed && p.state == Degraded):
+		p.reason = reason
+	}
+	return p
 }
 
-// classify turns the outcome of a LIST or WATCH into an event. It reports false
-// for outcomes that say nothing about the watch: a resourceVersion that expired
-// (410) and a request that was throttled (429) are retried by the reflector and
-// belong to the normal course, and a cancelled request is our own doing.
-func classify(err error) (event, Reason, bool) {
+// verdict is what the outcome of a request means.
+type verdict int
+
+const (
+	// success: the API server did what it was asked for.
+	success verdict = iota
+	// retry: it is to be asked again after a while.
+	retry
+	// missing: it does not know the resource.
+	missing
+	// pass: the reflector knows what to do; it is no failure of the watch.
+	pass
+)
+
+// classify says what the outcome of a LIST or WATCH means, and the reason for
+// which a watch is Degraded by it. What passes to the reflector is a
+// resourceVersion that has expired (410) or that the server does not know yet, a
+// cancelled request, which is our own doing, and a request for a streamed list
+// that the server does not understand.
+func classify(err error, streamedList bool) (verdict, Reason) {
 	switch {
 	case err == nil:
-		return answered, "", true
+		return success, ""
 	case errors.Is(err, context.Canceled),
-		apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTooManyRequests(err):
-		return 0, "", false
+		apierrors.IsResourceExpired(err), apierrors.IsGone(err),
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge),
+		streamedList && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
+		return pass, ""
 	case apierrors.IsNotFound(err):
-		return notServed, ReasonNotFound, true
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return failed, ReasonForbidden, true
+		return missing, ReasonNotFound
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		return retry, ReasonForbidden
 	default:
-		return failed, ReasonUnavailable, true
+		return retry, ReasonUnavailable
 	}
-}
-
-// errGone is the error of a watch whose resource discovery no longer serves.
-func errGone(key Key) error {
-	return apierrors.NewNotFound(key.GVR.GroupResource(), "")
 }

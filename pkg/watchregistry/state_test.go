@@ -8,64 +8,98 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestNext(t *testing.T) {
+	var (
+		pending   = phase{state: Pending, reason: ReasonNotFound}
+		starting  = phase{state: Starting}
+		syncedNow = phase{state: Synced, hasSynced: true}
+		forbidden = phase{state: Degraded, reason: ReasonForbidden}
+		wasSynced = phase{state: Degraded, reason: ReasonUnavailable, hasSynced: true}
+		draining  = phase{state: Synced, hasSynced: true, abandoned: true}
+		stopped   = phase{state: Stopped, abandoned: true}
+	)
 	cases := map[string]struct {
-		reason    string
-		from      State
-		hasSynced bool
-		what      event
-		want      State
+		reason string
+		from   phase
+		what   event
+		why    Reason
+		want   phase
 	}{
-		"Starts":                 {"A served resource is watched.", Pending, false, started, Starting},
-		"Syncs":                  {"The initial list has been handled.", Starting, false, synced, Synced},
-		"SyncsLate":              {"A watch that failed at first can still sync.", Degraded, false, synced, Synced},
-		"SyncOfAStoppedInformer": {"What ended before it synced does not become Synced.", Pending, false, synced, Pending},
-		"AnsweredWhileStarting":  {"An answer is not a sync.", Starting, false, answered, Starting},
-		"AnsweredWhileSynced":    {"An answer is what is expected.", Synced, true, answered, Synced},
-		"BackBeforeSync":         {"A watch that never synced starts over.", Degraded, false, answered, Starting},
-		"Back":                   {"A watch that had synced resumes where it was.", Degraded, true, answered, Synced},
-		"FailsWhileStarting":     {"403 at the first LIST.", Starting, false, failed, Degraded},
-		"FailsWhileSynced":       {"403 after a role was taken away.", Synced, true, failed, Degraded},
-		"FailsWhilePending":      {"Nothing runs that could fail.", Pending, false, failed, Pending},
-		"Gone":                   {"The CRD was deleted.", Synced, true, notServed, Pending},
-		"NeverServed":            {"The CRD was never there.", Starting, false, notServed, Pending},
-		"Released":               {"Nobody needs it.", Synced, true, released, Stopped},
-		"StoppedIsFinal":         {"What comes late does not revive a watch.", Stopped, true, answered, Stopped},
-		"StoppedDoesNotStart":    {"A new owner gets a new watch.", Stopped, false, started, Stopped},
+		"Starts":                  {"A served resource is watched.", pending, started, "", starting},
+		"StartsAnew":              {"A new informer has seen nothing yet.", syncedNow, started, "", starting},
+		"Syncs":                   {"The initial list has been handled.", starting, synced, "", syncedNow},
+		"SyncsWhileDegraded":      {"The list came, but the WATCH after it fails.", forbidden, synced, "", phase{state: Degraded, reason: ReasonForbidden, hasSynced: true}},
+		"SyncOfAStoppedInformer":  {"What ended before it synced does not become Synced.", pending, synced, "", pending},
+		"AnsweredWhileStarting":   {"An answer is not a sync.", starting, answered, "", starting},
+		"AnsweredWhileSynced":     {"An answer is what is expected.", syncedNow, answered, "", syncedNow},
+		"AnsweredWhilePending":    {"What comes late does not start a watch.", pending, answered, "", pending},
+		"BackBeforeSync":          {"A watch that never synced starts over.", forbidden, answered, "", starting},
+		"Back":                    {"A watch that had synced resumes where it was.", wasSynced, answered, "", syncedNow},
+		"FailsWhileStarting":      {"403 at the first LIST.", starting, failed, ReasonForbidden, forbidden},
+		"FailsWhileSynced":        {"The API server went away.", syncedNow, failed, ReasonUnavailable, wasSynced},
+		"FailsForAnotherReason":   {"It came back and refuses.", wasSynced, failed, ReasonForbidden, phase{state: Degraded, reason: ReasonForbidden, hasSynced: true}},
+		"FailsWhilePending":       {"Nothing runs that could fail.", pending, failed, ReasonForbidden, pending},
+		"Gone":                    {"The CRD was deleted.", syncedNow, notServed, ReasonNotFound, pending},
+		"NeverServed":             {"The CRD was never there.", starting, notServed, ReasonNotFound, pending},
+		"GoneWhileForbidden":      {"The CRD of a forbidden kind was deleted.", forbidden, notServed, ReasonNotFound, pending},
+		"Abandoned":               {"The last owner left: it lingers.", syncedNow, abandoned, "", draining},
+		"NeededAgain":             {"An owner comes back while it lingers.", draining, needed, "", syncedNow},
+		"FailsWhileAbandoned":     {"It lives on while it lingers.", draining, failed, ReasonUnavailable, phase{state: Degraded, reason: ReasonUnavailable, hasSynced: true, abandoned: true}},
+		"Released":                {"Nobody came back.", draining, released, "", stopped},
+		"StoppedIsFinal":          {"What comes late does not revive a watch.", stopped, answered, "", stopped},
+		"StoppedDoesNotStart":     {"A new owner gets a new watch.", stopped, started, "", stopped},
+		"StoppedIsNotNeededAgain": {"A new owner gets a new watch.", stopped, needed, "", stopped},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, next(tc.from, tc.hasSynced, tc.what), tc.reason)
+			require.Equal(t, tc.want, next(tc.from, tc.what, tc.why), tc.reason)
 		})
 	}
 }
 
+func TestShown(t *testing.T) {
+	for _, state := range []State{Pending, Starting, Synced, Degraded, Stopped} {
+		require.Equal(t, state, phase{state: state}.shown())
+	}
+	for _, state := range []State{Pending, Starting, Synced, Degraded} {
+		require.Equal(t, Draining, phase{state: state, abandoned: true}.shown())
+	}
+	require.Equal(t, Stopped, phase{state: Stopped, abandoned: true}.shown())
+}
+
 func TestClassify(t *testing.T) {
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
+	tooLarge := apierrors.NewTimeoutError("Too large resource version", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 	cases := map[string]struct {
-		reason string
-		err    error
-		what   event
-		why    Reason
-		counts bool
+		reason   string
+		err      error
+		streamed bool
+		what     verdict
+		why      Reason
 	}{
-		"Success":      {"It works.", nil, answered, "", true},
-		"NotFound":     {"The resource is not served.", apierrors.NewNotFound(widgets, ""), notServed, ReasonNotFound, true},
-		"Forbidden":    {"RBAC says no.", apierrors.NewForbidden(widgets, "", nil), failed, ReasonForbidden, true},
-		"Unauthorized": {"The credentials are no longer good.", apierrors.NewUnauthorized("no"), failed, ReasonForbidden, true},
-		"Refused":      {"The API server is down.", errors.New("connection refused"), failed, ReasonUnavailable, true},
-		"Broken":       {"A conversion webhook fails.", apierrors.NewInternalError(errors.New("webhook")), failed, ReasonUnavailable, true},
-		"Expired":      {"410 is answered with a relist.", apierrors.NewResourceExpired("old"), 0, "", false},
-		"Throttled":    {"429 is answered with patience.", apierrors.NewTooManyRequests("slow down", 1), 0, "", false},
-		"Cancelled":    {"We stopped the watch.", fmt.Errorf("list: %w", context.Canceled), 0, "", false},
+		"Success":      {"It works.", nil, false, success, ""},
+		"NotFound":     {"The resource is not known.", apierrors.NewNotFound(widgets, ""), false, missing, ReasonNotFound},
+		"Forbidden":    {"RBAC says no.", apierrors.NewForbidden(widgets, "", nil), false, retry, ReasonForbidden},
+		"NoSuchVerb":   {"The resource cannot be watched.", apierrors.NewMethodNotSupported(widgets, "watch"), false, retry, ReasonForbidden},
+		"Unauthorized": {"Credentials are being rotated.", apierrors.NewUnauthorized("no"), false, retry, ReasonUnavailable},
+		"Refused":      {"The API server is down.", errors.New("connection refused"), false, retry, ReasonUnavailable},
+		"Broken":       {"A conversion webhook fails.", apierrors.NewInternalError(errors.New("webhook")), false, retry, ReasonUnavailable},
+		"Throttled":    {"The client has waited for it ten times already.", apierrors.NewTooManyRequests("slow down", 1), false, retry, ReasonUnavailable},
+		"Expired":      {"410 is answered with a new list.", apierrors.NewResourceExpired("old"), false, pass, ""},
+		"TooLarge":     {"An API server that lags behind is asked for its newest.", tooLarge, false, pass, ""},
+		"NotStreamed":  {"A server that does not stream lists is asked for a plain one.", apierrors.NewBadRequest("no"), true, pass, ""},
+		"BadRequest":   {"A plain list that is refused is tried again.", apierrors.NewBadRequest("no"), false, retry, ReasonUnavailable},
+		"Cancelled":    {"We stopped the watch.", fmt.Errorf("list: %w", context.Canceled), false, pass, ""},
+		"Silent":       {"Nobody answers.", fmt.Errorf("%w for long", errSilent), false, retry, ReasonUnavailable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			what, why, counts := classify(tc.err)
-			require.Equal(t, tc.counts, counts, tc.reason)
+			what, why := classify(tc.err, tc.streamed)
 			require.Equal(t, tc.what, what, tc.reason)
 			require.Equal(t, tc.why, why, tc.reason)
 		})

@@ -2,13 +2,14 @@ package watchregistry
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // probeBackoff is how often discovery is asked for a resource that is not
@@ -20,121 +21,145 @@ var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, S
 type watch struct {
 	registry *Registry
 	key      Key
-	cluster  Cluster
+	site     *site
 	// ctx ends when the watch is stopped for good.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// breaker spaces the requests of all its informers; stats count them.
+	breaker *breaker
+	stats   *stats
 	// wake ends the wait of a Pending watch early.
 	wake chan struct{}
 
 	// The registry's mutex guards what follows.
 
 	owners map[Owner]struct{}
+	// linger is set while there is no owner.
 	linger *time.Timer
-	status Status
-	// incarnation counts the starts of an informer.
-	incarnation uint64
-	// informer, current and hasSynced belong to the present incarnation.
-	informer  cache.SharedIndexInformer
-	current   *incarnation
-	hasSynced bool
+	phase  phase
+	// message is the last error while phase has a reason, and since is when the
+	// state that is shown began.
+	message string
+	since   time.Time
+	// life is the present incarnation; nil between two.
+	life *incarnation
+	// starts counts the incarnations.
+	starts uint64
 }
 
 // incarnation is one life of an informer of a watch.
 type incarnation struct {
-	// over is true once the informer is stopped: events that are still in its
-	// buffers are dropped.
-	over atomic.Bool
-	// stop stops the informer.
+	informer cache.SharedIndexInformer
+	began    time.Time
+	// stop ends ctx and with it the informer.
+	ctx  context.Context
 	stop context.CancelFunc
-	// ctx ends with stop.
-	ctx context.Context
-	// registration tells when the handler has seen the initial list.
-	registration cache.ResourceEventHandlerRegistration
 }
 
-func newWatch(r *Registry, key Key, cluster Cluster) *watch {
+func newWatch(r *Registry, key Key, at *site) *watch {
 	ctx, cancel := context.WithCancel(r.ctx)
 	return &watch{
-		registry: r, key: key, cluster: cluster,
+		registry: r, key: key, site: at,
 		ctx: ctx, cancel: cancel,
+		breaker: newBreaker(), stats: newStats(),
 		wake:   make(chan struct{}, 1),
 		owners: map[Owner]struct{}{},
+		phase:  phase{state: Starting}, since: time.Now(),
 	}
-}
-
-// startLocked makes the informer of a new incarnation. Making one sends no
-// request; run does.
-func (w *watch) startLocked() {
-	r := w.registry
-	life := &incarnation{}
-	life.ctx, life.stop = context.WithCancel(w.ctx)
-	client := observedClient{
-		Interface: w.cluster.Dynamic(),
-		observe:   func(err error) { w.observed(life, err) },
-	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
-		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
-
-	w.incarnation++
-	w.informer, w.current, w.hasSynced = informer, life, false
-	w.setLocked(started, "", nil)
-
-	if transform := r.opts.TransformFor(w.key.Cluster, w.key.GVR); transform != nil {
-		if err := informer.SetTransform(transform); err != nil {
-			r.opts.Log.Error(err, "Cannot set the transform of a watch", "watch", w.key.String())
-		}
-	}
-	// observedClient tells the same errors, and successes too.
-	quiet := func(context.Context, *cache.Reflector, error) {}
-	if err := informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
-		r.opts.Log.Error(err, "Cannot set the error handler of a watch", "watch", w.key.String())
-	}
-	registration, err := informer.AddEventHandler(life.guard(r.opts.HandlerFor(w.key.Cluster, w.key.GVR)))
-	if err != nil { // only an informer that has stopped refuses a handler
-		r.opts.Log.Error(err, "Cannot add the handler of a watch", "watch", w.key.String())
-	}
-	life.registration = registration
 }
 
 // run is the goroutine of a watch: it runs informers until the watch is
 // stopped, and waits while the resource is not served.
-func (w *watch) run(context.Context) {
+func (w *watch) run() {
+	opts := w.registry.opts
+	transform := opts.TransformFor(w.key.Cluster, w.key.GVR)
+	events := newDelivery(opts.HandlerFor(w.key.Cluster, w.key.GVR), w.stats)
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		events.run(w.ctx)
+	}()
+	defer func() { <-delivered }()
 	for {
-		w.registry.mu.Lock()
-		life, informer := w.current, w.informer
-		w.registry.mu.Unlock()
-
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			select {
-			case <-life.registration.HasSyncedChecker().Done():
-				w.tell(life, synced, "", nil)
-			case <-life.ctx.Done():
-			}
-		}()
-		informer.RunWithContext(life.ctx)
-		<-done
-		if !w.awaitServed() {
+		life := w.newIncarnation(events, transform)
+		if !w.begin(life) {
+			life.stop()
 			return
 		}
-		if !w.restart() {
+		// What client-go would log is told by the state of the watch.
+		life.informer.RunWithContext(klog.NewContext(life.ctx, logr.Discard()))
+		if w.ctx.Err() != nil {
+			return
+		}
+		events.restart(life.informer.GetStore())
+		if !w.awaitServed() {
 			return
 		}
 	}
 }
 
-// restart makes the informer of a new incarnation and tells the owners. It
-// reports false when the watch was stopped meanwhile.
-func (w *watch) restart() bool {
-	w.registry.mu.Lock()
-	defer w.registry.mu.Unlock()
+// newIncarnation makes an informer, which hands its events to events.
+func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) *incarnation {
+	r := w.registry
+	life := &incarnation{began: time.Now()}
+	w.breaker.reset() // what failed before the kind went says nothing of it now
+	life.ctx, life.stop = context.WithCancel(w.ctx)
+	client := gatedDynamic{Interface: w.site.cluster.Dynamic(), gate: &gate{
+		probe: func(ctx context.Context) error { return w.site.probe(ctx, w.key.GVR) },
+		served: func(ctx context.Context) (bool, error) {
+			return w.site.serves(ctx, w.key.GVR)
+		},
+		tell:  func(what event, reason Reason, err error) { w.tell(life, what, reason, err) },
+		lists: w.site.lists, breaker: w.breaker, stats: w.stats,
+	}}
+	life.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
+		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
+	registration := r.prepare(life.informer, transform, events, w.key.String())
+	r.wg.Go(func() {
+		select {
+		case <-registration.HasSyncedChecker().Done():
+			events.synced(func() { w.tell(life, synced, "", nil) })
+		case <-life.ctx.Done():
+		}
+	})
+	return life
+}
+
+// prepare sets up an informer that has not been started. It fails only if it
+// has.
+func (r *Registry) prepare(
+	informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler, name string,
+) cache.ResourceEventHandlerRegistration {
+	log := r.opts.Log.WithValues("watch", name)
+	if transform != nil {
+		if err := informer.SetTransform(transform); err != nil {
+			log.Error(err, "Cannot set the transform of a watch")
+		}
+	}
+	// The gate tells the same errors, and successes too.
+	quiet := func(context.Context, *cache.Reflector, error) {}
+	if err := informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
+		log.Error(err, "Cannot set the error handler of a watch")
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		log.Error(err, "Cannot add the handler of a watch")
+	}
+	return registration
+}
+
+// begin makes an incarnation the present one. It reports false when the watch
+// was stopped meanwhile.
+func (w *watch) begin(life *incarnation) bool {
+	r := w.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return false
 	}
-	w.startLocked()
-	w.registry.notifyLocked(w)
+	w.life = life
+	w.starts++
+	w.enterLocked(started, "", nil)
 	return true
 }
 
@@ -142,114 +167,87 @@ func (w *watch) restart() bool {
 // the watch was stopped.
 func (w *watch) awaitServed() bool {
 	backoff := probeBackoff
-	delay := backoff.Step()
 	for {
-		timer := time.NewTimer(delay)
-		select {
-		case <-w.ctx.Done():
-			timer.Stop()
+		if sleep(w.ctx, backoff.Step(), w.wake) != nil {
 			return false
-		case <-w.wake:
-		case <-timer.C:
-			w.cluster.Invalidate(w.key.GVR.Group)
-			delay = backoff.Step()
 		}
-		timer.Stop()
-		if served, err := w.cluster.ServesResource(w.ctx, w.key.GVR); err == nil && served {
+		if served, err := w.site.serves(w.ctx, w.key.GVR); err == nil && served {
 			return true
 		}
 	}
 }
 
-// wakeUp ends the wait of a Pending watch early.
+// wakeUp ends the wait of a Pending or Degraded watch early.
 func (w *watch) wakeUp() {
+	w.breaker.wake()
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// observed takes the outcome of a LIST or WATCH of one incarnation.
-func (w *watch) observed(life *incarnation, err error) {
-	if what, reason, ok := classify(err); ok {
-		w.tell(life, what, reason, err)
-	}
-}
-
-// tell applies an event of one incarnation and tells the owners if the state
-// changed.
+// tell applies an event of one incarnation.
 func (w *watch) tell(life *incarnation, what event, reason Reason, err error) {
 	r := w.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w.current != life || life.over.Load() {
+	if w.life != life {
 		return
 	}
 	if what == synced {
-		w.hasSynced = true
+		w.stats.syncTook.Store(int64(time.Since(life.began)))
 	}
 	if what == notServed {
-		life.over.Store(true)
 		life.stop()
-		w.informer, w.hasSynced = nil, false
+		w.life = nil
 	}
-	if w.setLocked(what, reason, err) {
-		r.notifyLocked(w)
-	}
+	w.enterLocked(what, reason, err)
 }
 
-// setLocked applies an event and reports whether the state or its reason
-// changed.
-func (w *watch) setLocked(what event, reason Reason, err error) bool {
-	to := next(w.status.State, w.hasSynced, what)
-	if to != Pending && to != Degraded {
-		reason = ""
-	} else if reason == "" {
-		reason = w.status.Reason
+// enterLocked applies an event, and tells the owners if that changes the state
+// or its reason.
+func (w *watch) enterLocked(what event, reason Reason, err error) {
+	before := w.phase
+	w.phase = next(before, what, reason)
+	switch {
+	case w.phase.reason == "":
+		w.message = ""
+	case err != nil:
+		w.message = err.Error()
 	}
-	changed := to != w.status.State || reason != w.status.Reason
-	if to != w.status.State {
-		w.status.Since = time.Now()
+	if w.phase.shown() != before.shown() {
+		w.since = time.Now()
 	}
-	w.status.State, w.status.Reason, w.status.Message = to, reason, ""
-	if reason != "" && err != nil {
-		w.status.Message = err.Error()
+	if w.phase.state == before.state && w.phase.reason == before.reason {
+		return
 	}
-	return changed
-}
-
-// notifyLocked tells the owners of a watch its status, in a goroutine of its
-// own because no callback may run under the mutex.
-func (r *Registry) notifyLocked(w *watch) {
-	owners := make([]Owner, 0, len(w.owners))
+	r := w.registry
+	r.opts.Log.V(1).Info("Watch changed its state",
+		"watch", w.key.String(), "from", before.state, "to", w.phase.state, "reason", w.phase.reason, "message", w.message)
+	key, status := w.key, w.statusLocked()
 	for owner := range w.owners {
-		owners = append(owners, owner)
+		r.notifier.add(func() { r.opts.OnWatch(owner, key, status) })
 	}
-	key, status := w.key, w.status
-	r.goLocked(func(context.Context) {
-		for _, owner := range owners {
-			r.opts.OnWatch(owner, key, status)
-		}
-	})
+	if before.state == Degraded && (w.phase.state == Starting || w.phase.state == Synced) {
+		r.recoveredLocked(w)
+	}
 }
 
-// guard drops the events of an incarnation that is over.
-func (l *incarnation) guard(h cache.ResourceEventHandler) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if !l.over.Load() {
-				h.OnAdd(obj, isInInitialList)
-			}
-		},
-		UpdateFunc: func(oldObj, newObj any) {
-			if !l.over.Load() {
-				h.OnUpdate(oldObj, newObj)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if !l.over.Load() {
-				h.OnDelete(obj)
-			}
-		},
+// statusLocked is the status of a watch.
+func (w *watch) statusLocked() Status {
+	s := Status{State: w.phase.shown(), Since: w.since}
+	if s.State == Pending || s.State == Degraded {
+		s.Reason, s.Message = w.phase.reason, w.message
+	}
+	return s
+}
+
+// recoveredLocked has the other watches of a cluster that are Degraded tried
+// again: what was in the way of one was often in the way of all.
+func (r *Registry) recoveredLocked(recovered *watch) {
+	for _, w := range r.watches {
+		if w != recovered && w.site == recovered.site && w.phase.state == Degraded {
+			w.wakeUp()
+		}
 	}
 }

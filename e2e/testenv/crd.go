@@ -1,0 +1,34 @@
+package testenv
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CRD returns a CustomResourceDefinition of the kind Thing in the group
+// name.example.com, whose objects live in namespaces and may hold anything. It
+// serves the versions, v1 if none is given, and stores the first.
+func CRD(name string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	if len(versions) == 0 {
+		versions = []string{"v1"}
+	}
+	group := name + ".example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
+			Scope: apiextensionsv1.NamespaceScoped,
+		},
+	}
+	preserve := true
+	for i, version := range versions {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: i == 0,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: &preserve,
+			}},
+		})
+	}
+	return crd
+}

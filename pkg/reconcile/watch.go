@@ -1,0 +1,59 @@
+package reconcile
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// watch makes the registry watch what the VidraResource needs: the kinds of its
+// manifest, those of what is still to be removed, and the ones that are missing.
+func (p *pass) watch(ctx context.Context) {
+	s := p.session
+	switch {
+	case !p.applier.watched:
+		p.Watches.Release(p.owner)
+		p.Trigger.Release(p.owner)
+		// It is known, and no event of its objects is work.
+		p.Index.Load(p.owner, nil)
+		s.watches, s.loaded = nil, false
+		return
+	case !p.all:
+		return // nothing that a watch depends on has changed
+	}
+	want, complete := p.needed(ctx)
+	if complete {
+		s.watches = p.Watches.Sync(p.owner, want)
+	} else {
+		s.watches = p.Watches.Ensure(p.owner, want)
+	}
+	var kinds []watchregistry.Kind
+	for _, u := range s.unresolved {
+		kinds = append(kinds, watchregistry.Kind{GVK: u.gvk})
+	}
+	p.Watches.Await(p.owner, kinds)
+}
+
+// needed lists what has to be watched. It is not complete when discovery cannot
+// say how something is served that is still to be removed.
+func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete bool) {
+	complete = true
+	for _, d := range p.session.objects {
+		want = append(want, watchKey(d.key))
+	}
+	for id, entry := range p.session.inventory {
+		if p.session.byID[id] != nil {
+			continue
+		}
+		mapping, err := p.Local.Mapping(ctx, gvkOf(entry))
+		switch {
+		case err == nil:
+			want = append(want, watchregistry.Key{GVR: mapping.GVR})
+		case !meta.IsNoMatchError(err):
+			complete = false
+		}
+	}
+	return want, complete
+}

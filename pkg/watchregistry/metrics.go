@@ -1,0 +1,80 @@
+package watchregistry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector reads the metrics of a Registry when they are scraped, so that the
+// series of a watch end with it.
+type collector struct {
+	registry *Registry
+
+	state, owners, objects, bytes, events, restarts, sync, age *prometheus.Desc
+	audits, inconsistencies                                    *prometheus.Desc
+}
+
+// Collector returns the metrics of the registry for Prometheus. namespace is
+// the first part of their names. No label names an object.
+func (r *Registry) Collector(namespace string) prometheus.Collector {
+	watch := []string{"cluster", "group", "version", "resource"}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, append(watch[:4:4], labels...), nil)
+	}
+	total := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, nil, nil)
+	}
+	return &collector{
+		registry: r,
+		state:    desc("state", "1 for the state that the watch is in, and why.", "state", "reason"),
+		owners:   desc("owners", "How many owners need the watch."),
+		objects:  desc("objects", "How many objects the watch keeps."),
+		bytes:    desc("bytes_estimated", "An estimate of the memory that the objects take which the watch keeps."),
+		events:   desc("events_total", "What the API server sent, by type.", "type"),
+		restarts: desc("restarts_total", "Why a LIST or WATCH had to be sent again.", "reason"),
+		sync:     desc("sync_seconds", "How long the last start took until every object had been seen."),
+		age:      desc("last_event_age_seconds", "How long ago the API server last sent something, bookmarks included."),
+		audits:   total("audits_total", "How often owners, states and goroutines of the watches were compared."),
+		inconsistencies: total("inconsistencies_total",
+			"What those comparisons found to disagree. It must be 0: anything else is a defect."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	for _, w := range c.registry.Watches() {
+		gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, w.labels(labels...)...)
+		}
+		counter := func(desc *prometheus.Desc, value uint64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), w.labels(labels...)...)
+		}
+		gauge(c.state, 1, string(w.State), string(w.Reason))
+		gauge(c.owners, float64(len(w.Owners)))
+		gauge(c.objects, float64(w.Objects))
+		gauge(c.bytes, float64(w.Bytes))
+		if w.SyncTook > 0 {
+			gauge(c.sync, w.SyncTook.Seconds())
+		}
+		if !w.LastEvent.IsZero() {
+			gauge(c.age, time.Since(w.LastEvent).Seconds())
+		}
+		for kind, n := range w.Events {
+			counter(c.events, n, string(kind))
+		}
+		for reason, n := range w.Restarts {
+			counter(c.restarts, n, reason)
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(c.audits, prometheus.CounterValue, float64(c.registry.audits.Load()))
+	ch <- prometheus.MustNewConstMetric(c.inconsistencies, prometheus.CounterValue, float64(c.registry.inconsistencies.Load()))
+}
+
+// labels are the values of the labels of a series.
+func (w Watch) labels(more ...string) []string {
+	return append([]string{w.Cluster, w.GVR.Group, w.GVR.Version, w.GVR.Resource}, more...)
+}

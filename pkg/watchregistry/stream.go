@@ -1,0 +1,143 @@
+package watchregistry
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// causeWatchDecoding is the cause of the error that client-go makes of a WATCH
+// whose bytes end in the middle, as those of a cut connection do.
+const causeWatchDecoding metav1.CauseType = "ClientWatchDecoding"
+
+// stream is the answer to a WATCH, on its way to the reflector.
+type stream struct {
+	gate   *gate
+	source apiwatch.Interface
+	began  time.Time
+	// initial is the place for the list that the stream begins with; nil if it
+	// does not, or no longer.
+	initial *place
+	out     chan apiwatch.Event
+	// stopped is closed by Stop, done when run has ended.
+	stopped, done chan struct{}
+}
+
+func newStream(g *gate, source apiwatch.Interface, initial *place) *stream {
+	s := &stream{
+		gate: g, source: source, began: time.Now(), initial: initial,
+		out: make(chan apiwatch.Event), stopped: make(chan struct{}), done: make(chan struct{}),
+	}
+	go s.run()
+	return s
+}
+
+// ResultChan implements watch.Interface.
+func (s *stream) ResultChan() <-chan apiwatch.Event { return s.out }
+
+// Stop implements watch.Interface. When it returns, the stream touches the gate
+// no more.
+func (s *stream) Stop() {
+	select {
+	case <-s.stopped:
+	default: // only the reflector stops a stream, from one goroutine
+		close(s.stopped)
+	}
+	<-s.done
+}
+
+func (s *stream) run() {
+	defer close(s.done)
+	defer close(s.out)
+	defer s.source.Stop()
+	defer func() { s.initial.leave() }()
+	deadline := time.NewTimer(streamTimeout)
+	defer deadline.Stop()
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case <-deadline.C:
+			if s.initial != nil {
+				s.gate.plain = true
+				return
+			}
+		case e, ok := <-s.source.ResultChan():
+			if !ok {
+				s.ended()
+				return
+			}
+			deadline.Reset(streamTimeout)
+			if !s.forward(e) {
+				return
+			}
+		}
+	}
+}
+
+// forward hands an event on. It reports whether the stream goes on.
+func (s *stream) forward(e apiwatch.Event) bool {
+	s.gate.stats.event(e.Type)
+	if s.initial != nil {
+		s.initial.sign()
+	}
+	if e.Type == apiwatch.Error && s.swallows(apierrors.FromObject(e.Object)) {
+		return false
+	}
+	select {
+	case s.out <- e:
+	case <-s.stopped:
+		return false
+	}
+	if s.initial != nil && endsInitialEvents(e) {
+		s.initial.leave()
+		s.initial = nil
+		s.gate.tell(answered, "", nil)
+	}
+	return e.Type != apiwatch.Error
+}
+
+// swallows notes an error that the API server ended the stream with. It reports
+// whether the reflector is better off not to know: it resumes a stream that just
+// ends where it was, but lists everything anew after an error.
+func (s *stream) swallows(err error) bool {
+	g := s.gate
+	what, reason := classify(err, s.initial != nil)
+	switch {
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		g.stats.restarted(restartExpired)
+		return false
+	case apierrors.HasStatusCause(err, causeWatchDecoding) && time.Since(s.began) >= shortLived:
+		g.stats.restarted(restartClosed)
+		return true
+	case what == pass:
+		return false
+	default:
+		g.stats.restarted(string(reason))
+		g.tell(failed, reason, err)
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		g.breaker.trip(reason, time.Duration(seconds)*time.Second)
+		return apierrors.IsTooManyRequests(err)
+	}
+}
+
+// ended notes that the API server ended the stream, as it does every few
+// minutes.
+func (s *stream) ended() {
+	s.gate.stats.restarted(restartClosed)
+	if time.Since(s.began) < shortLived {
+		s.gate.breaker.hold(shortLived)
+	}
+}
+
+// endsInitialEvents says whether an event marks the end of a streamed list.
+func endsInitialEvents(e apiwatch.Event) bool {
+	if e.Type != apiwatch.Bookmark {
+		return false
+	}
+	m, err := meta.Accessor(e.Object)
+	return err == nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+}
