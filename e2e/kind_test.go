@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 

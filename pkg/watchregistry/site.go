@@ -27,8 +27,8 @@ const (
 	// CustomResourceDefinition has changed, so a group is looked at again, with a
 	// backoff between these limits, this many times.
 	recheckMin  = 20 * time.Millisecond
-	recheckMax  = 5 * time.Second
-	recheckMost = 12
+	recheckMax  = 500 * time.Millisecond
+	recheckMost = 24
 )
 
 // site is a cluster with what its watches share. It notices that the kinds of

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+// TestMetricsOfWatches reads what the operator that all tests share tells of the
+// watches.
+func TestMetricsOfWatches(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	code, metrics := fetch(t, operator.MetricsURL, "")
+	require.Equal(t, http.StatusOK, code)
+	const configMaps = `{cluster="",group="",resource="configmaps",version="v1"} `
+	for _, series := range []string{
+		`vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1"} 1`,
+		`vidra_watch_owners` + configMaps, `vidra_watch_objects` + configMaps, `vidra_watch_bytes_estimated` + configMaps,
+		`vidra_watch_sync_seconds` + configMaps, `vidra_watch_last_event_age_seconds` + configMaps,
+		`vidra_watch_events_total{cluster="",group="",resource="configmaps",type="ADDED",version="v1"} `,
+		"vidra_watch_inconsistencies_total 0\n",
+	} {
+		require.Contains(t, metrics, series)
+	}
+	for line := range strings.SplitSeq(metrics, "\n") {
+		if strings.HasPrefix(line, "vidra_watch_") {
+			require.NotContains(t, line, ns, "no label names an owner or an object")
+		}
+	}
+}
+
+// TestWatchesAreShownToWhomItIsAllowed has the operator serve its metrics as it
+// does by default. It stops the operator, so it does not run in parallel.
+func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
+	ns := newNamespace(t)
+	v := newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	stopOperator(t)
+	started, err := env.StartOperator(context.Background(), testenv.OperatorOptions{
+		Binary: operatorBinary, Args: []string{"--metrics-secure=true"},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, started.Stop(stopTimeout))
+	})
+	url := "https" + strings.TrimSuffix(strings.TrimPrefix(started.MetricsURL, "http"), "/metrics") + "/watches"
+
+	await(t, func(c *assert.CollectT) {
+		code, _ := fetch(t, url, "")
+		assert.Equal(c, http.StatusUnauthorized, code, "who is it?")
+	}, "it serves them soon after it is ready")
+	code, body := fetch(t, url, tokenOf(t, ns, "nobody"))
+	require.Equal(t, http.StatusForbidden, code, "%s", body)
+
+	reader := tokenOf(t, ns, "reader")
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns + "-reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vidra-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "reader"}},
+	}
+	require.NoError(t, admin.Create(t.Context(), binding))
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), binding) })
+	type row struct {
+		Watch, State, Reason string
+		Owners               []string
+	}
+	await(t, func(c *assert.CollectT) {
+		code, body := fetch(t, url, reader)
+		assert.Equal(c, http.StatusOK, code)
+		var rows []row
+		assert.NoError(c, json.Unmarshal([]byte(body), &rows))
+		found := false
+		for _, r := range rows {
+			if r.Watch == "configmaps.v1" {
+				found = true
+				assert.Equal(c, "Synced", r.State)
+				assert.Contains(c, r.Owners, v.Name)
+			}
+		}
+		assert.True(c, found, "%s", body)
+	})
+}
+
+// fetch gets a URL, with a bearer token unless that is empty. The code is 0 while
+// nobody answers. The certificate of the operator is its own.
+func fetch(t *testing.T, url, token string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		DisableKeepAlives: true,
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	read, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(read)
+}
+
+// tokenOf makes a ServiceAccount and returns a token of it.
+func tokenOf(t *testing.T, namespace, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	require.NoError(t, admin.Create(t.Context(), account))
+	token := &authenticationv1.TokenRequest{}
+	require.NoError(t, admin.SubResource("token").Create(t.Context(), account, token))
+	return token.Status.Token
+}
