@@ -3,6 +3,7 @@
 //
 //	go run ./e2e/bench heal                      how fast edits are put back
 //	go run ./e2e/bench heal -objects 500 -o json the same, among 500 objects
+//	go run ./e2e/bench memory                    what it takes to watch objects
 //
 // Each benchmark is a sub-command with flags of its own; -h lists them. It
 // measures beside a floor, in the same run, because absolute times say more of
@@ -29,7 +30,14 @@ import (
 
 // benchmarks are the sub-commands for people.
 var benchmarks = map[string]func(context.Context, []string) error{
-	"heal": runHeal,
+	"heal":   runHeal,
+	"memory": runMemory,
+}
+
+// children are the sub-commands that a benchmark starts this process with.
+var children = map[string]func(ctx context.Context, args []string, in io.Reader, out io.Writer) error{
+	floorCommand:    runFloor,
+	observerCommand: runObserver,
 }
 
 func main() {
@@ -52,8 +60,8 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("which benchmark? There is: %s", names)
 	}
 	name, args := args[0], args[1:]
-	if name == floorCommand {
-		return runFloor(ctx, args, os.Stdin, os.Stdout)
+	if child, known := children[name]; known {
+		return child(ctx, args, os.Stdin, os.Stdout)
 	}
 	if benchmark, known := benchmarks[name]; known {
 		return benchmark(ctx, args)

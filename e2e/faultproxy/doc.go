@@ -22,7 +22,7 @@
 //   - A request is recorded and its rule is chosen before it is answered, so
 //     whoever has the answer finds the request in Requests and in Hits.
 //   - A watch can be cut from the moment at which its client has it.
-//   - After Close, nothing of the proxy runs.
+//   - After Close, no goroutine and no connection of the proxy is left.
 //
 // The proxy reaches the API server with the credentials that it was started
 // with and asks its own clients for none. It is for tests: it never listens on

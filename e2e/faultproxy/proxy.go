@@ -99,9 +99,9 @@ func (p *Proxy) Up() error {
 	return p.door.open()
 }
 
-// Close ends the proxy for good: it is Down, and nothing of it runs any more
-// when Close returns, but for what the operating system has yet to close. It is
-// idempotent.
+// Close ends the proxy for good: it is Down, and no request is being served when
+// Close returns. The goroutines of the connections that it has closed end right
+// after that. It is idempotent.
 func (p *Proxy) Close() {
 	p.door.shutForGood()
 	p.idle.CloseIdleConnections()

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func TestRequests(t *testing.T) {
@@ -83,6 +85,55 @@ func TestDownAndUp(t *testing.T) {
 	w = watchNew(t, c, ns)
 	createDirect(t, ns, "back")
 	requireAdded(t, w, "back")
+}
+
+func TestDownCutsWhatIsHalfSent(t *testing.T) {
+	p := start(t)
+	cfg, err := rest.TLSConfigFor(p.Config())
+	require.NoError(t, err)
+	transport := &http.Transport{TLSClientConfig: cfg, Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(true)
+	rule := p.Inject(Match{Verb: "create"}, Stall())
+	failed := make(chan error, 1)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.Config().Host+"/api/v1/configmaps",
+		strings.NewReader(strings.Repeat("x", 64<<20)))
+	require.NoError(t, err)
+	go func() {
+		answer, err := transport.RoundTrip(r)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		failed <- err
+	}()
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		require.Equal(t, 1, rule.Hits())
+	}, wait30, poll)
+
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
+		p.Down()
+	}()
+	select {
+	case <-down:
+	case <-time.After(wait30):
+		rule.Remove() // or the end of the test hangs too
+		require.Fail(t, "a client of HTTP/1.1 that is still sending holds up Down")
+	}
+	require.Error(t, <-failed)
+}
+
+func TestTokenIsAdded(t *testing.T) {
+	path, err := env.ServiceAccountKubeconfig(t.Context(), "default", "default")
+	require.NoError(t, err)
+	account, err := clientcmd.BuildConfigFromFlags("", path)
+	require.NoError(t, err)
+	p, err := Start(account)
+	require.NoError(t, err)
+	defer p.Close()
+	_, err = through(t, p).Resource(secrets).List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "system:serviceaccount:default:default", "requests are those of the account that the proxy was given")
 }
 
 func TestInformerRecovers(t *testing.T) {

@@ -110,6 +110,20 @@ func TestErrorEvents(t *testing.T) {
 	}
 }
 
+func TestErrorEventComesAlone(t *testing.T) {
+	p, ns := start(t), namespace(t)
+	p.Inject(watchConfigMaps, ErrorEvent(expired))
+	c := through(t, p).Resource(configMaps).Namespace(ns)
+	for range 20 { // what would come before it may be late
+		w, err := c.Watch(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		event, ok := next(t, w)
+		require.True(t, ok)
+		require.Equal(t, watch.Error, event.Type, "not what is there when the watch begins")
+		requireClosed(t, w)
+	}
+}
+
 func TestRunningStreamsEnd(t *testing.T) {
 	tests := map[string]struct {
 		reason  string

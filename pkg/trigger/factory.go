@@ -3,6 +3,7 @@ package trigger
 import (
 	"context"
 	"sync"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -10,8 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // driftPriority puts drift ahead of routine work in the queue, whose default
@@ -39,37 +38,34 @@ func NewFactory(index *Index) *Factory {
 // HandlerFor returns the callbacks for one watch, whose objects must have gone
 // through TransformFor.
 func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
-	see := func(obj any) {
+	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
+	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
-			f.see(ObjectKey{Cluster: cluster, GVR: gvr, Namespace: s.Namespace, Name: s.Name}, observation{snapshot: s})
+			o.snapshot = s
+			f.see(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: see,
-		UpdateFunc: func(_, newObj any) {
-			see(newObj)
-		},
+		AddFunc:    func(obj any) { see(obj, observation{}) },
+		UpdateFunc: func(_, newObj any) { see(newObj, observation{}) },
 		DeleteFunc: func(obj any) {
-			o := observation{deleted: true}
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				o.missed, obj = true, tombstone.Obj
+				see(tombstone.Obj, observation{deleted: true, missed: true})
+				return
 			}
-			if s, ok := obj.(*Snapshot); ok {
-				o.snapshot = s
-				f.see(ObjectKey{Cluster: cluster, GVR: gvr, Namespace: s.Namespace, Name: s.Name}, o)
-			}
+			see(obj, observation{deleted: true})
 		},
 	}
 }
 
 // see judges an event for every owner of its object.
-func (f *Factory) see(key ObjectKey, o observation) {
+func (f *Factory) see(key compactKey, o observation) {
 	judgements := f.index.judge(key, o)
 	if len(judgements) == 0 && !o.deleted {
 		f.introduce(o.snapshot)
 	}
 	for _, j := range judgements {
-		f.act(j.owner, key, j.verdict, o)
+		f.act(j.owner, key.objectKey(), j.verdict, o)
 	}
 	f.settleEvidence(key, o.snapshot)
 }
@@ -80,7 +76,7 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 	case VerdictInOrder:
 		f.ledger.settle(owner, key)
 	case VerdictDrift:
-		found := o.snapshot.found.Load()
+		found := o.snapshot.found()
 		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil})
 		f.enqueue(owner, driftPriority)
 	case VerdictDeleted:
@@ -97,7 +93,11 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 // known yet. An owner that is known and does not list the object does not own
 // it: its annotations were copied.
 func (f *Factory) introduce(s *Snapshot) {
-	for _, name := range v1alpha1.Owners(s.Annotations) {
+	seen := s.evidence.Load()
+	if seen == nil {
+		return // it had an owner until a moment ago, who let it go
+	}
+	for _, name := range seen.owners {
 		owner := Owner{Name: name}
 		if !f.index.Loaded(owner) {
 			f.EnqueueAll(owner)
@@ -110,13 +110,13 @@ func (f *Factory) introduce(s *Snapshot) {
 // may find an edit in the store of its watch before the handler notes it.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
 	f.ledger.settle(owner, key)
-	verdict, parked := f.index.commit(owner, key, applied)
+	verdict, parked := f.index.commit(owner, compact(key), applied)
 	f.land(owner, key, verdict, parked)
 }
 
 // Abort ends an apply that was not accepted, and judges what arrived meanwhile.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
-	verdict, parked := f.index.abort(owner, key)
+	verdict, parked := f.index.abort(owner, compact(key))
 	f.land(owner, key, verdict, parked)
 }
 
@@ -129,13 +129,13 @@ func (f *Factory) land(owner Owner, key ObjectKey, verdict Verdict, parked *obse
 	if verdict != VerdictInOrder {
 		f.act(owner, key, verdict, *parked)
 	}
-	f.settleEvidence(key, parked.snapshot)
+	f.settleEvidence(compact(key), parked.snapshot)
 }
 
 // settleEvidence lets go of an object that nobody has to judge any more.
-func (f *Factory) settleEvidence(key ObjectKey, s *Snapshot) {
-	if !f.index.parked(key, s) {
-		s.found.Store(nil)
+func (f *Factory) settleEvidence(key compactKey, s *Snapshot) {
+	if s.evidence.Load() != nil && !f.index.parked(key, s) {
+		s.evidence.Store(nil)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -33,99 +32,28 @@ type Applied struct {
 	ResourceVersion string
 }
 
-// claim is what one owner expects of one object.
-type claim struct {
-	owner    Owner
-	expected Applied
-	// known is whether expected holds anything: false from before the first
-	// apply of an object until it has returned.
-	known bool
-	// inFlight is whether an apply is under way; parked is the last event that
-	// arrived meanwhile.
-	inFlight bool
-	parked   *observation
-	// leaving is whether the object is to be removed: its deletion is expected.
-	leaving bool
-}
-
-// observation is what an event says of an object.
-type observation struct {
-	snapshot *Snapshot
-	deleted  bool
-	// missed says that the deletion itself was not seen: a relist found the
-	// object missing, and snapshot is older than that.
-	missed bool
-}
-
-// Verdict says what an event means for an owner.
-type Verdict string
-
-const (
-	// VerdictInOrder says that what is ours is as expected. Status updates, foreign
-	// fields, relists and our own writes end here.
-	VerdictInOrder Verdict = "InOrder"
-	// VerdictStale says that the event is older than our last apply.
-	VerdictStale Verdict = "Stale"
-	// VerdictInFlight says that an apply is under way; the event is judged after it.
-	VerdictInFlight Verdict = "InFlight"
-	// VerdictTerminating says that the object is being deleted; its end will be
-	// another event.
-	VerdictTerminating Verdict = "Terminating"
-	// VerdictDrift says that something which is ours was changed, removed or taken.
-	VerdictDrift Verdict = "Drift"
-	// VerdictDeleted says that the object is gone, or lost the label that is watched.
-	VerdictDeleted Verdict = "Deleted"
-	// VerdictGone says that an object that was to be removed is gone.
-	VerdictGone Verdict = "Gone"
-)
-
-// judge decides what an observation means for a claim.
-func judge(c *claim, o observation) Verdict {
-	switch {
-	case c.inFlight:
-		return VerdictInFlight
-	case stale(c.expected, o):
-		return VerdictStale
-	case o.deleted && c.leaving:
-		return VerdictGone
-	case o.deleted:
-		return VerdictDeleted
-	case c.leaving || o.snapshot.DeletionTimestamp != nil:
-		return VerdictTerminating
-	case o.snapshot.owns(c.expected.Manager, c.expected.Digest):
-		return VerdictInOrder
-	default:
-		return VerdictDrift
-	}
-}
-
-// stale says whether the observation is older than the apply, or of it.
-// ResourceVersions of one resource are ordered integers (KEP-5504); where a
-// server's are not, nothing is stale.
-func stale(applied Applied, o observation) bool {
-	if applied.ResourceVersion == "" || o.missed {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(o.snapshot.ResourceVersion, applied.ResourceVersion)
-	if err != nil {
-		return false
-	}
-	return order < 0 || order == 0 && !o.deleted
-}
-
 // Index knows who owns which object and what each owner expects of it. It is
 // safe for concurrent use.
 type Index struct {
-	// mu guards claims and objects, and what they hold.
-	mu     sync.Mutex
-	claims map[ObjectKey][]*claim
-	// objects holds the objects of each owner that was loaded.
-	objects map[Owner]map[ObjectKey]struct{}
+	// mu guards claims and holders, and what they hold.
+	mu sync.Mutex
+	// claims holds the first claim on each object, which leads to the others.
+	claims  map[compactKey]*claim
+	holders map[Owner]*holder
+}
+
+// holder is an owner that is known.
+type holder struct {
+	owner Owner
+	// manager is the field manager with which it applies.
+	manager string
+	// claims are all its claims, each of which knows its place.
+	claims []*claim
 }
 
 // NewIndex makes an empty Index.
 func NewIndex() *Index {
-	return &Index{claims: map[ObjectKey][]*claim{}, objects: map[Owner]map[ObjectKey]struct{}{}}
+	return &Index{claims: map[compactKey]*claim{}, holders: map[Owner]*holder{}}
 }
 
 // Load makes an owner known, with what it is known to have applied. An object of
@@ -133,12 +61,9 @@ func NewIndex() *Index {
 func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.objects[owner] == nil {
-		x.objects[owner] = make(map[ObjectKey]struct{}, len(applied))
-	}
-	for key, expected := range applied {
-		c := x.claimLocked(owner, key)
-		c.expected, c.known = expected, true
+	x.holderLocked(owner)
+	for key, a := range applied {
+		x.claimLocked(owner, compact(key)).expect(a)
 	}
 }
 
@@ -146,7 +71,7 @@ func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 func (x *Index) Loaded(owner Owner) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.objects[owner] != nil
+	return x.holders[owner] != nil
 }
 
 // Begin notes that an apply of an object is about to be sent. Commit or Abort
@@ -154,21 +79,20 @@ func (x *Index) Loaded(owner Owner) bool {
 func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c := x.claimLocked(owner, key)
+	c := x.claimLocked(owner, compact(key))
 	c.inFlight, c.leaving = true, false
-	c.expected.Manager = manager
+	c.holder.manager, c.expected.manager = manager, identify(manager)
 }
 
 // Expected tells what an owner expects of an object.
 func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, c := range x.claims[key] {
-		if c.owner == owner {
-			return c.expected, c.known
-		}
+	c := x.findLocked(owner, compact(key))
+	if c == nil {
+		return Applied{}, false
 	}
-	return Applied{}, false
+	return c.expected.applied(c.holder.manager), c.known
 }
 
 // InOrder tells whether an owner finds an object as expected, from what a watch
@@ -181,70 +105,59 @@ func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, c := range x.claims[key] {
-		if c.owner == owner {
-			return c.known && (s.found.Load() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
-		}
-	}
-	return false
+	c := x.findLocked(owner, compact(key))
+	return c != nil && c.known && (s.found() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
 }
 
 // commit ends an apply that succeeded, and judges the event that was parked
 // meanwhile; nil if there was none.
-func (x *Index) commit(owner Owner, key ObjectKey, applied Applied) (Verdict, *observation) {
+func (x *Index) commit(owner Owner, key compactKey, applied Applied) (Verdict, *observation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
-	c.expected, c.known = applied, true
+	c.expect(applied)
 	return c.landLocked()
 }
 
 // abort ends an apply that failed, and judges the event that was parked
 // meanwhile; nil if there was none. What was never applied is in order as it is.
-func (x *Index) abort(owner Owner, key ObjectKey) (Verdict, *observation) {
+func (x *Index) abort(owner Owner, key compactKey) (Verdict, *observation) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	if !c.known {
-		x.forgetLocked(owner, key)
+		x.forgetLocked(c)
 		return VerdictInOrder, c.parked
 	}
 	return c.landLocked()
-}
-
-// landLocked ends the flight of an apply and judges what was parked, before any
-// later event can be.
-func (c *claim) landLocked() (Verdict, *observation) {
-	parked := c.parked
-	c.inFlight, c.parked = false, nil
-	if parked == nil {
-		return VerdictInOrder, nil
-	}
-	return judge(c, *parked), parked
 }
 
 // Leave notes that an object is to be removed.
 func (x *Index) Leave(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.claimLocked(owner, key).leaving = true
+	x.claimLocked(owner, compact(key)).leaving = true
 }
 
 // Forget drops what an owner expects of an object.
 func (x *Index) Forget(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.forgetLocked(owner, key)
+	if c := x.findLocked(owner, compact(key)); c != nil {
+		x.forgetLocked(c)
+	}
 }
 
 // forgetOwner drops everything that an owner expects.
 func (x *Index) forgetOwner(owner Owner) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for key := range x.objects[owner] {
-		x.forgetLocked(owner, key)
+	if h := x.holders[owner]; h != nil {
+		for len(h.claims) > 0 {
+			x.forgetLocked(h.claims[len(h.claims)-1])
+		}
+		delete(x.holders, owner)
 	}
-	delete(x.objects, owner)
 }
 
 // judgement is the verdict on an event for one owner.
@@ -255,25 +168,26 @@ type judgement struct {
 
 // judge decides what an observation means for every owner of the object, and
 // parks it where an apply is in flight.
-func (x *Index) judge(key ObjectKey, o observation) []judgement {
+func (x *Index) judge(key compactKey, o observation) []judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	all := make([]judgement, 0, len(x.claims[key]))
-	for _, c := range x.claims[key] {
+	var all []judgement
+	for c := x.claims[key]; c != nil; c = c.next {
 		verdict := judge(c, o)
 		if verdict == VerdictInFlight {
-			c.parked = &o
+			parked := o
+			c.parked = &parked
 		}
-		all = append(all, judgement{owner: c.owner, verdict: verdict})
+		all = append(all, judgement{owner: c.holder.owner, verdict: verdict})
 	}
 	return all
 }
 
 // parked says whether the event that brought a snapshot waits for an apply.
-func (x *Index) parked(key ObjectKey, s *Snapshot) bool {
+func (x *Index) parked(key compactKey, s *Snapshot) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, c := range x.claims[key] {
+	for c := x.claims[key]; c != nil; c = c.next {
 		if c.parked != nil && c.parked.snapshot == s {
 			return true
 		}
@@ -281,51 +195,82 @@ func (x *Index) parked(key ObjectKey, s *Snapshot) bool {
 	return false
 }
 
-// managers lists the field managers that are expected in an object.
-func (x *Index) managers(key ObjectKey) []string {
+// lookUp returns a key as the Index holds it, so that a name is kept once, and
+// the field managers that are expected in the object.
+func (x *Index) lookUp(key compactKey) (compactKey, []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	claims := x.claims[key]
-	if len(claims) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(claims))
-	for _, c := range claims {
-		if c.expected.Manager != "" { // a claim on what is only to be removed has none
-			names = append(names, c.expected.Manager)
+	var managers []string
+	for c := x.claims[key]; c != nil; c = c.next {
+		key = c.key
+		if c.expected.manager != 0 { // a claim on what is only to be removed has none
+			managers = append(managers, c.holder.manager)
 		}
 	}
-	return names
+	return key, managers
 }
 
-// claimLocked finds or makes the claim of an owner on an object.
-func (x *Index) claimLocked(owner Owner, key ObjectKey) *claim {
-	for _, c := range x.claims[key] {
-		if c.owner == owner {
+// inOrder says whether anybody owns an object, and whether every owner finds it
+// as expected.
+func (x *Index) inOrder(key compactKey, s *Snapshot) (claimed, inOrder bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := x.claims[key]
+	for c := first; c != nil; c = c.next {
+		if v := judge(c, observation{snapshot: s}); v != VerdictInOrder && v != VerdictStale {
+			return true, false
+		}
+	}
+	return first != nil, true
+}
+
+// holderLocked finds an owner or makes it known.
+func (x *Index) holderLocked(owner Owner) *holder {
+	h := x.holders[owner]
+	if h == nil {
+		h = &holder{owner: owner}
+		x.holders[owner] = h
+	}
+	return h
+}
+
+// findLocked finds the claim of an owner on an object; nil if there is none.
+func (x *Index) findLocked(owner Owner, key compactKey) *claim {
+	for c := x.claims[key]; c != nil; c = c.next {
+		if c.holder.owner == owner {
 			return c
 		}
 	}
-	c := &claim{owner: owner}
-	x.claims[key] = append(x.claims[key], c)
-	if x.objects[owner] == nil {
-		x.objects[owner] = map[ObjectKey]struct{}{}
+	return nil
+}
+
+// claimLocked finds or makes the claim of an owner on an object.
+func (x *Index) claimLocked(owner Owner, key compactKey) *claim {
+	if c := x.findLocked(owner, key); c != nil {
+		return c
 	}
-	x.objects[owner][key] = struct{}{}
+	h := x.holderLocked(owner)
+	c := &claim{key: key, holder: h, next: x.claims[key], place: int32(len(h.claims))}
+	x.claims[key], h.claims = c, append(h.claims, c)
 	return c
 }
 
-func (x *Index) forgetLocked(owner Owner, key ObjectKey) {
-	delete(x.objects[owner], key)
-	claims := x.claims[key]
-	for i, c := range claims {
-		if c.owner == owner {
-			claims = append(claims[:i:i], claims[i+1:]...)
+func (x *Index) forgetLocked(gone *claim) {
+	h := gone.holder
+	last := len(h.claims) - 1
+	h.claims[gone.place], h.claims[last].place = h.claims[last], gone.place
+	h.claims[last], h.claims = nil, h.claims[:last]
+
+	first := x.claims[gone.key]
+	for at := &first; *at != nil; at = &(*at).next {
+		if *at == gone {
+			*at = gone.next
 			break
 		}
 	}
-	if len(claims) == 0 {
-		delete(x.claims, key)
+	if first == nil {
+		delete(x.claims, gone.key)
 	} else {
-		x.claims[key] = claims
+		x.claims[gone.key] = first
 	}
 }

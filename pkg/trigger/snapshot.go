@@ -3,6 +3,7 @@ package trigger
 import (
 	"slices"
 	"sync/atomic"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,92 +14,108 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Snapshot is what a watch keeps of an object.
+// Snapshot is what a watch keeps of an object: what it takes to know the object
+// again and to judge its events, and nothing else.
 type Snapshot struct {
-	// ObjectMeta holds name, namespace, UID, resourceVersion and
-	// deletionTimestamp, and the annotations that name owners; nothing else.
-	metav1.ObjectMeta
-	// Owned are the digests of what each of our field managers owns.
-	Owned []Owned
-
-	// found is the object as it was, while somebody may want to know what was
-	// changed in it: when it is not as expected, or not known to be. It is let
-	// go when the event has been judged.
-	found atomic.Pointer[unstructured.Unstructured]
+	namespace unique.Handle[string]
+	name      string
+	version   version
+	// owned are the digests of what each of our field managers owns.
+	owned []owned
+	// evidence is what takes the place of a whole object, until the event that
+	// brought it has been judged; nil if the verdict needs none.
+	evidence atomic.Pointer[evidence]
+	// terminating says that the object is being deleted.
+	terminating bool
 }
 
-// Owned is what one field manager owns in an object.
-type Owned struct {
-	Manager string
-	Digest  ownership.Digest
+// evidence is what a verdict on an object may need besides its Snapshot.
+type evidence struct {
+	// object as it was, when it is not as an owner expects: what was changed in
+	// it may have to be told.
+	object *unstructured.Unstructured
+	// owners that the object names, in case that none is known.
+	owners []string
 }
 
-// owns says whether manager owns what digest says.
-func (s *Snapshot) owns(manager string, digest ownership.Digest) bool {
-	return slices.Contains(s.Owned, Owned{Manager: manager, Digest: digest})
+// found is the object as it was, when it was not as expected and has not been
+// judged yet.
+func (s *Snapshot) found() *unstructured.Unstructured {
+	if e := s.evidence.Load(); e != nil {
+		return e.object
+	}
+	return nil
 }
+
+// has says whether a manager owns exactly what is expected of it.
+func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }
+
+// GetObjectMeta tells what an informer wants to know of the objects in its
+// store. It makes a Snapshot a metav1.ObjectMetaAccessor, which informers take
+// for an object.
+func (s *Snapshot) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: s.namespace.Value(), Name: s.name, ResourceVersion: s.version.String()}
+}
+
+const (
+	// snapshotBytes and ownedBytes are the sizes of a Snapshot and of one of its
+	// field managers.
+	snapshotBytes = 80
+	ownedBytes    = 24
+	// slotBytes is the share of one entry in the map of a store, whose tables take
+	// 40 KiB for 1024 entries and are between 7/16 and 7/8 full.
+	slotBytes = 65
+)
+
+// Size estimates the bytes of memory that the store of an informer takes for the
+// object: the Snapshot, its key and its place in the map.
+func (s *Snapshot) Size() int {
+	name := len(s.name)
+	key := len(s.namespace.Value()) + len("/") + name
+	return snapshotBytes + ownedBytes*len(s.owned) + allocated(name) + allocated(key) + slotBytes
+}
+
+// allocated is the memory that n bytes take: it comes in steps.
+func allocated(n int) int { return (n + 15) / 16 * 16 }
 
 // TransformFor returns the function that reduces the objects of one watch to
 // Snapshots. It runs on the goroutines of the informer, before the object is
 // stored, and is safe for concurrent use.
 func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) cache.TransformFunc {
+	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return obj, nil // a Snapshot already, or a tombstone
 		}
-		return f.snapshot(cluster, gvr, u), nil
+		return f.snapshot(watch, u), nil
 	}
 }
 
 // snapshot reduces an object to what is kept of it.
-func (f *Factory) snapshot(cluster string, gvr schema.GroupVersionResource, u *unstructured.Unstructured) *Snapshot {
-	s := &Snapshot{ObjectMeta: metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(),
-		ResourceVersion: u.GetResourceVersion(), DeletionTimestamp: u.GetDeletionTimestamp(),
-		Annotations: ownerAnnotations(u),
-	}}
-	key := ObjectKey{Cluster: cluster, GVR: gvr, Namespace: s.Namespace, Name: s.Name}
-	managers := f.index.managers(key)
-	for _, manager := range ownership.Managers(u, v1alpha1.FieldManagerPrefix) {
-		if !slices.Contains(managers, manager) {
-			managers = append(managers, manager)
+func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
+	key, managers := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
+	for _, name := range ownership.Managers(u, v1alpha1.FieldManagerPrefix) {
+		if !slices.Contains(managers, name) {
+			managers = append(managers, name)
 		}
 	}
-	for _, manager := range managers {
+	s := &Snapshot{
+		namespace: key.namespace, name: key.name,
+		version: newVersion(u.GetResourceVersion()), terminating: u.GetDeletionTimestamp() != nil,
+		owned: make([]owned, len(managers)),
+	}
+	for i, manager := range managers {
 		digest, _ := ownership.Of(u, manager)
-		s.Owned = append(s.Owned, Owned{Manager: manager, Digest: digest})
+		s.owned[i] = owned{manager: identify(manager), digest: digest}
 	}
 	// What is in order needs no evidence. Everything else is judged with the
-	// event that brings it, and lets go of the object then.
-	if !f.index.inOrder(key, s) {
-		s.found.Store(u)
+	// event that brings it, and lets go of the evidence then.
+	switch claimed, inOrder := f.index.inOrder(key, s); {
+	case !claimed:
+		s.evidence.Store(&evidence{owners: v1alpha1.Owners(u.GetAnnotations())})
+	case !inOrder:
+		s.evidence.Store(&evidence{object: u, owners: v1alpha1.Owners(u.GetAnnotations())})
 	}
 	return s
-}
-
-// inOrder says whether every owner of an object finds it as expected.
-func (x *Index) inOrder(key ObjectKey, s *Snapshot) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, c := range x.claims[key] {
-		if v := judge(c, observation{snapshot: s}); v != VerdictInOrder && v != VerdictStale {
-			return false
-		}
-	}
-	return true
-}
-
-// ownerAnnotations are the annotations of an object that name its owners.
-func ownerAnnotations(u *unstructured.Unstructured) map[string]string {
-	var kept map[string]string
-	for key, value := range u.GetAnnotations() {
-		if v1alpha1.IsOwnerAnnotation(key) {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
 }

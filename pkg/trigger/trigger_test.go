@@ -2,10 +2,8 @@ package trigger
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -57,13 +55,12 @@ func TestJudge(t *testing.T) {
 	snap := func(value, version string) *Snapshot {
 		u := configMap(value, version)
 		return &Snapshot{
-			ObjectMeta: metav1.ObjectMeta{ResourceVersion: version},
-			Owned:      []Owned{{Manager: manager, Digest: digestOf(u)}},
+			version: newVersion(version),
+			owned:   []owned{{manager: identify(manager), digest: digestOf(u)}},
 		}
 	}
 	terminating := snap("blue", "103")
-	terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	terminating.Owned = nil
+	terminating.terminating, terminating.owned = true, nil
 
 	cases := map[string]struct {
 		reason string
@@ -73,65 +70,65 @@ func TestJudge(t *testing.T) {
 	}{
 		"Echo": {
 			reason: "The event of our own apply has its resourceVersion.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "100")}, want: VerdictStale,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "100")}, want: VerdictStale,
 		},
 		"OlderDrift": {
 			reason: "What our apply has overwritten is over.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "99")}, want: VerdictStale,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("red", "99")}, want: VerdictStale,
 		},
 		"Foreign": {
 			reason: "A later event with our digest is a change of what is not ours.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "101")}, want: VerdictInOrder,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "101")}, want: VerdictInOrder,
 		},
 		"Drift": {
 			reason: "A later event with another digest is a change of what is ours.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "101")}, want: VerdictDrift,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("red", "101")}, want: VerdictDrift,
 		},
 		"DriftWithLongerVersion": {
 			reason: "ResourceVersions are numbers, not words: 1000 is newer than 100.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("red", "1000")}, want: VerdictDrift,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("red", "1000")}, want: VerdictDrift,
 		},
 		"OwnershipGone": {
 			reason: "An object without our entry is not as we left it.",
-			claim:  claim{expected: expected},
-			seen:   observation{snapshot: &Snapshot{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "101"}}}, want: VerdictDrift,
+			claim:  claim{expected: expect(expected)},
+			seen:   observation{snapshot: &Snapshot{version: newVersion("101")}}, want: VerdictDrift,
 		},
 		"Deleted": {
 			reason: "A deletion always counts, whatever the object looked like.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictDeleted,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictDeleted,
 		},
 		"DeletedBeforeOurApply": {
 			reason: "We have created the object again since.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "99"), deleted: true}, want: VerdictStale,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "99"), deleted: true}, want: VerdictStale,
 		},
 		"DeletionMissed": {
 			reason: "A tombstone has the last state that was seen, which is older than the deletion.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: snap("blue", "99"), deleted: true, missed: true}, want: VerdictDeleted,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "99"), deleted: true, missed: true}, want: VerdictDeleted,
 		},
 		"AfterRestart": {
 			reason: "Without a resourceVersion to compare with, the digest decides.",
-			claim:  claim{expected: Applied{Manager: manager, Digest: expected.Digest}}, seen: observation{snapshot: snap("red", "1")}, want: VerdictDrift,
+			claim:  claim{expected: expect(Applied{Manager: manager, Digest: expected.Digest})}, seen: observation{snapshot: snap("red", "1")}, want: VerdictDrift,
 		},
 		"VersionsThatAreNoNumbers": {
 			reason: "A server whose resourceVersions have no order makes nothing stale.",
-			claim:  claim{expected: Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "abc"}},
+			claim:  claim{expected: expect(Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "abc"})},
 			seen:   observation{snapshot: snap("red", "abd")}, want: VerdictDrift,
 		},
 		"InFlight": {
 			reason: "While we apply, nobody can tell.",
-			claim:  claim{expected: expected, inFlight: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictInFlight,
+			claim:  claim{expected: expect(expected), inFlight: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictInFlight,
 		},
 		"Terminating": {
 			reason: "What is being deleted is not healed; its end is another event.",
-			claim:  claim{expected: expected}, seen: observation{snapshot: terminating}, want: VerdictTerminating,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: terminating}, want: VerdictTerminating,
 		},
 		"LeavingChanged": {
 			reason: "What is to be removed is not healed.",
-			claim:  claim{expected: expected, leaving: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
+			claim:  claim{expected: expect(expected), leaving: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
 		},
 		"LeavingGone": {
 			reason: "The end of what was to be removed is news, not drift.",
-			claim:  claim{expected: expected, leaving: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
+			claim:  claim{expected: expect(expected), leaving: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
 		},
 	}
 	for name, tc := range cases {
@@ -196,7 +193,7 @@ func TestEditBecomesACause(t *testing.T) {
 	name, priority := r.next()
 	require.Equal(t, "web", name)
 	require.Equal(t, driftPriority, priority, "drift goes ahead of routine work")
-	require.Nil(t, snapshot.found.Load(), "the store lets go of the object once it was judged")
+	require.Nil(t, snapshot.evidence.Load(), "the store lets go of the object once it was judged")
 
 	causes := r.Take(owner)
 	require.Equal(t, "red", causes.Objects[key].Found.Object["data"].(map[string]any)["color"])
@@ -221,7 +218,7 @@ func TestEventsDuringAnApplyAreJudgedAfterIt(t *testing.T) {
 			name, _ := r.next()
 			require.Equal(t, tc.work, name != "", tc.reason)
 			require.Equal(t, !tc.work, r.Take(owner).Empty(), tc.reason)
-			require.Nil(t, snapshot.found.Load())
+			require.Nil(t, snapshot.evidence.Load())
 		})
 	}
 }
@@ -353,7 +350,7 @@ func TestLandingOfAnOldEventDoesNotSettleANewerCause(t *testing.T) {
 	r.apply("blue", "9", nil)
 	r.index.Begin(owner, key, manager)
 	parked := observation{snapshot: r.event(t, configMap("blue", "10"))}
-	verdict, _ := r.index.commit(owner, key, appliedAt("blue", "9"))
+	verdict, _ := r.index.commit(owner, compact(key), appliedAt("blue", "9"))
 	r.event(t, configMap("red", "12")) // arrives before the worker goes on
 	r.land(owner, key, verdict, &parked)
 	require.Len(t, r.Take(owner).Objects, 1)

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// observerCommand is the sub-command that this process starts itself with.
+	observerCommand = "observer"
+	// observerReady is what the observer prints when it counts events.
+	observerReady = "ready"
+)
+
+// watchFigures is what an observer measured.
+type watchFigures struct {
+	// Bytes of live heap for each object, when all were seen, and when each was
+	// edited once.
+	Bytes       int64 `json:"bytesPerObject"`
+	BytesEdited int64 `json:"bytesPerObjectAfterEdits"`
+	// Peak is the largest heap while the objects were listed, with garbage.
+	Peak uint64 `json:"peakBytes"`
+	// Sync is how many seconds it took to see all objects.
+	Sync float64 `json:"syncSeconds"`
+	// CPU is how many microseconds of CPU time an edit of an object took.
+	CPU float64 `json:"cpuMicrosecondsPerEvent"`
+	// Work is how many owners were put into the work queue, although nothing that
+	// is theirs was changed.
+	Work int `json:"work"`
+}
+
+// runObserver is the process that is measured. It watches objects in one way,
+// which takes memory; then it prints observerReady, and when each of n objects was
+// edited once, its figures. It ends with its standard input.
+func runObserver(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	fs := flag.NewFlagSet(observerCommand, flag.ContinueOnError)
+	kubeconfig := fs.String("kubeconfig", "", "The kubeconfig of an administrator.")
+	name := fs.String("way", "", "In which way to watch.")
+	n := fs.Int("objects", 0, "How many objects there are.")
+	if err := parseFlags(fs, os.Stderr, args); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in) // until whoever started us is gone
+	}()
+	figures, err := measureWatch(ctx, config, *name, int64(*n), out)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(figures)
+}
+
+// measureWatch watches n objects in one way until each was edited once.
+func measureWatch(ctx context.Context, config *rest.Config, name string, n int64, out io.Writer) (f watchFigures, err error) {
+	w, err := wayOf(name)
+	if err != nil {
+		return f, err
+	}
+	if err := warmUp(ctx, config); err != nil {
+		return f, err
+	}
+	events := &counter{target: n, reached: make(chan struct{}, 1)}
+	before := liveHeap()
+	watching, err := w.prepare(ctx, config, events)
+	if err != nil {
+		return f, err
+	}
+	debug.FreeOSMemory() // what the preparation left is no part of the peak
+	peak := startPeak()
+	began := time.Now()
+	if err := watching.sync(ctx); err != nil {
+		return f, err
+	}
+	f.Sync = time.Since(began).Seconds()
+	f.Peak = peak.stop()
+	if seen := events.seen.Load(); seen != n {
+		return f, fmt.Errorf("there are %d objects, not %d", seen, n)
+	}
+	f.Bytes = (liveHeap() - before) / n
+
+	<-events.reached
+	events.seen.Store(0)
+	cpu := cpuTime()
+	if _, err := fmt.Fprintln(out, observerReady); err != nil {
+		return f, err
+	}
+	select {
+	case <-ctx.Done():
+		return f, fmt.Errorf("after %d events: %w", events.seen.Load(), ctx.Err())
+	case <-events.reached:
+	}
+	f.CPU = float64((cpuTime() - cpu).Microseconds()) / float64(n)
+	f.BytesEdited = (liveHeap() - before) / n
+	f.Work = watching.work()
+	return f, nil
+}
+
+// warmUp opens the connection, which is the same for every way to watch.
+func warmUp(ctx context.Context, config *rest.Config) error {
+	client, err := dynamic.NewForConfig(config)
+	if err == nil {
+		_, err = client.Resource(configMap.gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	}
+	return err
+}
+
+// counter counts events, and tells when there are as many as it should see.
+type counter struct {
+	seen    atomic.Int64
+	target  int64
+	reached chan struct{}
+}
+
+func (c *counter) count() {
+	if c.seen.Add(1) == c.target {
+		c.reached <- struct{}{}
+	}
+}
+
+// observer is the process that runs runObserver.
+type observer struct {
+	cmd  *exec.Cmd
+	hold io.Closer
+	out  *bufio.Reader
+}
+
+// startObserver starts an observer. It ends with this process, or with stop.
+func startObserver(ctx context.Context, way, kubeconfig string, objects int) (*observer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, observerCommand,
+		"-kubeconfig", kubeconfig, "-way", way, "-objects", fmt.Sprint(objects))
+	cmd.Stderr = os.Stderr
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the observer: %w", err)
+	}
+	return &observer{cmd: cmd, hold: hold, out: bufio.NewReader(out)}, nil
+}
+
+// await waits until the observer prints a line.
+func (w *observer) await(line string) error {
+	if got, _ := w.out.ReadString('\n'); got != line+"\n" {
+		return errors.New("the observer did not become " + line)
+	}
+	return nil
+}
+
+// figures waits until the observer has its figures.
+func (w *observer) figures() (f watchFigures, err error) {
+	if err := json.NewDecoder(w.out).Decode(&f); err != nil {
+		return f, fmt.Errorf("the observer did not see every edit: %w", err)
+	}
+	return f, nil
+}
+
+// stop ends the observer, and returns an error if it had failed.
+func (w *observer) stop() error {
+	_ = w.hold.Close()
+	if err := w.cmd.Wait(); err != nil {
+		return fmt.Errorf("the observer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package trigger
+
+// claim is what one owner expects of one object.
+type claim struct {
+	key compactKey
+	// next is the claim of another owner on the same object.
+	next     *claim
+	holder   *holder
+	expected expectation
+	// parked is the last event that arrived while an apply was under way.
+	parked *observation
+	// known is whether expected holds anything: false from before the first
+	// apply of an object until it has returned.
+	known bool
+	// inFlight is whether an apply is under way.
+	inFlight bool
+	// leaving is whether the object is to be removed: its deletion is expected.
+	leaving bool
+	// place is where the holder has the claim.
+	place int32
+}
+
+// expect notes what an apply left behind.
+func (c *claim) expect(a Applied) {
+	c.holder.manager = a.Manager
+	c.expected, c.known = expect(a), true
+}
+
+// observation is what an event says of an object.
+type observation struct {
+	snapshot *Snapshot
+	deleted  bool
+	// missed says that the deletion itself was not seen: a relist found the
+	// object missing, and snapshot is older than that.
+	missed bool
+}
+
+// Verdict says what an event means for an owner.
+type Verdict string
+
+const (
+	// VerdictInOrder says that what is ours is as expected. Status updates, foreign
+	// fields, relists and our own writes end here.
+	VerdictInOrder Verdict = "InOrder"
+	// VerdictStale says that the event is older than our last apply.
+	VerdictStale Verdict = "Stale"
+	// VerdictInFlight says that an apply is under way; the event is judged after it.
+	VerdictInFlight Verdict = "InFlight"
+	// VerdictTerminating says that the object is being deleted; its end will be
+	// another event.
+	VerdictTerminating Verdict = "Terminating"
+	// VerdictDrift says that something which is ours was changed, removed or taken.
+	VerdictDrift Verdict = "Drift"
+	// VerdictDeleted says that the object is gone, or lost the label that is watched.
+	VerdictDeleted Verdict = "Deleted"
+	// VerdictGone says that an object that was to be removed is gone.
+	VerdictGone Verdict = "Gone"
+)
+
+// judge decides what an observation means for a claim.
+func judge(c *claim, o observation) Verdict {
+	switch {
+	case c.inFlight:
+		return VerdictInFlight
+	case stale(c.expected.version, o):
+		return VerdictStale
+	case o.deleted && c.leaving:
+		return VerdictGone
+	case o.deleted:
+		return VerdictDeleted
+	case c.leaving || o.snapshot.terminating:
+		return VerdictTerminating
+	case o.snapshot.has(c.expected.owned):
+		return VerdictInOrder
+	default:
+		return VerdictDrift
+	}
+}
+
+// stale says whether the observation is older than the apply that left a version
+// behind, or of it. Where versions have no order, nothing is stale.
+func stale(applied version, o observation) bool {
+	if applied == (version{}) || o.missed {
+		return false
+	}
+	order, ok := o.snapshot.version.compare(applied)
+	return ok && (order < 0 || order == 0 && !o.deleted)
+}
+
+// landLocked ends the flight of an apply and judges what was parked, before any
+// later event can be.
+func (c *claim) landLocked() (Verdict, *observation) {
+	parked := c.parked
+	c.inFlight, c.parked = false, nil
+	if parked == nil {
+		return VerdictInOrder, nil
+	}
+	return judge(c, *parked), parked
+}

@@ -1,0 +1,151 @@
+package trigger
+
+import (
+	"cmp"
+	"encoding/hex"
+	"hash/maphash"
+	"strconv"
+	"strings"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// What is kept for every object is kept small here: what many objects share is
+// interned, and what spells a number is kept as one. Nothing is lost: a key, a
+// version and a UID give back the text that they were made of.
+
+// watched is the watch that shows an object.
+type watched struct {
+	cluster string
+	gvr     schema.GroupVersionResource
+}
+
+// compactKey is an ObjectKey as it is kept.
+type compactKey struct {
+	watch     unique.Handle[watched]
+	namespace unique.Handle[string]
+	name      string
+}
+
+func compact(key ObjectKey) compactKey {
+	return compactKey{
+		watch:     unique.Make(watched{cluster: key.Cluster, gvr: key.GVR}),
+		namespace: unique.Make(key.Namespace),
+		name:      key.Name,
+	}
+}
+
+func (k compactKey) objectKey() ObjectKey {
+	w := k.watch.Value()
+	return ObjectKey{Cluster: w.cluster, GVR: w.gvr, Namespace: k.namespace.Value(), Name: k.name}
+}
+
+// owned is what one field manager owns in an object, or is expected to.
+type owned struct {
+	manager managerID
+	digest  ownership.Digest
+}
+
+// managerID is a hash of the name of a field manager, 0 of none. It tells the few
+// managers of one object apart.
+type managerID uint64
+
+var managerSeed = maphash.MakeSeed()
+
+func identify(manager string) managerID {
+	if manager == "" {
+		return 0
+	}
+	return managerID(maphash.String(managerSeed, manager))
+}
+
+// expectation is an Applied as it is kept, but for the name of the manager.
+type expectation struct {
+	owned
+	uid     uid
+	version version
+}
+
+func expect(a Applied) expectation {
+	return expectation{
+		owned: owned{manager: identify(a.Manager), digest: a.Digest},
+		uid:   newUID(a.UID), version: newVersion(a.ResourceVersion),
+	}
+}
+
+func (e expectation) applied(manager string) Applied {
+	return Applied{Manager: manager, Digest: e.digest, UID: e.uid.get(), ResourceVersion: e.version.String()}
+}
+
+// version is a resourceVersion: a number, or text where it is none or too large.
+type version struct {
+	number uint64
+	text   *string
+}
+
+func newVersion(text string) version {
+	// A number that begins with 0 would not give back its text, and is no
+	// resourceVersion that can be compared.
+	if number, err := strconv.ParseUint(text, 10, 64); err == nil && text[0] != '0' {
+		return version{number: number}
+	}
+	if text == "" {
+		return version{}
+	}
+	return version{text: new(text)}
+}
+
+func (v version) String() string {
+	switch {
+	case v.text != nil:
+		return *v.text
+	case v.number == 0:
+		return ""
+	default:
+		return strconv.FormatUint(v.number, 10)
+	}
+}
+
+// compare orders the versions of one resource, which are integers (KEP-5504). It
+// reports ok false for those of a server whose versions are not.
+func (v version) compare(other version) (order int, ok bool) {
+	if v.number != 0 && other.number != 0 {
+		return cmp.Compare(v.number, other.number), true
+	}
+	order, err := resourceversion.CompareResourceVersion(v.String(), other.String())
+	return order, err == nil
+}
+
+// uid is a UID: a UUID, as the API server gives out, or text where it is none.
+type uid struct {
+	uuid [16]byte
+	text *string
+}
+
+func newUID(id types.UID) uid {
+	text := string(id)
+	var u uid
+	if digits := strings.ReplaceAll(text, "-", ""); len(digits) == hex.EncodedLen(len(u.uuid)) {
+		_, _ = hex.Decode(u.uuid[:], []byte(digits)) // what is no UUID gives back another text
+	}
+	if u.get() == id {
+		return u
+	}
+	return uid{text: new(text)}
+}
+
+func (u uid) get() types.UID {
+	switch {
+	case u.text != nil:
+		return types.UID(*u.text)
+	case u.uuid == [16]byte{}:
+		return ""
+	}
+	digits := hex.EncodeToString(u.uuid[:])
+	return types.UID(strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-"))
+}

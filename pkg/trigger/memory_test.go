@@ -1,0 +1,118 @@
+package trigger
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// maxBytes is how much live heap a watched object may take: what the store of
+// its informer keeps, and the Index.
+const maxBytes = 512
+
+// liveHeap is the size of what is reachable. The second collection frees what
+// the first one only found to be referred to by weak pointers.
+func liveHeap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// footprint is the live heap that an object takes, and what its Snapshot
+// estimates for its part in the store.
+type footprint struct{ index, store, estimate int }
+
+// measure fills an Index and the store of an informer with n objects, perOwner
+// of each owner, as a running operator does: the objects are applied, and their
+// events are transformed and judged.
+func (s sample) measure(t *testing.T, n, perOwner int) footprint {
+	t.Helper()
+	owners := func(i int) Owner { return Owner{Name: fmt.Sprintf("shop-%d", i/perOwner)} }
+	version := func(i int) string { return strconv.Itoa(1_000_000 + i) }
+	empty := liveHeap()
+	f := NewFactory(NewIndex())
+	for i := range n {
+		applied := s.applied(t, i, owners(i), "blue", version(i))
+		f.index.Begin(owners(i), s.key(i), applied.Manager)
+		f.Commit(owners(i), s.key(i), applied)
+	}
+	indexed := liveHeap()
+	store := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{})
+	transform, handler := f.TransformFor("", s.gvr), f.HandlerFor("", s.gvr)
+	for i := range n {
+		kept, err := transform(s.decoded(t, i, owners(i), "blue", version(i)))
+		require.NoError(t, err)
+		require.NoError(t, store.Add(kept))
+		handler.OnAdd(kept, true)
+	}
+	stored := liveHeap()
+	estimate := 0
+	for _, kept := range store.List() {
+		estimate += kept.(*Snapshot).Size()
+	}
+	runtime.KeepAlive(f)
+	return footprint{index: (indexed - empty) / n, store: (stored - indexed) / n, estimate: estimate / n}
+}
+
+// TestMemoryOfAWatchedObject holds with the race detector too, which keeps what
+// it notes outside of the heap.
+func TestMemoryOfAWatchedObject(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		sample      sample
+		n, perOwner int
+	}{
+		"ConfigMaps":          {"The smallest objects.", smallConfigMap, 10_000, 100},
+		"SmallVidraResources": {"What is kept of an owner is shared by few objects.", smallConfigMap, 10_000, 4},
+		"Deployments":         {"What is kept does not grow with the object.", fullDeployment, 1_500, 100},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var all []footprint
+			for range 3 {
+				all = append(all, tc.sample.measure(t, tc.n, tc.perOwner))
+			}
+			slices.SortFunc(all, func(a, b footprint) int { return a.index + a.store - b.index - b.store })
+			f := all[1]
+			t.Logf("%d bytes: %d in the Index and %d in the store, estimated %d", f.index+f.store, f.index, f.store, f.estimate)
+			require.LessOrEqual(t, f.index+f.store, maxBytes, tc.reason)
+			require.InEpsilon(t, f.store, f.estimate, 0.3, "what a Snapshot says of its size")
+		})
+	}
+}
+
+// BenchmarkEvent is one event of an object that is in order, from the decoded
+// object to the verdict.
+func BenchmarkEvent(b *testing.B) {
+	for name, s := range map[string]sample{"ConfigMap": smallConfigMap, "Deployment": fullDeployment} {
+		b.Run(name, func(b *testing.B) {
+			f := NewFactory(NewIndex())
+			queue := priorityqueue.New[reconcile.Request](b.Name())
+			defer queue.ShutDown()
+			require.NoError(b, f.Source().Start(b.Context(), queue))
+			applied := s.applied(b, 0, owner, "blue", "100")
+			f.index.Begin(owner, s.key(0), applied.Manager)
+			f.Commit(owner, s.key(0), applied)
+			transform, handler := f.TransformFor("", s.gvr), f.HandlerFor("", s.gvr)
+			seen := s.decoded(b, 0, owner, "blue", "101")
+			b.ReportAllocs()
+			for b.Loop() {
+				kept, err := transform(seen)
+				if err != nil {
+					b.Fatal(err)
+				}
+				handler.OnUpdate(nil, kept)
+			}
+			require.Zero(b, queue.Len(), "what is in order is no work")
+		})
+	}
+}
