@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +91,9 @@ type lab struct {
 	// deleted counts how often each was reported as deleted, and missed how often
 	// with a tombstone, because the deletion itself was not seen.
 	deleted, missed map[string]int
-	told            []told
+	// tombstones are the last of each.
+	tombstones map[string]cache.DeletedFinalStateUnknown
+	told       []told
 	// arrived are the kinds that owners were told to have come, by owner.
 	arrived map[string][]schema.GroupVersionKind
 }
@@ -100,10 +103,16 @@ type labOptions struct {
 	// config reaches the API server behind the proxy. Defaults to the
 	// administrator's.
 	config *rest.Config
+	// direct leaves the proxy out, whose record of requests grows.
+	direct bool
 	linger time.Duration
 	// onEvent is called for each event of a handler, before it is noted. It may
 	// block.
 	onEvent func(gvr schema.GroupVersionResource)
+	// log is the log of the registry. Defaults to none.
+	log logr.Logger
+	// transform decides what is kept of an object. Defaults to metadataOnly.
+	transform cache.TransformFunc
 }
 
 // newLab starts a registry. It ends with the test, which fails if the registry
@@ -113,21 +122,23 @@ func newLab(t *testing.T, o labOptions) *lab {
 	if o.config == nil {
 		o.config = env.Config
 	}
-	proxy, err := faultproxy.Start(o.config)
-	require.NoError(t, err)
-	t.Cleanup(proxy.Close)
 	l := &lab{
-		Proxy: proxy, label: unique(t),
+		label:   unique(t),
 		objects: map[string]string{}, deleted: map[string]int{}, missed: map[string]int{},
-		arrived: map[string][]schema.GroupVersionKind{},
+		tombstones: map[string]cache.DeletedFinalStateUnknown{},
+		arrived:    map[string][]schema.GroupVersionKind{},
+	}
+	if o.transform == nil {
+		o.transform = metadataOnly
 	}
 	l.Registry = watchregistry.New(watchregistry.Options{
 		LabelSelector: "test=" + l.label,
 		Linger:        o.linger,
+		Log:           o.log,
 		HandlerFor: func(_ string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 			return l.handler(t, gvr, o.onEvent)
 		},
-		TransformFor: func(string, schema.GroupVersionResource) cache.TransformFunc { return metadataOnly },
+		TransformFor: func(string, schema.GroupVersionResource) cache.TransformFunc { return o.transform },
 		OnWatch: func(owner watchregistry.Owner, key watchregistry.Key, status watchregistry.Status) {
 			l.note(func() { l.told = append(l.told, told{owner.Name, key, status}) })
 		},
@@ -135,7 +146,14 @@ func newLab(t *testing.T, o labOptions) *lab {
 			l.note(func() { l.arrived[owner.Name] = append(l.arrived[owner.Name], kind.GVK) })
 		},
 	})
-	destination, err := cluster.New(proxy.Config())
+	if !o.direct {
+		var err error
+		l.Proxy, err = faultproxy.Start(o.config)
+		require.NoError(t, err)
+		t.Cleanup(l.Proxy.Close)
+		o.config = l.Config()
+	}
+	destination, err := cluster.New(o.config)
 	require.NoError(t, err)
 	l.AddCluster("", destination)
 	t.Cleanup(func() {
@@ -182,8 +200,9 @@ func (l *lab) handler(t *testing.T, gvr schema.GroupVersionResource, onEvent fun
 			l.note(func() {
 				delete(l.objects, key)
 				l.deleted[key]++
-				if _, tombstone := obj.(cache.DeletedFinalStateUnknown); tombstone {
+				if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 					l.missed[key]++
+					l.tombstones[key] = tombstone
 				}
 			})
 		},

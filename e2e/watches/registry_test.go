@@ -68,7 +68,10 @@ func TestFailedPassKeepsTheOldSet(t *testing.T) {
 	require.Equal(t, []watchregistry.Owner{one}, l.watch(secrets).Owners)
 }
 
-func TestObjectThatLosesTheLabelIsReportedAsDeleted(t *testing.T) {
+// TestF16LostLabelIsADeletion removes the label that the watch selects by. The API
+// server reports that as a deletion, as it must be: nobody sees the object any more,
+// while it lives on.
+func TestF16LostLabelIsADeletion(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
 	l.Sync(owner("one"), []watchregistry.Key{configMaps})

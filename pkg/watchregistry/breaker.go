@@ -17,7 +17,8 @@ var schedules = map[Reason]wait.Backoff{
 }
 
 // shortLived is how long a stream must have lived for the next one to be asked
-// for at once, and how long is waited otherwise.
+// for at once, and how long is waited otherwise. It is not less than what client-go
+// takes for a WATCH that failed.
 const shortLived = time.Second
 
 // breaker spaces the attempts at what fails. It belongs to one informer, which

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// silence is how long a LIST may go on without an answer, and a streamed one
-	// without an event, before its watch is Degraded and others may LIST.
+	// silence is how long a LIST or WATCH may go on without an answer, and a
+	// streamed list without an event, before its watch is Degraded and others may
+	// LIST.
 	silence = 10 * time.Second
 	// streamTimeout is how long a streamed list may go on without an event before
 	// it is given up and asked for as a plain LIST: a server that does not know
@@ -45,8 +46,8 @@ type gate struct {
 	stats   *stats
 
 	// probed is whether the probe has succeeded; plain says that lists are not
-	// streamed.
-	probed, plain bool
+	// streamed; expired says that the last answer was 410, and nothing came since.
+	probed, plain, expired bool
 }
 
 // do sends a request until it succeeds, or fails in a way that the reflector
@@ -74,8 +75,8 @@ func (g *gate) do(ctx context.Context, streamedList bool, send func(context.Cont
 			g.breaker.reset()
 			return nil
 		case pass:
-			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-				g.stats.restarted(restartExpired)
+			if isExpired(err) {
+				g.expire(err)
 			}
 			return err
 		case retry, missing:
@@ -86,6 +87,21 @@ func (g *gate) do(ctx context.Context, streamedList bool, send func(context.Cont
 		}
 	}
 }
+
+// expire notes that the API server has forgotten what was asked for (410). The
+// reflector lists anew, without a wait of its own. If that has expired as well, the
+// watch is Degraded and asks no faster than once a second.
+func (g *gate) expire(err error) {
+	g.stats.restarted(restartExpired)
+	if g.expired {
+		g.tell(failed, ReasonUnavailable, err)
+		g.breaker.hold(shortLived)
+	}
+	g.expired = true
+}
+
+// isExpired says whether an error is a 410.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // sendProbed sends the probe if it has not succeeded yet, then the request.
 func (g *gate) sendProbed(ctx context.Context, send func(context.Context) error) error {
@@ -133,6 +149,9 @@ func list[T runtime.Object](ctx context.Context, g *gate, send func(context.Cont
 			return err
 		})
 	})
+	if err == nil {
+		g.expired = false
+	}
 	return answer, err
 }
 
@@ -155,7 +174,7 @@ func (g *gate) watch(ctx context.Context, opts metav1.ListOptions, send sendWatc
 				return err
 			}
 		}
-		if source, err = open(ctx, opts, send); err != nil {
+		if source, err = g.open(ctx, opts, send); err != nil {
 			initial.leave()
 		}
 		return err
@@ -171,7 +190,7 @@ func (g *gate) watch(ctx context.Context, opts metav1.ListOptions, send sendWatc
 
 // open sends a WATCH, and gives up one that the API server does not begin to
 // answer.
-func open(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatch.Interface, error) {
+func (g *gate) open(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatch.Interface, error) {
 	patience := listTimeout
 	if ptr.Deref(opts.SendInitialEvents, false) {
 		patience = streamTimeout
@@ -179,7 +198,9 @@ func open(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatc
 	// The answer goes on for as long as ctx, so ctx must not end with the patience.
 	ctx, cancel := context.WithCancelCause(ctx)
 	giveUp := time.AfterFunc(patience, func() { cancel(errSilent) })
+	heard := expectSoon(g.silent)
 	source, err := send(ctx, opts)
+	heard()
 	if giveUp.Stop() && err == nil {
 		return closing{Interface: source, cancel: cancel}, nil
 	}
@@ -191,6 +212,21 @@ func open(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatc
 	}
 	cancel(nil)
 	return nil, err
+}
+
+// expectSoon calls silent after the time of silence, unless heard is called before.
+// When heard returns, silent does not run.
+func expectSoon(silent func()) (heard func()) {
+	ran := make(chan struct{})
+	timer := time.AfterFunc(silence, func() {
+		defer close(ran)
+		silent()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-ran
+		}
+	}
 }
 
 // closing is a stream whose context ends with it.

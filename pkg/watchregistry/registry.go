@@ -310,7 +310,7 @@ func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 		}
 		r.owners[owner][key] = struct{}{}
 		if w.phase.state == Degraded {
-			w.wakeUp() // somebody new asks
+			w.life.breaker.wake() // somebody new asks
 		}
 	}
 	if w.linger != nil {

@@ -140,7 +140,7 @@ func (s *site) look(ctx context.Context, group string) {
 		case !served:
 			w.tell(life, notServed, ReasonNotFound, errNotServed(w.key))
 		default:
-			w.breaker.wake() // if it fails, what has changed may mend it
+			life.breaker.wake() // if it fails, what has changed may mend it
 		}
 	}
 	for _, kind := range want.kinds {

@@ -17,7 +17,9 @@ const causeWatchDecoding metav1.CauseType = "ClientWatchDecoding"
 type stream struct {
 	gate   *gate
 	source apiwatch.Interface
-	began  time.Time
+	// began is when the reflector began to take the present events of it: the
+	// initial ones, or those that follow.
+	began time.Time
 	// initial is the place for the list that the stream begins with; nil if it
 	// does not, or no longer.
 	initial *place
@@ -87,6 +89,9 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	if e.Type == apiwatch.Error && s.swallows(apierrors.FromObject(e.Object)) {
 		return false
 	}
+	if e.Type != apiwatch.Error {
+		s.gate.expired = false
+	}
 	select {
 	case s.out <- e:
 	case <-s.stopped:
@@ -94,7 +99,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	}
 	if s.initial != nil && endsInitialEvents(e) {
 		s.initial.leave()
-		s.initial = nil
+		s.initial, s.began = nil, time.Now()
 		s.gate.tell(answered, "", nil)
 	}
 	return e.Type != apiwatch.Error
@@ -107,11 +112,11 @@ func (s *stream) swallows(err error) bool {
 	g := s.gate
 	what, reason := classify(err, s.initial != nil)
 	switch {
-	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
-		g.stats.restarted(restartExpired)
+	case isExpired(err):
+		g.expire(err)
 		return false
-	case apierrors.HasStatusCause(err, causeWatchDecoding) && time.Since(s.began) >= shortLived:
-		g.stats.restarted(restartClosed)
+	case apierrors.HasStatusCause(err, causeWatchDecoding) && (s.initial == nil || !s.shortLived()):
+		s.ended()
 		return true
 	case what == pass:
 		return false
@@ -125,13 +130,26 @@ func (s *stream) swallows(err error) bool {
 }
 
 // ended notes that the API server ended the stream, as it does every few
-// minutes.
+// minutes. The reflector takes a stream that ends at once for one that failed: it
+// would list everything anew, and wait longer each time. So the stream ends for the
+// reflector some time later, and is resumed then.
 func (s *stream) ended() {
 	s.gate.stats.restarted(restartClosed)
-	if time.Since(s.began) < shortLived {
+	switch {
+	case !s.shortLived():
+	case s.initial != nil:
 		s.gate.breaker.hold(shortLived)
+	default:
+		timer := time.NewTimer(shortLived)
+		defer timer.Stop()
+		select {
+		case <-s.stopped:
+		case <-timer.C:
+		}
 	}
 }
+
+func (s *stream) shortLived() bool { return time.Since(s.began) < shortLived }
 
 // endsInitialEvents says whether an event marks the end of a streamed list.
 func endsInitialEvents(e apiwatch.Event) bool {

@@ -25,9 +25,8 @@ type watch struct {
 	// ctx ends when the watch is stopped for good.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// breaker spaces the requests of all its informers; stats count them.
-	breaker *breaker
-	stats   *stats
+	// stats count the requests of all its informers.
+	stats *stats
 	// wake ends the wait of a Pending watch early.
 	wake chan struct{}
 
@@ -50,7 +49,10 @@ type watch struct {
 // incarnation is one life of an informer of a watch.
 type incarnation struct {
 	informer cache.SharedIndexInformer
-	began    time.Time
+	// breaker spaces its requests. It has one of its own: what failed before the
+	// kind went says nothing of it now, and a LIST of the reflector may outlive it.
+	breaker *breaker
+	began   time.Time
 	// stop ends ctx and with it the informer.
 	ctx  context.Context
 	stop context.CancelFunc
@@ -61,7 +63,7 @@ func newWatch(r *Registry, key Key, at *site) *watch {
 	return &watch{
 		registry: r, key: key, site: at,
 		ctx: ctx, cancel: cancel,
-		breaker: newBreaker(), stats: newStats(),
+		stats:  newStats(),
 		wake:   make(chan struct{}, 1),
 		owners: map[Owner]struct{}{},
 		phase:  phase{state: Starting}, since: time.Now(),
@@ -101,8 +103,7 @@ func (w *watch) run() {
 // newIncarnation makes an informer, which hands its events to events.
 func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) *incarnation {
 	r := w.registry
-	life := &incarnation{began: time.Now()}
-	w.breaker.reset() // what failed before the kind went says nothing of it now
+	life := &incarnation{breaker: newBreaker(), began: time.Now()}
 	life.ctx, life.stop = context.WithCancel(w.ctx)
 	client := gatedDynamic{Interface: w.site.cluster.Dynamic(), gate: &gate{
 		probe: func(ctx context.Context) error { return w.site.probe(ctx, w.key.GVR) },
@@ -110,7 +111,7 @@ func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) 
 			return w.site.serves(ctx, w.key.GVR)
 		},
 		tell:  func(what event, reason Reason, err error) { w.tell(life, what, reason, err) },
-		lists: w.site.lists, breaker: w.breaker, stats: w.stats,
+		lists: w.site.lists, breaker: life.breaker, stats: w.stats,
 	}}
 	life.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
@@ -177,9 +178,8 @@ func (w *watch) awaitServed() bool {
 	}
 }
 
-// wakeUp ends the wait of a Pending or Degraded watch early.
+// wakeUp ends the wait of a Pending watch early.
 func (w *watch) wakeUp() {
-	w.breaker.wake()
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -247,7 +247,7 @@ func (w *watch) statusLocked() Status {
 func (r *Registry) recoveredLocked(recovered *watch) {
 	for _, w := range r.watches {
 		if w != recovered && w.site == recovered.site && w.phase.state == Degraded {
-			w.wakeUp()
+			w.life.breaker.wake()
 		}
 	}
 }

@@ -1,0 +1,48 @@
+package watches
+
+import (
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// goroutines returns a function that counts the goroutines that run code of a
+// registry or of its informers and that this test has started: they inherit a
+// label from it. It has to be called before the registry is made.
+func goroutines(t *testing.T) func() int {
+	t.Helper()
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", t.Name())))
+	label := `{"test":` + strconv.Quote(t.Name()) + `}`
+	return func() int {
+		var profile strings.Builder
+		assert.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+		// The goroutines with the same stack are one paragraph, "n @ addresses",
+		// their labels and the functions.
+		total := 0
+		_, paragraphs, _ := strings.Cut(profile.String(), "\n")
+		for paragraph := range strings.SplitSeq(paragraphs, "\n\n") {
+			registry := strings.Contains(paragraph, "/pkg/watchregistry.")
+			informer := strings.Contains(paragraph, "client-go/tools/cache.")
+			if strings.Contains(paragraph, label) && (registry || informer) {
+				count, _, _ := strings.Cut(paragraph, " @ ")
+				n, err := strconv.Atoi(count)
+				assert.NoError(t, err)
+				total += n
+			}
+		}
+		return total
+	}
+}
+
+// heap is how many bytes of the heap of this process are in use.
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one has found to need a finalizer
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

@@ -1,0 +1,239 @@
+package watches
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// soon is how long it may take until a kind that has come is synced: shorter
+// than the wait of the probes that are the backstop.
+const soon = 2 * time.Second
+
+// changeCRD changes the present state of a CustomResourceDefinition.
+func changeCRD(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, change func(*apiextensionsv1.CustomResourceDefinition)) {
+	t.Helper()
+	await(t, func(c *assert.CollectT) {
+		present := &apiextensionsv1.CustomResourceDefinition{}
+		assert.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), present))
+		change(present)
+		assert.NoError(c, admin.Update(context.Background(), present))
+	})
+}
+
+// newThing is an object of the kind of testenv.CRD that the lab watches. It is
+// not created.
+func (l *lab) newThing(crd *apiextensionsv1.CustomResourceDefinition, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(keyOf(crd).GVR.GroupVersion().WithKind(crd.Spec.Names.Kind))
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	obj.SetLabels(map[string]string{"test": l.label})
+	return obj
+}
+
+// keeps says whether a watch is Synced and keeps the present state of an object.
+func (l *lab) keeps(key watchregistry.Key, obj client.Object) bool {
+	kept, found, synced := l.Get(key, obj.GetNamespace(), obj.GetName())
+	m, ok := kept.(metav1.Object)
+	return found && synced && ok && m.GetResourceVersion() == obj.GetResourceVersion()
+}
+
+// discoveries are the requests for discovery documents of the group of a watch.
+func discoveries(key watchregistry.Key) faultproxy.Match {
+	return faultproxy.Match{Verb: faultproxy.Discovery, Resource: schema.GroupVersionResource{Group: key.GVR.Group}}
+}
+
+// TestF02KindIsDeletedAndCreatedAgain: the informer of a deleted kind asked for
+// it for ever and logged every answer, and each time that the kind came back it
+// got another handler and other goroutines. Here it ends with its kind, and after
+// many times there is what there was before the first.
+func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
+	t.Parallel()
+	running := goroutines(t)
+	var events, lines atomic.Int64
+	l := newLab(t, labOptions{
+		onEvent: func(schema.GroupVersionResource) { events.Add(1) },
+		log:     funcr.New(func(string, string) { lines.Add(1) }, funcr.Options{Verbosity: 10}),
+	})
+	crd := testenv.CRD(unique(t))
+	key := keyOf(crd)
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
+	l.Sync(owner("one"), []watchregistry.Key{key})
+	l.becomes(t, key, watchregistry.Pending)
+	await(t, func(c *assert.CollectT) { assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds") })
+	before := running()
+
+	const rounds = 5
+	for round := range rounds {
+		createCRD(t, crd)
+		l.becomes(t, key, watchregistry.Synced)
+		require.EqualValues(t, 2+round, l.watch(key).Incarnation)
+		require.NoError(t, admin.Delete(t.Context(), crd))
+		l.becomes(t, key, watchregistry.Pending)
+		await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before, "what ran for the kind has ended") })
+	}
+
+	gone, logged := l.Mark(), lines.Load()
+	require.Never(t, func() bool {
+		return len(l.Requests(gone, faultproxy.Match{Resource: key.GVR})) > 0 || lines.Load() > logged
+	}, 2*time.Second, 50*time.Millisecond, "it is neither asked for nor spoken of")
+	const looks = 2 * 12 // which follow a change of the kind, by the watch and for it
+	require.LessOrEqual(t, len(l.Requests(gone, discoveries(key))), looks)
+
+	createCRD(t, crd)
+	l.becomes(t, key, watchregistry.Synced)
+	thing := l.thing(t, crd, "one")
+	await(t, func(c *assert.CollectT) { assert.True(c, l.knows(key, thing)) })
+	edit(t, thing)
+	await(t, func(c *assert.CollectT) { assert.True(c, l.knows(key, thing)) })
+	require.EqualValues(t, 2, events.Load(), "each handler is told once of each change")
+	await(t, func(c *assert.CollectT) {
+		assert.EqualValues(c, len(l.states("one", key)), lines.Load(), "a line for each change of its state, and no other")
+	})
+}
+
+// TestF08KindIsInstalledLater: a resource that needs a kind came before the kind
+// did, and was never looked at again. Here the watch, and who waits for the kind
+// without one, notice at once, however long the kind has been missing.
+func TestF08KindIsInstalledLater(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, labOptions{})
+	watched, awaited := testenv.CRD(unique(t)), testenv.CRD(unique(t))
+	key := keyOf(watched)
+	gvk := keyOf(awaited).GVR.GroupVersion().WithKind(awaited.Spec.Names.Kind)
+	l.Sync(owner("watching"), []watchregistry.Key{key})
+	l.Await(owner("waiting"), []watchregistry.Kind{{GVK: gvk}})
+	l.becomes(t, key, watchregistry.Pending)
+	await(t, func(c *assert.CollectT) {
+		assert.GreaterOrEqual(c, len(l.Requests(0, discoveries(key))), 3, "the next probe is seconds away")
+	})
+
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{watched, awaited} {
+		createCRD(t, crd)
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
+	}
+	start := time.Now()
+	l.becomes(t, key, watchregistry.Synced)
+	await(t, func(c *assert.CollectT) {
+		assert.Equal(c, []schema.GroupVersionKind{gvk}, l.kinds("waiting"))
+	})
+	require.Less(t, time.Since(start), soon)
+	require.Empty(t, l.kinds("watching"))
+}
+
+// TestF08KindIsInstalledMeanwhile installs kinds at the moment at which they are
+// asked for.
+func TestF08KindIsInstalledMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, labOptions{})
+	const rounds = 10
+	for range rounds {
+		crd := testenv.CRD(unique(t))
+		key := keyOf(crd)
+		gvk := key.GVR.GroupVersion().WithKind(crd.Spec.Names.Kind)
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			l.Sync(owner("one"), []watchregistry.Key{key})
+			l.Await(owner("one"), []watchregistry.Kind{{GVK: gvk}})
+		}()
+		createCRD(t, crd)
+		<-asked
+		start := time.Now()
+		l.becomes(t, key, watchregistry.Synced)
+		await(t, func(c *assert.CollectT) { assert.Contains(c, l.kinds("one"), gvk) })
+		took := time.Since(start)
+		t.Log(took)
+		require.Less(t, took, soon)
+	}
+}
+
+// TestF09MissingKindKeepsNobody: a manager that could not find a kind did not
+// start, and did nothing for the others either. Here even a user who may not see
+// which kinds there are starts watches; a kind that is missing is found later by
+// the probes, which are the backstop.
+func TestF09MissingKindKeepsNobody(t *testing.T) {
+	t.Parallel()
+	user := unique(t)
+	config, err := env.UserConfig(user)
+	require.NoError(t, err)
+	crd := testenv.CRD(unique(t))
+	key := keyOf(crd)
+	grant(t, user, configMaps.GVR)
+	grant(t, user, key.GVR)
+	l := newLab(t, labOptions{config: config})
+	atOnce(t, "Sync", func() { l.Sync(owner("one"), []watchregistry.Key{key, configMaps}) })
+	l.becomes(t, configMaps, watchregistry.Synced)
+	l.becomes(t, key, watchregistry.Pending)
+
+	createCRD(t, crd)
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
+	start := time.Now()
+	l.becomes(t, key, watchregistry.Synced)
+	require.Less(t, time.Since(start), 10*time.Second)
+	require.EqualValues(t, 1, l.watch(configMaps).Incarnation)
+	for _, group := range []string{"apiextensions.k8s.io", "apiregistration.k8s.io"} {
+		match := faultproxy.Match{Resource: schema.GroupVersionResource{Group: group}}
+		require.Zero(t, l.Streams(match), "it may not be watched")
+		require.LessOrEqual(t, len(l.Requests(0, match)), 8, "it is asked for less and less often")
+	}
+}
+
+// TestF10RestartLoopAgainstMissingKind: an engine that started anew whenever a
+// kind was missing grew by two megabytes a minute. Here neither a watch that is
+// asked for and released again and again leaves anything, nor does one that is
+// asked for at every pass send a request for it. It runs alone, because the heap
+// is that of the process.
+func TestF10RestartLoopAgainstMissingKind(t *testing.T) { //nolint:paralleltest // see above
+	running := goroutines(t)
+	l := newLab(t, labOptions{linger: -1, direct: true})
+	key := keyOf(testenv.CRD(unique(t)))
+	restart := func(times int) {
+		for range times {
+			l.Sync(owner("one"), []watchregistry.Key{key})
+			l.becomes(t, key, watchregistry.Pending)
+			l.Release(owner("one"))
+		}
+	}
+	restart(20) // what is made once: connections, pools
+	before, heapBefore := running(), heap()
+	const times = 200
+	restart(times)
+	await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before) })
+	grown := heap() - heapBefore
+	t.Logf("%d restarts took %d bytes", times, grown)
+	require.Less(t, grown, int64(times*2<<10))
+}
+
+// TestF10PassesAgainstMissingKind asks for a kind that is missing at every pass.
+func TestF10PassesAgainstMissingKind(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, labOptions{})
+	key := keyOf(testenv.CRD(unique(t)))
+	l.Sync(owner("one"), []watchregistry.Key{key})
+	l.becomes(t, key, watchregistry.Pending)
+	const most = 3 // after 1 s, after 2 s more, and one to spare
+	mark := l.Mark()
+	require.Never(t, func() bool {
+		l.Sync(owner("one"), []watchregistry.Key{key})
+		asked := len(l.Requests(mark, faultproxy.Match{Resource: schema.GroupVersionResource{Group: key.GVR.Group}}))
+		return asked > most
+	}, 3*time.Second, 10*time.Millisecond)
+	require.EqualValues(t, 1, l.watch(key).Incarnation)
+}
