@@ -84,7 +84,7 @@ func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
 		code, body := fetch(t, url, reader)
 		assert.Equal(c, http.StatusOK, code)
 		var rows []row
-		assert.NoError(c, json.Unmarshal([]byte(body), &rows))
+		require.NoError(c, json.Unmarshal([]byte(body), &rows))
 		found := false
 		for _, r := range rows {
 			if r.Watch == "configmaps.v1" {

@@ -19,7 +19,7 @@ func goroutines(t *testing.T) func() int {
 	label := `{"test":` + strconv.Quote(t.Name()) + `}`
 	return func() int {
 		var profile strings.Builder
-		assert.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 		// The goroutines with the same stack are one paragraph, "n @ addresses",
 		// their labels and the functions.
 		total := 0

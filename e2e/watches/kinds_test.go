@@ -29,7 +29,7 @@ func changeCRD(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, chan
 	t.Helper()
 	await(t, func(c *assert.CollectT) {
 		present := &apiextensionsv1.CustomResourceDefinition{}
-		assert.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), present))
+		require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), present))
 		change(present)
 		assert.NoError(c, admin.Update(context.Background(), present))
 	})
@@ -75,7 +75,9 @@ func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
 	l.Sync(owner("one"), []watchregistry.Key{key})
 	l.becomes(t, key, watchregistry.Pending)
-	await(t, func(c *assert.CollectT) { assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds") })
+	await(t, func(c *assert.CollectT) {
+		assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds")
+	})
 	before := running()
 
 	const rounds = 5

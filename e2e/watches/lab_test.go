@@ -150,7 +150,7 @@ func newLab(t *testing.T, o labOptions) *lab {
 		var err error
 		l.Proxy, err = faultproxy.Start(o.config)
 		require.NoError(t, err)
-		t.Cleanup(l.Proxy.Close)
+		t.Cleanup(l.Close)
 		o.config = l.Config()
 	}
 	destination, err := cluster.New(o.config)

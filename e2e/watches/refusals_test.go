@@ -52,7 +52,7 @@ func grant(t *testing.T, user string, gvr schema.GroupVersionResource) {
 			User:               user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: gvr.Group, Resource: gvr.Resource},
 		}}
-		assert.NoError(c, admin.Create(context.Background(), review))
+		require.NoError(c, admin.Create(context.Background(), review))
 		assert.True(c, review.Status.Allowed)
 	})
 }

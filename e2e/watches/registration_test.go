@@ -207,7 +207,9 @@ func TestF07StopWhileTheServerIsAway(t *testing.T) {
 			t.Parallel()
 			running := goroutines(t)
 			l := newLab(t, labOptions{linger: -1})
-			await(t, func(c *assert.CollectT) { assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds") })
+			await(t, func(c *assert.CollectT) {
+				assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds")
+			})
 			before := running()
 			l.Sync(owner("one"), []watchregistry.Key{configMaps})
 			l.becomes(t, configMaps, watchregistry.Synced)

@@ -12,10 +12,9 @@ import (
 
 // A registry watches what its owners need, for as long as one of them does.
 func Example() {
-	var production watchregistry.Cluster // for example what package cluster makes
 	registry := watchregistry.New(watchregistry.Options{
 		LabelSelector: "managed-by=example",
-		HandlerFor: func(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
+		HandlerFor: func(_ string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 			return cache.ResourceEventHandlerFuncs{
 				AddFunc:    func(obj any) { fmt.Println(gvr.Resource, "added or seen for the first time:", obj) },
 				UpdateFunc: func(_, obj any) { fmt.Println(gvr.Resource, "changed:", obj) },
@@ -27,9 +26,8 @@ func Example() {
 		},
 	})
 	defer registry.Stop()
-	if production != nil {
-		registry.AddCluster("production", production)
-	}
+	// registry.AddCluster("production", c), where c is for example what package
+	// cluster makes; here, nobody has.
 
 	// What an owner says replaces what it said before. Nothing here waits for a
 	// server: a kind that does not exist yet is Pending, and watched when it comes.
