@@ -1,0 +1,42 @@
+package watches
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// streamed says whether a request is for a streamed list.
+func streamed(q faultproxy.Request) bool { return q.Query.Get("sendInitialEvents") == "true" }
+
+// lists are the requests for all objects of a watch since a mark, streamed or not.
+// The probe, which asks for one object, is none of them.
+func (l *lab) lists(since faultproxy.Mark, key watchregistry.Key) []faultproxy.Request {
+	var lists []faultproxy.Request
+	for _, q := range l.Requests(since, faultproxy.Match{Resource: key.GVR}) {
+		if q.Verb == "list" && q.Query.Get("limit") != "1" || streamed(q) {
+			lists = append(lists, q)
+		}
+	}
+	return lists
+}
+
+// tombstone is the last one of an object.
+func (l *lab) tombstone(key watchregistry.Key, obj client.Object) cache.DeletedFinalStateUnknown {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tombstones[id(key, obj)]
+}
+
+// awaitFor is await for what takes about as long as usual.
+func awaitFor(t *testing.T, usual time.Duration, condition func(c *assert.CollectT), msgAndArgs ...any) {
+	t.Helper()
+	require.EventuallyWithT(t, condition, usual+patience, poll, msgAndArgs...)
+}
