@@ -1,11 +1,6 @@
 package watches
 
 import (
-	"testing"
-	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,10 +28,4 @@ func (l *lab) tombstone(key watchregistry.Key, obj client.Object) cache.DeletedF
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tombstones[id(key, obj)]
-}
-
-// awaitFor is await for what takes about as long as usual.
-func awaitFor(t *testing.T, usual time.Duration, condition func(c *assert.CollectT), msgAndArgs ...any) {
-	t.Helper()
-	require.EventuallyWithT(t, condition, usual+patience, poll, msgAndArgs...)
 }
