@@ -13,5 +13,7 @@
 // Invariants: nothing here writes to a cluster or sends a request; a verdict is
 // a pure function of a claim and an observation; no event is suppressed by the
 // time at which it arrives; a cause that does not fit is not lost but degrades
-// into a look at every object of its owner.
+// into a look at every object of its owner; what a watch keeps of an object and
+// what the Index knows of it, in all at most 512 bytes, do not grow with the
+// object.
 package trigger
