@@ -59,7 +59,7 @@ func TestF13VersionsComeAndGo(t *testing.T) {
 	l.becomes(t, v1, watchregistry.Pending)
 	follows(map[watchregistry.Key]uint64{v2: 1})
 	changeCRD(t, crd, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = true })
-	l.syncedSoon(t, v1)
+	l.becomes(t, v1, watchregistry.Synced)
 	follows(map[watchregistry.Key]uint64{v1: 2, v2: 1})
 
 	onlyV2 := []byte(`{"status":{"storedVersions":["v2"]}}`) // no object is stored as v1 any more
@@ -73,19 +73,13 @@ func TestF13VersionsComeAndGo(t *testing.T) {
 	changeCRD(t, crd, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions = append(crd.Spec.Versions, withdrawn)
 	})
-	l.syncedSoon(t, v1)
+	l.becomes(t, v1, watchregistry.Synced)
 	follows(map[watchregistry.Key]uint64{v1: 3, v2: 1})
 }
 
-// syncedSoon fails the test unless watches become Synced before anything but an
-// event could have told that their kind is there.
-func (l *lab) syncedSoon(t *testing.T, keys ...watchregistry.Key) {
-	t.Helper()
-	start := time.Now()
-	l.synced(t, keys)
-	took := time.Since(start)
-	t.Logf("%v: synced after %s", keys, took.Round(time.Millisecond))
-	require.Less(t, took, soon, "%v", keys)
+// kindOf is the kind of the first version of a CustomResourceDefinition.
+func kindOf(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	return keyOf(crd).GVR.GroupVersion().WithKind(crd.Spec.Names.Kind)
 }
 
 // TestF14DiscoveryOfOneGroupFails: the server of one API group did not answer, the
@@ -111,36 +105,32 @@ func TestF14DiscoveryOfOneGroupFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, labOptions{})
-			running, runs := newCRD(t, unique(t))
-			comes, goes := testenv.CRD(unique(t)), testenv.CRD(unique(t))
-			goes.Spec.Group = running.Spec.Group
-			goes.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "others", Singular: "other", Kind: "Other", ListKind: "OtherList"}
-			goes.Name = "others." + goes.Spec.Group
-			missing, other := keyOf(goes), keyOf(comes)
-			awaited := func(key watchregistry.Key, kind string) watchregistry.Kind {
-				return watchregistry.Kind{GVK: key.GVR.GroupVersion().WithKind(kind)}
-			}
-			l.Sync(owner("one"), []watchregistry.Key{runs, missing, other, configMaps})
+			present, runs := newCRD(t, unique(t))
+			elsewhere, here := testenv.CRD(unique(t)), testenv.CRD(unique(t))
+			here.Spec.Group, here.Name = present.Spec.Group, "others."+present.Spec.Group
+			here.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "others", Singular: "other", Kind: "Other", ListKind: "OtherList"}
+			kindHere, kindElsewhere := kindOf(here), kindOf(elsewhere)
+			l.Sync(owner("one"), []watchregistry.Key{runs, keyOf(here), keyOf(elsewhere), configMaps})
+			l.Await(owner("one"), []watchregistry.Kind{{GVK: kindHere}, {GVK: kindElsewhere}})
 			l.synced(t, []watchregistry.Key{runs, configMaps})
-			l.becomes(t, missing, watchregistry.Pending)
-			l.becomes(t, other, watchregistry.Pending)
-			l.Await(owner("one"), []watchregistry.Kind{awaited(missing, "Other"), awaited(other, "Thing")})
+			l.becomes(t, keyOf(here), watchregistry.Pending)
+			l.becomes(t, keyOf(elsewhere), watchregistry.Pending)
 
-			fault := l.Inject(discoveries(runs), tt.fault)
-			createCRD(t, goes)
-			t.Cleanup(func() { _ = admin.Delete(context.Background(), goes) })
-			await(t, func(c *assert.CollectT) { assert.GreaterOrEqual(c, fault.Hits(), 1) })
-			createCRD(t, comes)
-			t.Cleanup(func() { _ = admin.Delete(context.Background(), comes) })
-			l.syncedSoon(t, other, runs, configMaps)
+			fault, mark := l.Inject(discoveries(runs), tt.fault), l.Mark()
+			install(t, here)
+			await(t, func(c *assert.CollectT) { assert.NotEmpty(c, l.Requests(mark, discoveries(runs))) })
+			install(t, elsewhere)
+			start := time.Now()
 			await(t, func(c *assert.CollectT) {
-				assert.Equal(c, []schema.GroupVersionKind{awaited(other, "Thing").GVK}, l.kinds("one"))
+				assert.Equal(c, []schema.GroupVersionKind{kindElsewhere}, l.kinds("one"))
 			})
-			require.Equal(t, watchregistry.Pending, l.watch(missing).State, tt.reason)
+			require.Less(t, time.Since(start), soon, tt.reason)
+			l.synced(t, []watchregistry.Key{keyOf(elsewhere), runs, configMaps})
+			require.Equal(t, watchregistry.Pending, l.watch(keyOf(here)).State, tt.reason)
 
 			fault.Remove()
-			l.synced(t, []watchregistry.Key{missing})
-			await(t, func(c *assert.CollectT) { assert.Len(c, l.kinds("one"), 2) })
+			l.becomes(t, keyOf(here), watchregistry.Synced)
+			await(t, func(c *assert.CollectT) { assert.Contains(c, l.kinds("one"), kindHere) })
 			for _, key := range []watchregistry.Key{runs, configMaps} {
 				require.EqualValues(t, 1, l.watch(key).Incarnation, tt.reason)
 			}
@@ -173,9 +163,13 @@ func TestF14AggregatedServerIsDown(t *testing.T) {
 		assert.Equal(c, watchregistry.ReasonUnavailable, l.watch(key).Reason)
 	})
 	l.synced(t, []watchregistry.Key{configMaps})
-	createCRD(t, crd)
-	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd) })
-	l.syncedSoon(t, keyOf(crd))
+	l.Await(owner("one"), []watchregistry.Kind{{GVK: kindOf(crd)}})
+	install(t, crd)
+	start := time.Now()
+	await(t, func(c *assert.CollectT) { assert.NotEmpty(c, l.kinds("one")) })
+	require.Less(t, time.Since(start), soon)
+	l.becomes(t, keyOf(crd), watchregistry.Synced)
+	require.Equal(t, watchregistry.Degraded, l.watch(key).State)
 	require.NoError(t, admin.Delete(t.Context(), service))
 	l.becomes(t, key, watchregistry.Pending)
 }

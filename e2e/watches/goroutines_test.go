@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // goroutines returns a function that counts the goroutines that run code of a
@@ -20,7 +19,7 @@ func goroutines(t *testing.T) func() int {
 	label := `{"test":` + strconv.Quote(t.Name()) + `}`
 	return func() int {
 		var profile strings.Builder
-		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+		_ = pprof.Lookup("goroutine").WriteTo(&profile, 1) // a Builder takes everything
 		// The goroutines with the same stack are one paragraph, "n @ addresses",
 		// their labels and the functions.
 		total := 0
@@ -37,6 +36,22 @@ func goroutines(t *testing.T) func() int {
 		}
 		return total
 	}
+}
+
+// settled waits until a count has not changed for a while, and returns it.
+func settled(t *testing.T, count func() int) int {
+	t.Helper()
+	const while = 10
+	last, times := count(), 0
+	await(t, func(c *assert.CollectT) {
+		if now := count(); now == last {
+			times++
+		} else {
+			last, times = now, 0
+		}
+		assert.GreaterOrEqual(c, times, while)
+	})
+	return last
 }
 
 // heap is how many bytes of the heap of this process are in use.

@@ -1,6 +1,8 @@
 package watches
 
 import (
+	"net/http"
+
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,3 +31,9 @@ func (l *lab) tombstone(key watchregistry.Key, obj client.Object) cache.DeletedF
 	defer l.mu.Unlock()
 	return l.tombstones[id(key, obj)]
 }
+
+// transport is a function that sends requests.
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

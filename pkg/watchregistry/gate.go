@@ -15,12 +15,13 @@ import (
 
 const (
 	// silence is how long a LIST or WATCH may go on without an answer, and a
-	// streamed list without an event, before its watch is Degraded and others may
-	// LIST.
+	// streamed list without another object, before its watch is Degraded and others
+	// may LIST.
 	silence = 10 * time.Second
-	// streamTimeout is how long a streamed list may go on without an event before
-	// it is given up and asked for as a plain LIST: a server that does not know
-	// streamed lists does not say so, and never marks the end of one.
+	// streamTimeout is how long a streamed list may go on without another object
+	// before it is given up and asked for as a plain LIST: a server that does not
+	// know streamed lists does not say so, and never marks the end of one, while the
+	// changes of the objects go on to come.
 	streamTimeout = 30 * time.Second
 	// listTimeout bounds a LIST. The API server's own limit is a minute.
 	listTimeout = 75 * time.Second

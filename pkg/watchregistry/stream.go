@@ -72,7 +72,9 @@ func (s *stream) run() {
 				s.ended()
 				return
 			}
-			deadline.Reset(streamTimeout)
+			if e.Type == apiwatch.Added {
+				deadline.Reset(streamTimeout)
+			}
 			if !s.forward(e) {
 				return
 			}
@@ -83,7 +85,7 @@ func (s *stream) run() {
 // forward hands an event on. It reports whether the stream goes on.
 func (s *stream) forward(e apiwatch.Event) bool {
 	s.gate.stats.event(e.Type)
-	if s.initial != nil {
+	if s.initial != nil && e.Type == apiwatch.Added {
 		s.initial.sign()
 	}
 	if e.Type == apiwatch.Error && s.swallows(apierrors.FromObject(e.Object)) {
