@@ -58,13 +58,13 @@ func TestThousandCRDCycles(t *testing.T) {
 		took = append(took, k.took...)
 	}
 	slices.Sort(took)
-	median := took[len(took)/2]
+	median, nearlyAll := took[len(took)/2], took[len(took)*99/100]
 	t.Logf("%d cycles in %s: %.1f a second, %.1f requests each",
 		cycledKinds*cycles, elapsed.Round(time.Second), cycledKinds*cycles/elapsed.Seconds(), each)
-	t.Logf("Synced after the kind was created: median %s, 99 %% %s, at most %s", median, took[len(took)*99/100], took[len(took)-1])
+	t.Logf("Synced after the kind was created: median %s, 99 %% %s, at most %s", median, nearlyAll, took[len(took)-1])
 	t.Logf("goroutines %d -> %d, heap %d -> %d KiB", before.goroutines, after.goroutines, before.heap>>10, after.heap>>10)
 
-	require.Less(t, median, time.Second, "a kind that comes is noticed, and not found by a probe later")
+	require.Less(t, nearlyAll, time.Second, "a kind that comes is noticed, and not found later")
 	require.Less(t, each, 30.0, "nothing is asked for in a loop")
 	require.LessOrEqual(t, after.goroutines, before.goroutines+5)
 	require.Less(t, after.heap, before.heap+512<<10, "less than what one byte in a hundred of an informer would add up to")

@@ -93,7 +93,6 @@ func TestF15DriftBeforeSynced(t *testing.T) {
 		// deletions is how often the deletion is reported.
 		deletions int
 	}{
-		"FirstRequest": {"The probe that comes first has not been answered.", "list", false, 0},
 		"StreamedList": {"The list has not begun.", "watch", false, 0},
 		"ListToWatch":  {"The list has been handled, and the WATCH that follows has not begun.", "watch", true, 1},
 	}

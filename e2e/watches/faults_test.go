@@ -140,7 +140,6 @@ func TestF24StalledList(t *testing.T) {
 		// running is whether the watch has synced before.
 		running bool
 	}{
-		"Probe":        {"The first request is not answered.", "list", false, false},
 		"StreamedList": {"No stream begins.", "watch", false, false},
 		"List":         {"A list that is not streamed, after an expired watch.", "list", true, true},
 		"ResumedWatch": {"A stream that ended does not go on.", "watch", false, true},
@@ -230,7 +229,7 @@ func TestF24ServerIgnoresStreamedLists(t *testing.T) {
 		require.Less(t, time.Since(start), givenUp+patience)
 	}
 	require.GreaterOrEqual(t, time.Since(start), givenUp)
-	require.Len(t, l.Requests(0, requests("list", configMaps)), 2, "the probe and the list")
+	require.Len(t, l.Requests(0, requests("list", configMaps)), 1)
 	edit(t, cm)
 	l.agrees(t)
 }

@@ -14,11 +14,10 @@ import (
 func streamed(q faultproxy.Request) bool { return q.Query.Get("sendInitialEvents") == "true" }
 
 // lists are the requests for all objects of a watch since a mark, streamed or not.
-// The probe, which asks for one object, is none of them.
 func (l *lab) lists(since faultproxy.Mark, key watchregistry.Key) []faultproxy.Request {
 	var lists []faultproxy.Request
 	for _, q := range l.Requests(since, faultproxy.Match{Resource: key.GVR}) {
-		if q.Verb == "list" && q.Query.Get("limit") != "1" || streamed(q) {
+		if q.Verb == "list" || streamed(q) {
 			lists = append(lists, q)
 		}
 	}

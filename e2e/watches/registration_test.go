@@ -80,6 +80,7 @@ func TestF03StalledServerBlocksNoCall(t *testing.T) {
 	missing := keyOf(testenv.CRD(unique(t)))
 	listing, syncing := secrets, services
 	l.Inject(resource(listing, "list"), faultproxy.Stall())
+	l.notStreamed(listing, 1)
 	l.Inject(resource(syncing, "watch"), faultproxy.Stall())
 	l.Inject(discoveries(missing), faultproxy.Stall())
 	l.Sync(owner("one"), []watchregistry.Key{missing, listing, syncing, configMaps})
@@ -110,8 +111,13 @@ func TestF03StalledListsGiveUpTheirPlaces(t *testing.T) {
 	keys := builtIn(places + 5)
 	good, stalled := keys[0], keys[1:]
 	rules := make([]*faultproxy.Rule, 0, len(stalled))
-	for _, key := range stalled {
+	for i, key := range stalled {
+		if i%2 == 0 {
+			rules = append(rules, l.Inject(resource(key, "watch"), faultproxy.Stall()))
+			continue
+		}
 		rules = append(rules, l.Inject(resource(key, "list"), faultproxy.Stall()))
+		l.notStreamed(key, 1)
 	}
 	hanging := func() int {
 		hits := 0

@@ -133,8 +133,11 @@ func TestF24Throttled(t *testing.T) {
 		verb  string
 		n     int
 	}{
-		"Probe":        {"At the start of a watch.", false, func(l *lab) { l.Inject(requests("list", configMaps), answer) }, "list", 2},
-		"StreamedList": {"When it begins to list.", false, func(l *lab) { l.Inject(requests("watch", configMaps), answer) }, "watch", 2},
+		"List": {"When it begins to list.", false, func(l *lab) {
+			l.Inject(requests("list", configMaps), answer)
+			l.notStreamed(configMaps, 1)
+		}, "list", 2},
+		"StreamedList": {"The same for a list that is streamed.", false, func(l *lab) { l.Inject(requests("watch", configMaps), answer) }, "watch", 2},
 		"ResumedWatch": {"When it goes on.", true, func(l *lab) {
 			l.Inject(requests("watch", configMaps), answer)
 			l.CloseStreams(requests("watch", configMaps))

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type Cluster struct {
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return eager{next} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)

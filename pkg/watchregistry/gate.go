@@ -33,10 +33,6 @@ const (
 // and it tells what becomes of the requests. It serves one incarnation of an
 // informer, whose reflector sends one request at a time.
 type gate struct {
-	// probe is a cheap LIST, sent before anything else: the API server answers
-	// the first WATCH of a kind that it has just begun to serve with 429 and a
-	// Retry-After of a second, but not a LIST, after which it is ready for both.
-	probe func(ctx context.Context) error
 	// served asks discovery, past its cache, whether the resource is served.
 	served func(ctx context.Context) (bool, error)
 	// tell takes what happens to the watch.
@@ -46,9 +42,10 @@ type gate struct {
 	breaker *breaker
 	stats   *stats
 
-	// probed is whether the probe has succeeded; plain says that lists are not
-	// streamed; expired says that the last answer was 410, and nothing came since.
-	probed, plain, expired bool
+	// plain says that lists are not streamed; brokeOff says that the last one was,
+	// and ended early; expired says that the last answer was 410, and nothing came
+	// since.
+	plain, brokeOff, expired bool
 }
 
 // do sends a request until it succeeds, or fails in a way that the reflector
@@ -58,7 +55,7 @@ func (g *gate) do(ctx context.Context, streamedList bool, send func(context.Cont
 		if err := g.breaker.wait(ctx); err != nil {
 			return err
 		}
-		err := g.sendProbed(ctx, send)
+		err := send(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -104,18 +101,6 @@ func (g *gate) expire(err error) {
 // isExpired says whether an error is a 410.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// sendProbed sends the probe if it has not succeeded yet, then the request.
-func (g *gate) sendProbed(ctx context.Context, send func(context.Context) error) error {
-	if !g.probed {
-		err := g.listing(ctx, g.probe)
-		if err != nil {
-			return err
-		}
-		g.probed = true
-	}
-	return send(ctx)
-}
-
 // listing sends a LIST while holding one of the few places for lists.
 func (g *gate) listing(ctx context.Context, send func(context.Context) error) error {
 	place, err := g.lists.enter(ctx, g.silent)
@@ -151,7 +136,7 @@ func list[T runtime.Object](ctx context.Context, g *gate, send func(context.Cont
 		})
 	})
 	if err == nil {
-		g.expired = false
+		g.expired, g.brokeOff = false, false
 	}
 	return answer, err
 }
@@ -162,7 +147,7 @@ type sendWatch func(context.Context, metav1.ListOptions) (apiwatch.Interface, er
 // watch sends a WATCH, and follows what it brings.
 func (g *gate) watch(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatch.Interface, error) {
 	streamedList := ptr.Deref(opts.SendInitialEvents, false)
-	if streamedList && g.plain {
+	if streamedList && (g.plain || g.brokeOff) {
 		// What a server answers that does not know streamed lists, and what makes
 		// the reflector LIST.
 		return nil, apierrors.NewBadRequest("lists are not streamed here")

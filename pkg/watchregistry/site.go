@@ -50,12 +50,6 @@ func newSite(r *Registry, name string, cluster Cluster) *site {
 	}
 }
 
-// probe sends the cheapest LIST that there is.
-func (s *site) probe(ctx context.Context, gvr schema.GroupVersionResource) error {
-	_, err := s.cluster.Metadata().Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
-	return err
-}
-
 // serves asks discovery, past what it has said before, whether gvr is served.
 func (s *site) serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
 	s.cluster.Invalidate(gvr.Group)
@@ -88,7 +82,6 @@ func (s *site) run(ctx context.Context) {
 // and by the owners' own retries.
 func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
 	client := gatedMetadata{Interface: s.cluster.Metadata(), gate: &gate{
-		probe:  func(ctx context.Context) error { return s.probe(ctx, gvr) },
 		served: func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
 		tell:   func(event, Reason, error) {},
 		lists:  newLists(), // it must not wait for the kinds that it tells of

@@ -117,10 +117,12 @@ func (s *stream) swallows(err error) bool {
 	case isExpired(err):
 		g.expire(err)
 		return false
-	case apierrors.HasStatusCause(err, causeWatchDecoding) && (s.initial == nil || !s.shortLived()):
+	case apierrors.HasStatusCause(err, causeWatchDecoding):
 		s.ended()
 		return true
 	case what == pass:
+		// A list that comes from too old a cache, for ever if that is stuck.
+		g.brokeOff = s.initial != nil
 		return false
 	default:
 		g.stats.restarted(string(reason))
@@ -132,26 +134,27 @@ func (s *stream) swallows(err error) bool {
 }
 
 // ended notes that the API server ended the stream, as it does every few
-// minutes. The reflector takes a stream that ends at once for one that failed: it
-// would list everything anew, and wait longer each time. So the stream ends for the
-// reflector some time later, and is resumed then.
+// minutes. If that was in the middle of a list, it could not tell why: a LIST is
+// asked for next, whose answer may be an error. The reflector takes a stream that
+// ends at once for one that failed: it would list everything anew, and wait longer
+// each time. So the stream ends for the reflector some time later, and is resumed
+// then.
 func (s *stream) ended() {
 	s.gate.stats.restarted(restartClosed)
-	switch {
-	case !s.shortLived():
-	case s.initial != nil:
-		s.gate.breaker.hold(shortLived)
-	default:
-		timer := time.NewTimer(shortLived)
-		defer timer.Stop()
-		select {
-		case <-s.stopped:
-		case <-timer.C:
-		}
+	if s.initial != nil {
+		s.gate.brokeOff = true
+		return
+	}
+	if time.Since(s.began) >= shortLived {
+		return
+	}
+	timer := time.NewTimer(shortLived)
+	defer timer.Stop()
+	select {
+	case <-s.stopped:
+	case <-timer.C:
 	}
 }
-
-func (s *stream) shortLived() bool { return time.Since(s.began) < shortLived }
 
 // endsInitialEvents says whether an event marks the end of a streamed list.
 func endsInitialEvents(e apiwatch.Event) bool {

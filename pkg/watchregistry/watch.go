@@ -106,7 +106,6 @@ func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) 
 	life := &incarnation{breaker: newBreaker(), began: time.Now()}
 	life.ctx, life.stop = context.WithCancel(w.ctx)
 	client := gatedDynamic{Interface: w.site.cluster.Dynamic(), gate: &gate{
-		probe: func(ctx context.Context) error { return w.site.probe(ctx, w.key.GVR) },
 		served: func(ctx context.Context) (bool, error) {
 			return w.site.serves(ctx, w.key.GVR)
 		},
