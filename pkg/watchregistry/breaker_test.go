@@ -81,3 +81,16 @@ func TestBreakerEndsWithItsWatch(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start))
 	})
 }
+
+// TestF24ClockThatJumps: nothing that is waited for depends on the time of day. A
+// time.Time with a reading of the monotonic clock prints it.
+func TestF24ClockThatJumps(t *testing.T) {
+	t.Parallel()
+	b := newBreaker()
+	b.trip(ReasonForbidden, 0)
+	for _, at := range []time.Time{b.until, b.floor} {
+		require.Contains(t, at.String(), " m=")
+	}
+	b.hold(time.Second)
+	require.Contains(t, b.until.String(), " m=")
+}
