@@ -1,14 +1,9 @@
 package ownership
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
-	"math"
-	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -51,109 +46,24 @@ func ParseDigest(text string) (Digest, error) {
 
 // Of computes the digest of what manager applied to obj.
 //
-// When managedFields has no Apply entry of manager - they were cleared, or the
-// API does not track them - the digest is made from metadata.generation, or
-// from metadata.resourceVersion where the kind has no generation. It then
-// equals no digest of recorded ownership, and recorded is false.
+// When managedFields has no Apply entry of manager - they were cleared, the API
+// does not track them, or manager only ever wrote with other operations - the
+// digest is made from metadata.generation, or from metadata.resourceVersion
+// where the kind has no generation. It then equals no digest of recorded
+// ownership, and recorded is false.
 func Of(obj *unstructured.Unstructured, manager string) (d Digest, recorded bool) {
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	b := (*buf)[:0]
-
+	e := encoders.Get().(*encoder)
 	fields := applied(obj, manager)
 	if fields != nil {
-		b = append(b, 'o')
-		b = appendOwned(b, fields, obj.Object)
+		e.tag('o')
+		e.owned(fields, obj.Object)
+		return e.digest(), true
+	}
+	e.tag('u')
+	if generation := obj.GetGeneration(); generation != 0 {
+		e.integer(generation)
 	} else {
-		b = append(b, 'u')
-		if generation := obj.GetGeneration(); generation != 0 {
-			b = binary.AppendVarint(b, generation)
-		} else {
-			b = append(b, obj.GetResourceVersion()...)
-		}
+		e.buf = append(e.buf, obj.GetResourceVersion()...)
 	}
-	sum := sha256.Sum256(b)
-	copy(d[:], sum[:])
-	*buf = b
-	return d, fields != nil
-}
-
-// buffers holds the encodings that are about to be hashed.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
-
-// appendOwned encodes the paths of fields and the values that live has there.
-func appendOwned(b []byte, fields fieldsV1, live any) []byte {
-	for _, key := range sortedKeys(fields) {
-		b = appendString(b, 'p', key)
-		if key == "." {
-			continue // the field itself is owned: that it exists is what counts
-		}
-		child, found := descend(live, key)
-		sub, _ := fields[key].(map[string]any)
-		switch {
-		case !found:
-			b = append(b, 'a')
-		case len(sub) == 0:
-			b = appendValue(b, child)
-		default:
-			b = append(b, '{')
-			b = appendOwned(b, sub, child)
-			b = append(b, '}')
-		}
-	}
-	return b
-}
-
-// appendValue encodes a JSON value so that equal values have equal encodings.
-func appendValue(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, 'n')
-	case bool:
-		if v {
-			return append(b, 't')
-		}
-		return append(b, 'f')
-	case string:
-		return appendString(b, 's', v)
-	case int64:
-		return binary.AppendVarint(append(b, 'i'), v)
-	case float64:
-		if i := int64(v); float64(i) == v && math.Abs(v) < 1<<53 {
-			return binary.AppendVarint(append(b, 'i'), i)
-		}
-		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
-	case []any:
-		b = append(b, '[')
-		for _, item := range v {
-			b = appendValue(b, item)
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for _, key := range sortedKeys(v) {
-			b = appendValue(appendString(b, 'k', key), v[key])
-		}
-		return append(b, '}')
-	default:
-		// Unstructured content has no other types; see
-		// k8s.io/apimachinery/pkg/runtime.DeepCopyJSONValue, which panics here.
-		return append(b, '?')
-	}
-}
-
-// appendString encodes a string with its length, so that no two sequences of
-// strings have the same encoding.
-func appendString(b []byte, tag byte, s string) []byte {
-	b = binary.AppendUvarint(append(b, tag), uint64(len(s)))
-	return append(b, s...)
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return e.digest(), false
 }

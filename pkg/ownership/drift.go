@@ -1,35 +1,49 @@
 package ownership
 
 import (
-	"encoding/json"
-	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Change is one owned field that had been changed.
+// ChangeKind says what happened to an owned field.
+type ChangeKind string
+
+const (
+	// Changed is a field that had another value.
+	Changed ChangeKind = "Changed"
+	// Removed is a field, an item of a list, or a map with all that is owned in
+	// it, that was missing.
+	Removed ChangeKind = "Removed"
+	// Taken is a field that had its value but was no longer owned by the manager
+	// that applies it: another one owns it, or somebody edited managedFields.
+	Taken ChangeKind = "Taken"
+)
+
+// Change is one owned field that was not as it should be.
 type Change struct {
 	// Path of the field as kubectl users write it:
-	// spec.template.spec.containers[name="web"].image.
+	// spec.template.spec.containers[name="web"].image. In a sensitive object, an
+	// item of a list is written as [*], because its keys are values.
 	Path string
+	// Kind says what had happened to the field.
+	Kind ChangeKind
 	// Found is the value that somebody had set, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
 	Found string
 	// Restored is the value that the owner applies, written like Found.
 	Restored string
-	// Removed says that the field had been removed.
-	Removed bool
-	// Withheld says that the values are not shown because the kind is
+	// Withheld says that the values are not shown because the object is
 	// sensitive.
 	Withheld bool
 	// Manager is the field manager that owned the field when it was found.
-	// Empty where none did: who removes a field owns nothing, so the API server
-	// does not record who it was.
+	// Empty where the API server does not record it: who removes a field owns
+	// nothing. The manager that applies the field is named if somebody else used
+	// its name to write another value.
 	Manager string
 	// Operation of Manager: Apply or Update.
 	Operation string
@@ -39,163 +53,157 @@ type Change struct {
 	Time time.Time
 }
 
-// maxValue is how many runes of a value a Change holds at most.
-const maxValue = 80
+// beforeFirstApply is the manager that the API server makes up at the first apply
+// of an object without managedFields. It owns all fields that were there, whoever
+// wrote them (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// NewSkipNonAppliedManager), so it is nobody who could be named.
+const beforeFirstApply = "before-first-apply"
 
 // Drift lists what manager owns in restored and what was different in found,
 // in the order of the paths. An object that was removed altogether has no
-// Changes: found must be an object.
+// Changes: without found there is nothing to compare.
+//
+// If found had no managedFields of manager, and nobody else owns a field whose
+// value is as it should be, managedFields themselves count as one field that was
+// removed.
 func Drift(found, restored *unstructured.Unstructured, manager string) []Change {
-	fields := applied(restored, manager)
-	if fields == nil {
+	owned := applied(restored, manager)
+	if found == nil || owned == nil {
 		return nil
 	}
-	w := walker{managers: foreign(found, manager), withheld: sensitive(restored)}
-	w.compare(fields, found.Object, restored.Object, nil)
-	return w.changes
-}
-
-// sensitive says whether the values of obj must not be shown.
-func sensitive(obj *unstructured.Unstructured) bool {
-	return obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1"
-}
-
-// foreign are the entries of everybody but manager's own.
-func foreign(obj *unstructured.Unstructured, manager string) []entry {
-	var others []entry
-	for _, e := range entries(obj) {
-		if !e.isApply(manager) {
-			others = append(others, e)
-		}
+	w := walker{manager: manager, withheld: Sensitive(found) || Sensitive(restored), entries: entries(found, manager)}
+	ours := applied(found, manager)
+	w.unrecorded = ours == nil
+	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, nil)
+	if w.cleared {
+		w.changes = append(w.changes, Change{
+			Path: "metadata.managedFields", Kind: Removed,
+			Restored: shorten([]any{map[string]any{"manager": manager, "operation": string(metav1.ManagedFieldsOperationApply)}}),
+		})
 	}
-	return others
+	return w.changes
 }
 
 // walker collects the changes between two objects.
 type walker struct {
-	managers []entry
+	manager  string
 	withheld bool
-	changes  []Change
+	// entries are those who may have made a change.
+	entries []*entry
+	// unrecorded says that the object was found without managedFields of ours,
+	// cleared that they are missing for no other reason than being deleted.
+	unrecorded, cleared bool
+	changes             []Change
 }
 
-// compare walks the owned tree. path holds the keys that lead to fields.
-func (w *walker) compare(fields fieldsV1, found, restored any, path []string) {
-	for _, key := range sortedKeys(fields) {
-		if key == "." {
-			continue // a missing node is reported by its parent
-		}
-		at := slices.Concat(path, []string{key})
-		want, wanted := descend(restored, key)
-		got, present := descend(found, key)
-		sub, _ := fields[key].(map[string]any)
+// compare walks the owned set, along the same path in both objects. ours is what
+// was still ours of it in the object that was found.
+func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path fieldpath.Path) {
+	for _, element := range elements(owned) {
+		at := append(slices.Clip(path), element)
+		want, wanted := restored.child(element)
+		got, present := found.child(element)
+		below, nested := owned.Children.Get(element)
+		changes := len(w.changes)
 		switch {
 		case !wanted:
 			// Owned and absent: the server dropped a value that we applied.
 		case !present:
-			w.add(at, nil, want, true)
-		case len(sub) > 0:
-			w.compare(sub, got, want, at)
-		case !reflect.DeepEqual(got, want):
-			w.add(at, got, want, false)
+			w.add(Removed, at, nil, want)
+		case nested:
+			w.compare(below, ours.WithPrefix(element), &node{live: got}, &node{live: want}, at)
+			if len(w.changes) == changes && owned.Members.Has(element) && !ours.Members.Has(element) {
+				w.add(Taken, at, got, want)
+			}
+		case !value.Equals(value.NewValueInterface(got), value.NewValueInterface(want)):
+			w.add(Changed, at, got, want)
+		case !ours.Members.Has(element):
+			w.add(Taken, at, got, want)
 		}
 	}
 }
 
-func (w *walker) add(path []string, found, restored any, removed bool) {
-	c := Change{Path: render(path), Removed: removed, Withheld: w.withheld}
+// elements are the elements with which the paths of a set begin, in order.
+func elements(set *fieldpath.Set) []fieldpath.PathElement {
+	all := slices.AppendSeq(slices.Collect(set.Members.All()), set.Children.All())
+	slices.SortFunc(all, fieldpath.PathElement.Compare)
+	return slices.CompactFunc(all, fieldpath.PathElement.Equals)
+}
+
+func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) {
+	owner := w.owner(kind, path)
+	if kind == Taken && owner == nil && w.unrecorded {
+		w.cleared = true
+		return
+	}
+	c := Change{Path: render(path, w.withheld), Kind: kind, Withheld: w.withheld}
 	if !w.withheld {
 		c.Restored = shorten(restored)
-		if !removed {
+		if kind != Removed {
 			c.Found = shorten(found)
 		}
 	}
-	if owner, ok := lastOwner(w.managers, path); ok {
-		c.Manager, c.Operation, c.Subresource, c.Time = owner.manager, owner.operation, owner.subresource, owner.time
+	if owner != nil {
+		c.Manager, c.Operation, c.Subresource, c.Time = owner.text("manager"), owner.text("operation"), owner.text("subresource"), owner.when
 	}
 	w.changes = append(w.changes, c)
 }
 
-// lastOwner is the manager that wrote path last, among those that own it.
-func lastOwner(all []entry, path []string) (entry, bool) {
-	var last entry
-	found := false
-	for _, e := range all {
-		if owns(e.fields, path) && (!found || e.time.After(last.time)) {
-			last, found = e, true
-		}
-	}
-	return last, found
+// entry is an entry of managedFields whose set is read when it is asked for.
+type entry struct {
+	record
+	when time.Time
+	// ours says that it is what our own manager applied.
+	ours bool
+	set  *fieldpath.Set
 }
 
-// owns says whether fields hold path, or a field above it as a whole.
-func owns(fields fieldsV1, path []string) bool {
-	for i, key := range path {
-		sub, ok := fields[key].(map[string]any)
-		if !ok {
-			return false
-		}
-		if len(sub) == 0 || i == len(path)-1 {
-			return true
-		}
-		fields = sub
-	}
-	return false
-}
-
-// render writes a path as kubectl users know it.
-func render(path []string) string {
-	var b strings.Builder
-	for _, key := range path {
-		kind, rest, _ := strings.Cut(key, ":")
-		switch kind {
-		case "f":
-			renderField(&b, rest)
-		case "k":
-			b.WriteString("[" + renderKeys(rest) + "]")
-		case "v":
-			b.WriteString("[=" + rest + "]")
+// entries are the managers of obj who may have changed it, with our own last.
+func entries(obj *unstructured.Unstructured, manager string) []*entry {
+	var others, ours []*entry
+	for r := range records(obj) {
+		switch e := (&entry{record: r, when: r.time()}); {
+		case r.text("manager") == beforeFirstApply || r.fields() == nil:
+		case r.text("manager") == manager && r.applies():
+			e.ours = true
+			ours = append(ours, e)
 		default:
-			b.WriteString("[" + rest + "]")
+			others = append(others, e)
 		}
 	}
-	return b.String()
+	return append(others, ours...)
 }
 
-func renderField(b *strings.Builder, name string) {
-	if strings.ContainsAny(name, ".[]/\" ") {
-		fmt.Fprintf(b, "[%q]", name)
-		return
+// owner is the entry that wrote path last, among those that own it; nil if none
+// does. What was removed or taken was not done under our own name.
+func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
+	var last *entry
+	for _, e := range w.entries {
+		if e.ours && kind != Changed {
+			continue
+		}
+		if (last == nil || e.when.After(last.when)) && e.owns(path) {
+			last = e
+		}
 	}
-	if b.Len() > 0 {
-		b.WriteByte('.')
-	}
-	b.WriteString(name)
+	return last
 }
 
-// renderKeys turns {"name":"web","port":80} into name="web",port=80.
-func renderKeys(text string) string {
-	var keys map[string]any
-	if err := json.Unmarshal([]byte(text), &keys); err != nil {
-		return text
+// owns says whether the entry holds path, something in it, or a field above it as
+// a whole.
+func (e *entry) owns(path fieldpath.Path) bool {
+	if e.set == nil {
+		e.set = setOf(e.fields())
 	}
-	parts := make([]string, 0, len(keys))
-	for _, key := range sortedKeys(keys) {
-		parts = append(parts, key+"="+shorten(keys[key]))
+	set := e.set
+	for _, element := range path[:len(path)-1] {
+		below, nested := set.Children.Get(element)
+		if !nested {
+			return set.Members.Has(element)
+		}
+		set = below
 	}
-	return strings.Join(parts, ",")
-}
-
-// shorten is v as JSON, cut at a rune boundary.
-func shorten(v any) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return "?"
-	}
-	text := strings.TrimSuffix(b.String(), "\n")
-	if utf8.RuneCountInString(text) <= maxValue {
-		return text
-	}
-	return string([]rune(text)[:maxValue-1]) + "…"
+	last := path[len(path)-1]
+	_, nested := set.Children.Get(last)
+	return nested || set.Members.Has(last)
 }

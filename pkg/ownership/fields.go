@@ -1,12 +1,16 @@
 package ownership
 
 import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // fieldsV1 is the tree of a managedFields entry as an unstructured object has
@@ -16,121 +20,103 @@ import (
 // sigs.k8s.io/structured-merge-diff/v6/fieldpath.
 type fieldsV1 = map[string]any
 
-// entry is one entry of managedFields.
-type entry struct {
-	manager     string
-	operation   string
-	subresource string
-	time        time.Time
-	fields      fieldsV1
-}
+// record is an entry of managedFields as an unstructured object has it. Going
+// through metav1.ManagedFieldsEntry would encode and decode its tree.
+type record map[string]any
 
-// entries reads managedFields. It reads the unstructured content as it is:
-// going through metav1.ManagedFieldsEntry would encode and decode each tree.
-func entries(obj *unstructured.Unstructured) []entry {
+// records are the entries of managedFields; what is none is left out.
+func records(obj *unstructured.Unstructured) iter.Seq[record] {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
-	all := make([]entry, 0, len(list))
-	for _, item := range list {
-		m, ok := item.(map[string]any)
-		if !ok {
-			continue
+	return func(yield func(record) bool) {
+		for _, item := range list {
+			if r, ok := item.(map[string]any); ok && !yield(r) {
+				return
+			}
 		}
-		fields, ok := m["fieldsV1"].(map[string]any)
-		if !ok {
-			continue
-		}
-		e := entry{fields: fields}
-		e.manager, _ = m["manager"].(string)
-		e.operation, _ = m["operation"].(string)
-		e.subresource, _ = m["subresource"].(string)
-		if text, ok := m["time"].(string); ok {
-			e.time, _ = time.Parse(time.RFC3339, text) // zero when unreadable: the oldest
-		}
-		all = append(all, e)
 	}
-	return all
 }
 
-// isApply says whether e is what manager applied to the object itself.
-func (e entry) isApply(manager string) bool {
-	return e.manager == manager && e.operation == "Apply" && e.subresource == ""
+// text is a string of the entry; empty if it has none of that name.
+func (r record) text(name string) string {
+	s, _ := r[name].(string)
+	return s
+}
+
+// fields is the tree of the entry; nil if it has none.
+func (r record) fields() fieldsV1 {
+	fields, _ := r["fieldsV1"].(map[string]any)
+	return fields
+}
+
+// time is when the manager last wrote: zero, older than all others, if the entry
+// does not say.
+func (r record) time() time.Time {
+	t, err := time.Parse(time.RFC3339, r.text("time"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// applies says whether the entry is what its manager applied to the object
+// itself. Its apiVersion does not matter: the API server leaves it out of the
+// identity of an applier, so that an apply through another version replaces the
+// entry (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// BuildManagerIdentifier).
+func (r record) applies() bool {
+	return r.text("operation") == string(metav1.ManagedFieldsOperationApply) && r.text("subresource") == "" && r.fields() != nil
 }
 
 // applied is the tree of what manager applied to obj; nil if it has none.
 func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
-	for _, e := range entries(obj) {
-		if e.isApply(manager) {
-			return e.fields
+	var owned fieldsV1
+	for r := range records(obj) {
+		switch {
+		case r.text("manager") != manager || !r.applies():
+		case owned == nil:
+			owned = r.fields()
+		default:
+			owned = union(owned, r.fields())
 		}
 	}
-	return nil
+	return owned
+}
+
+// union is what is in one of two trees. No API server of today stores two
+// entries of one applier, see applies; if one did, both would be ours.
+func union(a, b fieldsV1) fieldsV1 {
+	text, err := setOf(a).Union(setOf(b)).ToJSON()
+	if err != nil {
+		return a
+	}
+	var both fieldsV1
+	if err := json.Unmarshal(text, &both); err != nil {
+		return a
+	}
+	return both
+}
+
+// setOf is a tree as a set: what of it cannot be read is not in the set.
+func setOf(fields fieldsV1) *fieldpath.Set {
+	set := fieldpath.NewSet()
+	if text, err := json.Marshal(fields); err == nil && fields != nil {
+		// The set holds what was read before the error, which is better than
+		// nothing: no API server writes what cannot be read.
+		_ = set.FromJSON(bytes.NewReader(text))
+	}
+	return set
 }
 
 // Managers lists the field managers that applied obj and whose name begins
 // with prefix, in the order of managedFields.
 func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	var names []string
-	for _, e := range entries(obj) {
-		if strings.HasPrefix(e.manager, prefix) && e.isApply(e.manager) {
-			names = append(names, e.manager)
+	for r := range records(obj) {
+		name := r.text("manager")
+		if strings.HasPrefix(name, prefix) && r.applies() && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// descend returns what live has at one key of a fieldsV1 tree.
-func descend(live any, key string) (any, bool) {
-	if name, ok := strings.CutPrefix(key, "f:"); ok {
-		m, _ := live.(map[string]any)
-		v, found := m[name]
-		return v, found
-	}
-	list, ok := live.([]any)
-	if !ok {
-		return nil, false
-	}
-	element, err := fieldpath.DeserializePathElement(key)
-	if err != nil {
-		return nil, false
-	}
-	switch {
-	case element.Index != nil:
-		if *element.Index >= 0 && *element.Index < len(list) {
-			return list[*element.Index], true
-		}
-	case element.Value != nil:
-		for _, item := range list {
-			if value.Equals(value.NewValueInterface(item), *element.Value) {
-				return item, true
-			}
-		}
-	case element.Key != nil:
-		for _, item := range list {
-			if hasKeys(item, *element.Key) {
-				return item, true
-			}
-		}
-	}
-	return nil, false
-}
-
-// hasKeys says whether item is the item of an associative list that keys names.
-// A key that item leaves out has its default; servers write defaulted keys into
-// the object, so a missing one matches nothing but null.
-func hasKeys(item any, keys value.FieldList) bool {
-	m, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, field := range keys {
-		got, found := m[field.Name]
-		if !found && field.Value.IsNull() {
-			continue
-		}
-		if !found || !value.Equals(value.NewValueInterface(got), field.Value) {
-			return false
-		}
-	}
-	return true
 }
