@@ -118,7 +118,7 @@ func TestFieldNotes(t *testing.T) {
 	}{
 		"Withheld": {
 			"A value of a Secret is not shown.",
-			ownership.Change{Path: "data.password", Withheld: true, Manager: "kubectl-edit"},
+			ownership.Change{Path: "data.password", Kind: ownership.Changed, Withheld: true, Manager: "kubectl-edit"},
 			`data.password (values withheld), changed, set by "kubectl-edit"`,
 		},
 		"Subresource": {
@@ -126,9 +126,19 @@ func TestFieldNotes(t *testing.T) {
 			ownership.Change{Path: "spec.replicas", Found: "9", Restored: "2", Manager: "hpa", Subresource: "scale"},
 			`spec.replicas 9 -> 2, set by "hpa" through scale`,
 		},
+		"Taken": {
+			"Nothing was put back but the ownership.",
+			ownership.Change{Path: "spec.replicas", Kind: ownership.Taken, Found: "2", Restored: "2", Manager: "kubectl"},
+			`spec.replicas (taken) 2, owned by "kubectl"`,
+		},
+		"WithheldAndTaken": {
+			"What happened is told, the value is not.",
+			ownership.Change{Path: "data.password", Kind: ownership.Taken, Withheld: true, Manager: "kubectl"},
+			`data.password (values withheld), taken, owned by "kubectl"`,
+		},
 		"Removed": {
 			"Nobody is blamed for what the API server does not record.",
-			ownership.Change{Path: "metadata.labels.app", Restored: `"web"`, Removed: true},
+			ownership.Change{Path: "metadata.labels.app", Restored: `"web"`, Kind: ownership.Removed},
 			`metadata.labels.app (removed) -> "web" (the API server does not record who removes a field)`,
 		},
 	}

@@ -40,23 +40,27 @@ func field(c ownership.Change) string {
 	var b strings.Builder
 	b.WriteString(c.Path)
 	switch {
-	case c.Withheld && c.Removed:
-		b.WriteString(" (values withheld), removed")
 	case c.Withheld:
-		b.WriteString(" (values withheld), changed")
-	case c.Removed:
+		b.WriteString(" (values withheld), " + strings.ToLower(string(c.Kind)))
+	case c.Kind == ownership.Removed:
 		fmt.Fprintf(&b, " (removed) -> %s", c.Restored)
+	case c.Kind == ownership.Taken:
+		fmt.Fprintf(&b, " (taken) %s", c.Restored)
 	default:
 		fmt.Fprintf(&b, " %s -> %s", c.Found, c.Restored)
 	}
+	verb := "set"
+	if c.Kind == ownership.Taken {
+		verb = "owned"
+	}
 	switch {
-	case c.Manager == "" && c.Removed:
+	case c.Manager == "" && c.Kind == ownership.Removed:
 		b.WriteString(" (the API server does not record who removes a field)")
 	case c.Manager == "":
 	case c.Subresource != "":
-		fmt.Fprintf(&b, ", set by %q through %s", c.Manager, c.Subresource)
+		fmt.Fprintf(&b, ", %s by %q through %s", verb, c.Manager, c.Subresource)
 	default:
-		fmt.Fprintf(&b, ", set by %q", c.Manager)
+		fmt.Fprintf(&b, ", %s by %q", verb, c.Manager)
 	}
 	return b.String()
 }

@@ -10,7 +10,47 @@
 // status updates, foreign fields, resyncs and relists leave it alone, on every
 // kind, whether or not the kind maintains metadata.generation.
 //
-// Invariants: the package is pure. It does no I/O, keeps no state, does not
-// modify what it is given, imports nothing else of this module, and is safe for
-// concurrent use. The values of a Secret never leave it.
+// # Invariants
+//
+// The package is pure. It does no I/O, keeps no state, does not modify what it is
+// given, imports nothing else of this module, and is safe for concurrent use.
+//
+// The values of a Secret, and of an object with the [SensitiveAnnotation], never
+// leave it: neither as values nor in paths, where the items of lists are told
+// apart by values. The names of fields, such as the keys of a Secret's data, do.
+//
+// Two digests are equal if and only if the same paths are owned and their live
+// values are equal. The order of maps does not count, nor does the way in which a
+// number is written, nor the apiVersion of the object or of the entry: a path
+// means the same field in each version that has it. A version that calls a field
+// otherwise has another digest, so an object is to be read through the version
+// through which it is applied. Values are compared as the server returns them: a
+// quantity that was applied as 1000m and is stored as 1 is 1 from the first digest
+// on, defaults are not owned, and what was pruned is owned and absent.
+//
+// A drift is found if and only if digests differ, for as long as each path that
+// is owned has a value after the apply.
+//
+// # Speed
+//
+// A digest is computed for every event, so it walks the managedFields that the
+// informer has decoded. To encode them again and parse them as a [fieldpath.Set],
+// as is done once a drift is found, would cost more. On an AMD EPYC with other
+// work, approximately, with BenchmarkDigest:
+//
+//	                                  decoded              as a Set
+//	Deployment of 40 owned fields     7 us, 14 allocs      70 us, 710 allocs
+//	ConfigMap of 900 keys             140 us, 1 alloc      800 us, 5,440 allocs
+//	CRD of 300 properties             95 us, 1 alloc       110 us, 66 allocs
+//	list of 1,000 items by name       900 us, 7 allocs     8 ms, 50,000 allocs
+//	ConfigMap with a value of 1 MiB   600 us, 1 alloc      600 us, 25 allocs
+//
+// A third of the time goes into sorting the keys of the owned maps, which have no
+// order, a fifth into looking them up in the object, and an eighth into SHA-256,
+// which is all that counts for values of 1 MiB: it reads 1.7 GB a second. Memory
+// is taken for the keys of list items that are not one plain string, and for the
+// index of a list of more than 16 items, without which the time would grow with
+// the square of its length.
+//
+// [fieldpath.Set]: https://pkg.go.dev/sigs.k8s.io/structured-merge-diff/v6/fieldpath#Set
 package ownership

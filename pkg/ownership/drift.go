@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // ChangeKind says what happened to an owned field.
@@ -100,7 +99,7 @@ type walker struct {
 // was still ours of it in the object that was found.
 func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path fieldpath.Path) {
 	for _, element := range elements(owned) {
-		at := append(slices.Clip(path), element)
+		at := slices.Concat(path, fieldpath.Path{element})
 		want, wanted := restored.child(element)
 		got, present := found.child(element)
 		below, nested := owned.Children.Get(element)
@@ -115,7 +114,7 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 			if len(w.changes) == changes && owned.Members.Has(element) && !ours.Members.Has(element) {
 				w.add(Taken, at, got, want)
 			}
-		case !value.Equals(value.NewValueInterface(got), value.NewValueInterface(want)):
+		case digestOf(got) != digestOf(want):
 			w.add(Changed, at, got, want)
 		case !ours.Members.Has(element):
 			w.add(Taken, at, got, want)
@@ -128,6 +127,14 @@ func elements(set *fieldpath.Set) []fieldpath.PathElement {
 	all := slices.AppendSeq(slices.Collect(set.Members.All()), set.Children.All())
 	slices.SortFunc(all, fieldpath.PathElement.Compare)
 	return slices.CompactFunc(all, fieldpath.PathElement.Equals)
+}
+
+// digestOf is equal for equal values. value.Equals compares numbers as float64,
+// for which the largest integers are not all different.
+func digestOf(v any) Digest {
+	e := encoders.Get().(*encoder)
+	e.value(v)
+	return e.digest()
 }
 
 func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) {

@@ -166,6 +166,10 @@ func (g *gate) watch(ctx context.Context, opts metav1.ListOptions, send sendWatc
 		return err
 	})
 	if err != nil {
+		if source != nil {
+			source.Stop() // it came as the watch ended
+		}
+		initial.leave()
 		return nil, err
 	}
 	if !streamedList {

@@ -1,0 +1,278 @@
+package watches
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// view is what an owner sees of the status of a watch that can be compared.
+type view struct {
+	State  watchregistry.State
+	Reason watchregistry.Reason
+}
+
+func viewOf(status watchregistry.Status) view { return view{status.State, status.Reason} }
+
+// lastTold is what an owner was told last of each watch.
+func lastTold(all []told, owner string) map[watchregistry.Key]view {
+	last := map[watchregistry.Key]view{}
+	for _, told := range all {
+		if told.owner == owner && told.status.State != "" {
+			last[told.watch] = viewOf(told.status)
+		}
+	}
+	return last
+}
+
+// manyKinds are two hundred kinds, fifteen of which cannot be watched.
+type manyKinds struct {
+	// config is that of a user who may not see the forbidden ones.
+	config                            *rest.Config
+	good, forbidden, missing, stalled []watchregistry.Key
+}
+
+// bad are the kinds that cannot be watched.
+func (k *manyKinds) bad() []watchregistry.Key {
+	return slices.Concat(k.forbidden, k.missing, k.stalled)
+}
+
+// newManyKinds makes the kinds. A version of a kind is watched like a kind of its
+// own, and costs less to make.
+func newManyKinds(t *testing.T) *manyKinds {
+	t.Helper()
+	const customKinds, versions, badOfEach = 3, 50, 5
+	k := &manyKinds{}
+	usual := builtIn(1 + 2*badOfEach)
+	k.forbidden, k.stalled = usual[1:1+badOfEach], usual[1+badOfEach:]
+	for _, key := range everyBuiltIn(t) {
+		if !slices.Contains(k.bad(), key) {
+			k.good = append(k.good, key)
+		}
+	}
+	t.Logf("%d of the kinds are built in", len(k.good))
+	names := make([]string, versions)
+	for i := range names {
+		names[i] = fmt.Sprintf("v%d", i+1)
+	}
+	for range customKinds {
+		crd := testenv.CRD(unique(t), names...)
+		install(t, crd)
+		key := keyOf(crd)
+		for _, name := range names {
+			key.GVR.Version = name
+			k.good = append(k.good, key)
+		}
+	}
+	require.GreaterOrEqual(t, len(k.good), 185)
+	k.good = k.good[len(k.good)-185:]
+	for range badOfEach {
+		k.missing = append(k.missing, keyOf(testenv.CRD(unique(t))))
+	}
+	require.Len(t, k.bad(), 15)
+
+	user := unique(t)
+	var err error
+	k.config, err = env.UserConfig(user)
+	require.NoError(t, err)
+	grantAll(t, user, slices.Concat(k.good, k.missing, k.stalled))
+	return k
+}
+
+// grantAll lets a user list and watch many resources, and tells of kinds, and
+// returns when the API server knows it.
+func grantAll(t *testing.T, user string, keys []watchregistry.Key) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: user}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"},
+		Resources: []string{"customresourcedefinitions", "apiservices"}, Verbs: []string{"list", "watch"},
+	}}}
+	for _, key := range keys {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{key.GVR.Group}, Resources: []string{key.GVR.Resource}, Verbs: []string{"list", "watch"},
+		})
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	for _, obj := range []client.Object{role, binding} {
+		require.NoError(t, admin.Create(t.Context(), obj))
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
+	}
+	await(t, func(c *assert.CollectT) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "list", Group: keys[0].GVR.Group, Resource: keys[0].GVR.Resource,
+			},
+		}}
+		require.NoError(c, admin.Create(context.Background(), review))
+		assert.True(c, review.Status.Allowed)
+	})
+}
+
+// stall has the API server not answer the lists of some kinds, of which every
+// other one is not streamed.
+func (k *manyKinds) stall(l *lab) []*faultproxy.Rule {
+	rules := make([]*faultproxy.Rule, 0, len(k.stalled))
+	for i, key := range k.stalled {
+		if i%2 == 0 {
+			rules = append(rules, l.Inject(resource(key, "watch"), faultproxy.Stall()))
+			continue
+		}
+		rules = append(rules, l.Inject(resource(key, "list"), faultproxy.Stall()))
+		l.notStreamed(key, 1)
+	}
+	return rules
+}
+
+// views are what there is to see of all watches.
+func (l *lab) views() map[watchregistry.Key]view {
+	views := map[watchregistry.Key]view{}
+	for _, w := range l.Watches() {
+		views[w.Key] = viewOf(w.Status)
+	}
+	return views
+}
+
+// start has an owner ask for kinds, and returns how long Sync took, and how long
+// it was until the good ones were Synced.
+func (k *manyKinds) start(t *testing.T, l *lab, keys []watchregistry.Key) (call, synced time.Duration) {
+	t.Helper()
+	start := time.Now()
+	statuses := l.Sync(owner("one"), keys)
+	call = time.Since(start)
+	require.Less(t, call, time.Second, "Sync waits for nobody")
+	require.Len(t, statuses, len(keys))
+	for key, status := range statuses {
+		require.Equal(t, watchregistry.Starting, status.State, "%s: it was asked for just now", key)
+	}
+	await(t, func(c *assert.CollectT) {
+		views := l.views()
+		for _, key := range k.good {
+			assert.Equal(c, view{State: watchregistry.Synced}, views[key], "%s", key)
+		}
+	})
+	good := map[watchregistry.Key]bool{}
+	for _, key := range k.good {
+		good[key] = true
+	}
+	for _, w := range l.Watches() {
+		if good[w.Key] {
+			synced = max(synced, w.Since.Sub(start))
+		}
+	}
+	return call, synced
+}
+
+// become waits until watches look like that.
+func (l *lab) become(t *testing.T, keys []watchregistry.Key, state watchregistry.State, reason watchregistry.Reason) {
+	t.Helper()
+	await(t, func(c *assert.CollectT) {
+		views := l.views()
+		for _, key := range keys {
+			assert.Equal(c, view{state, reason}, views[key], "%s", key)
+		}
+	})
+}
+
+// repeated are the reports that told an owner what it had been told just before.
+// A told without a state notes that the owner asked for the watch again, at that
+// time: it does not know what has happened in between.
+func repeated(all []told) []told {
+	type pair struct {
+		owner string
+		watch watchregistry.Key
+	}
+	last, asked := map[pair]told{}, map[pair]time.Time{}
+	var found []told
+	for _, now := range all {
+		p := pair{now.owner, now.watch}
+		if now.status.State == "" {
+			asked[p] = now.status.Since
+			continue
+		}
+		before, any := last[p]
+		if any && viewOf(before.status) == viewOf(now.status) && !asked[p].After(before.status.Since) {
+			found = append(found, now)
+		}
+		last[p] = now
+	}
+	return found
+}
+
+// alone starts the good kinds with no bad one among them.
+func (k *manyKinds) alone(t *testing.T) time.Duration {
+	t.Helper()
+	l := newLab(t, labOptions{config: k.config})
+	_, took := k.start(t, l, k.good)
+	return took
+}
+
+// among starts the good kinds and the bad ones, which are asked for first.
+func (k *manyKinds) among(t *testing.T) time.Duration {
+	t.Helper()
+	l := newLab(t, labOptions{config: k.config})
+	stalls := k.stall(l)
+	start := time.Now()
+	call, took := k.start(t, l, slices.Concat(k.bad(), k.good))
+	t.Logf("Sync of 200 kinds took %s", call)
+	hanging := l.views()
+	if time.Since(start) < 10*time.Second {
+		for _, key := range k.stalled {
+			require.Equal(t, view{State: watchregistry.Starting}, hanging[key], "%s: it has not been silent for long", key)
+		}
+	}
+	l.become(t, k.forbidden, watchregistry.Degraded, watchregistry.ReasonForbidden)
+	l.become(t, k.missing, watchregistry.Pending, watchregistry.ReasonNotFound)
+	l.become(t, k.stalled, watchregistry.Degraded, watchregistry.ReasonUnavailable)
+	for _, stall := range stalls {
+		require.NotZero(t, stall.Hits(), "it was asked for and is not answered")
+	}
+	l.become(t, k.good, watchregistry.Synced, "")
+	require.Empty(t, l.Audit())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, repeated(l.told), "an owner is told once of each change")
+	require.Len(t, l.told, 200, "each watch changed its state once")
+	return took
+}
+
+// TestTwoHundredKinds: an engine started one kind after the other, and each one that
+// could not be watched kept those behind it waiting. Here nobody waits: 185 kinds are
+// Synced as soon as they are without the 5 that are forbidden, the 5 that do not exist
+// and the 5 that are never answered. It is not parallel, because it measures time.
+func TestTwoHundredKinds(t *testing.T) {
+	k := newManyKinds(t)
+	measure := func(name string, start func(*testing.T) time.Duration) (took time.Duration) {
+		require.True(t, t.Run(name, func(t *testing.T) { took = start(t) }))
+		return took
+	}
+	measure("warm-up", k.alone) // the API server makes its caches
+	const rounds = 2
+	alone, among := time.Hour, time.Hour
+	for range rounds {
+		alone = min(alone, measure("alone", k.alone))
+		among = min(among, measure("among", k.among))
+	}
+	t.Logf("185 kinds were Synced after %s alone, and after %s among 15 bad ones: %.2f times as long",
+		alone.Round(time.Millisecond), among.Round(time.Millisecond), among.Seconds()/alone.Seconds())
+	require.Less(t, among, alone*3/2+time.Second, "nobody waits for the bad ones")
+}

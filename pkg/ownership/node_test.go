@@ -1,0 +1,61 @@
+package ownership
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestIndexFindsWhatAScanFinds looks for items in a list that is short, and in the
+// same list after it was made long enough for an index: one that is made for the
+// keys at hand, and one that was made for others.
+func TestIndexFindsWhatAScanFinds(t *testing.T) {
+	list := decode(`{"list":["s","s",1,true,null,[1],{"m":1},{"":"x","v":1},{"n":"a","p":2,"v":2},{"n":"a","p":1,"v":3},
+	  {"n":"a","p":1.0,"v":4},{"n":"a\"b"},{"n":9007199254740993},{"n":null,"p":1},{"n":{"deep":1}}]}`).Object["list"].([]any)
+	require.LessOrEqual(t, len(list), scanned)
+	long := slices.Clone(list)
+	for len(long) <= scanned {
+		long = append(long, map[string]any{"filler": true})
+	}
+	shared := node{live: long}
+	cases := map[string]struct {
+		reason string
+		want   int
+	}{
+		`k:{"n":"a","p":1}`:                 {"The first of equal items counts.", 9},
+		`k:{"n":"a"}`:                       {"Other keys do not.", 8},
+		`k:{"p":1,"n":"a"}`:                 {"Keys have no order.", 9},
+		`k:{"n":"a\"b"}`:                    {"Keys may be escaped.", 11},
+		`k:{"n":9007199254740993}`:          {"Large numbers are found.", 12},
+		`k:{"n":null,"p":1}`:                {"A key may be null.", 13},
+		`k:{"n":null}`:                      {"A missing key is null.", 6},
+		`k:{"n":{"deep":1}}`:                {"A key may be no scalar.", 14},
+		`k:{"":"x"}`:                        {"A key may have no name.", 7},
+		`k:{}`:                              {"Without keys, any map will do.", 6},
+		`k:{"n":"b"}`:                       {"Not every item is there.", -1},
+		`k:{"a":1,"b":1,"c":1,"d":1,"e":1}`: {"An index has four keys at most.", -1},
+		`v:"s"`:                             {"The first of equal items counts in sets, too.", 0},
+		`v:1.0`:                             {"Numbers are equal however they are written.", 2},
+		`v:true`:                            {"An item may be a boolean.", 3},
+		`v:null`:                            {"Or null.", 4},
+		`v:[1]`:                             {"Or a list.", 5},
+		`v:{"m":1}`:                         {"Or a map.", 6},
+		`v:"t"`:                             {"Not every item is there.", -1},
+		`i:2`:                               {"An index counts from 0.", 2},
+		`i:-1`:                              {"And not backwards.", -1},
+		`i:99`:                              {"Nor beyond the end.", -1},
+		`x:1`:                               {"Nothing is known of other elements.", -1},
+	}
+	for key, tc := range cases {
+		t.Run(key, func(t *testing.T) {
+			for _, n := range []*node{{live: list}, {live: long}, &shared} {
+				got, found := n.find(key)
+				require.Equal(t, tc.want >= 0, found, tc.reason)
+				if found {
+					require.Equal(t, list[tc.want], got, tc.reason)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+const (
+	// maxValue is how many runes of a value a Change holds at most.
+	maxValue = 80
+	// maxName is how many runes of the name of a field a path holds at most. The
+	// name of a label or an annotation has at most 317.
+	maxName = 317
+)
+
+// SensitiveAnnotation on an object, with any value but "false", says that its
+// values must not be shown, as those of a Secret are not.
+const SensitiveAnnotation = "infrahub.operators.com/sensitive"
+
+// Sensitive says whether the values of obj must not be shown: it is a Secret, or
+// it has the SensitiveAnnotation.
+func Sensitive(obj *unstructured.Unstructured) bool {
+	if core := !strings.Contains(obj.GetAPIVersion(), "/"); core && obj.GetKind() == "Secret" {
+		return true
+	}
+	annotation, found, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "annotations", SensitiveAnnotation)
+	return err == nil && found && annotation != "false"
+}
+
+// render writes a path as kubectl users know it. Where values are withheld, those
+// that tell the items of a list apart are, too.
+func render(path fieldpath.Path, withheld bool) string {
+	var b strings.Builder
+	for _, element := range path {
+		switch {
+		case element.FieldName != nil:
+			renderField(&b, *element.FieldName)
+		case element.Index != nil:
+			fmt.Fprintf(&b, "[%d]", *element.Index)
+		case withheld:
+			b.WriteString("[*]")
+		case element.Value != nil:
+			b.WriteString("[=" + shorten((*element.Value).Unstructured()) + "]")
+		case element.Key != nil:
+			keys := make([]string, 0, len(*element.Key))
+			for _, field := range *element.Key {
+				keys = append(keys, field.Name+"="+shorten(field.Value.Unstructured()))
+			}
+			b.WriteString("[" + strings.Join(keys, ",") + "]")
+		}
+	}
+	return b.String()
+}
+
+func renderField(b *strings.Builder, name string) {
+	name = cut(name, maxName)
+	if name == "" || strings.ContainsAny(name, ".[]/\" ") {
+		fmt.Fprintf(b, "[%q]", name)
+		return
+	}
+	if b.Len() > 0 {
+		b.WriteByte('.')
+	}
+	b.WriteString(name)
+}
+
+// shorten is v as JSON, cut at a rune boundary. Of a large value, it encodes no
+// more than what it shows.
+func shorten(v any) string {
+	return cut(string(appendJSON(nil, v)), maxValue)
+}
+
+// cut is the first n runes of text, the last of them an ellipsis if there are
+// more.
+func cut(text string, n int) string {
+	runes, end := 0, 0
+	for i := range text {
+		if runes == n-1 {
+			end = i
+		}
+		if runes == n {
+			return text[:end] + "…"
+		}
+		runes++
+	}
+	return text
+}
+
+// appendJSON encodes v, and stops when b has maxValue runes for certain.
+func appendJSON(b []byte, v any) []byte {
+	const enough = (maxValue + 1) * utf8.UTFMax
+	switch v := v.(type) {
+	case string:
+		return appendScalar(b, cut(v, maxValue+1))
+	case []any:
+		b = append(b, '[')
+		for i, item := range v {
+			if len(b) > enough {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, item)
+		}
+		return append(b, ']')
+	case map[string]any:
+		b = append(b, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if len(b) > enough {
+				return b
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSON(b, key), ':')
+			b = appendJSON(b, v[key])
+		}
+		return append(b, '}')
+	default:
+		return appendScalar(b, v)
+	}
+}
+
+// appendScalar encodes a value that is no list and no map, with < and > as they
+// are.
+func appendScalar(b []byte, v any) []byte {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return append(b, '?')
+	}
+	return append(b, strings.TrimSuffix(text.String(), "\n")...)
+}
