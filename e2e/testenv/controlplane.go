@@ -115,8 +115,11 @@ func (e *Env) startControllerManager(assets string) error {
 }
 
 // UserConfig returns a configuration that reaches the API server as the user,
-// with a client certificate. What the user may do is up to RBAC.
+// with a client certificate. What the user may do is up to RBAC. It may be called
+// from several goroutines.
 func (e *Env) UserConfig(name string, groups ...string) (*rest.Config, error) {
+	e.users.Lock() // the authority of envtest counts its certificates
+	defer e.users.Unlock()
 	user, err := e.control.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate for user %s: %w", name, err)

@@ -63,6 +63,7 @@ type Env struct {
 	KubeconfigPath string
 
 	control   *envtest.Environment
+	users     sync.Mutex
 	leash     *leash
 	manager   *process
 	ownsDir   bool

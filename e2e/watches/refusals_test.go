@@ -166,7 +166,9 @@ func TestF05BrokenConversionWebhook(t *testing.T) {
 	starting.Sync(owner("one"), []watchregistry.Key{converted, stored, configMaps})
 	starting.becomes(t, converted, watchregistry.Degraded)
 	require.Equal(t, watchregistry.ReasonUnavailable, starting.watch(converted).Reason)
-	require.Contains(t, starting.watch(converted).Message, nobody, "the API server's error says whom it cannot reach")
+	await(t, func(c *assert.CollectT) {
+		assert.Contains(c, starting.watch(converted).Message, nobody, "the API server's error says whom it cannot reach")
+	})
 	starting.synced(t, []watchregistry.Key{stored, configMaps})
 	require.True(t, starting.keeps(stored, thing))
 	await(t, func(c *assert.CollectT) { assert.True(c, running.keeps(configMaps, cm)) })
