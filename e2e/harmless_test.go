@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,31 +128,4 @@ func TestHarmlessEdits(t *testing.T) {
 			require.Empty(t, eventsAbout(t, live), "nothing was reverted")
 		})
 	}
-}
-
-// TestStatusStorm has a controller that writes the status of an object all the
-// time. It must cost Vidra no request at all.
-func TestStatusStorm(t *testing.T) {
-	t.Parallel()
-	const updates = 500
-	ns := newNamespace(t)
-	newVidraResource(t, ns, fenced)
-	v := awaitReady(t, ns)
-	obj := declaredObject(t, ns, fenced, "Deployment", "web")
-	fence := declaredObject(t, ns, fenced, "Deployment", "fence")
-
-	mark := env.AuditMark()
-	for i := range updates {
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
-			`{"status":{"conditions":[{"type":"Tested","status":"True","reason":"E2E","message":"%d"}]}}`, i))
-		require.NoError(t, admin.Status().Patch(t.Context(), obj.DeepCopy(), patch))
-	}
-	for range 2 {
-		require.NoError(t, mergePatch(fence, `{"metadata":{"annotations":null}}`))
-		awaitInOrder(t, ns, fence)
-	}
-	requireCount(t, 2, func() requests { return operatorSince(t, mark).objectsIn(ns) }, "the heals of the fence")
-	sent := operatorSince(t, mark)
-	require.Empty(t, sent.on("deployments", ns, "web"))
-	require.LessOrEqual(t, len(sent.on("vidraresources", "", v.Name)), 1, "the status tells of the heals of the fence")
 }
