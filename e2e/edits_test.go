@@ -1,0 +1,389 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// outcome is what becomes of an edit.
+type outcome int
+
+const (
+	// stays says that the edit changed nothing that is ours: Vidra sends nothing.
+	stays outcome = iota
+	// reverted says that the object is as the manifest says again.
+	reverted
+	// recreated says that the object was deleted, and is made again.
+	recreated
+	// relabelled says that the label by which the object is watched was taken
+	// away, and that the same object has it again.
+	relabelled
+)
+
+// anEdit is a row of the table: somebody does something to an object of a kind.
+type anEdit struct {
+	reason string
+	// first was done by somebody else, and stays.
+	first *change
+	change
+	want outcome
+	// told is what the Event on the object says was put back; nothing if the edit
+	// changed no value.
+	told string
+	// grown says that what the edit added to a list stays beside what is put back.
+	grown bool
+	// undo is a merge patch that lets the object be deleted when the test ends.
+	undo string
+}
+
+// change is one request of a person.
+type change struct {
+	how howTo
+	// what is the body of the request. In it, <fence> and <uid> stand for the name
+	// and the UID of the fence, and <ca> for a certificate.
+	what string
+}
+
+// howTo changes a live object, of which the VidraResource owner declares obj.
+type howTo func(owner string, obj *unstructured.Unstructured, what string) error
+
+// TestEdits edits objects of many kinds in many ways. What is in the manifest is
+// put back with one PATCH, and told; everything else stays, and costs nothing.
+//
+// Each kind has a VidraResource, with an object for each row and one more, the
+// fence: see TestHarmlessEdits. All rows of a kind are edited before the first one
+// is looked at.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	group := unique(t) + ".example.com"
+	kinds := declared(t, "", strings.ReplaceAll(editedKinds, "<group>", group))
+	require.NoError(t, testenv.Apply(t.Context(), env.Config, kinds))
+	t.Cleanup(func() {
+		for _, kind := range kinds {
+			require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), kind)))
+		}
+	})
+	rows := 0
+	for _, table := range []map[string]map[string]anEdit{coreEdits, workloadEdits, configurationEdits, customEdits} {
+		for kind, edits := range table {
+			rows += len(edits)
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				testEditsOf(t, kind, group, edits)
+			})
+		}
+	}
+	t.Logf("%d edits", rows)
+}
+
+// testEditsOf does the edits of one kind.
+func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit) {
+	ns := newNamespace(t)
+	var objs []*unstructured.Unstructured
+	var documents []string
+	add := func(kind string) *unstructured.Unstructured {
+		document := editedObject(kind, fmt.Sprintf("%s-%d", ns, len(objs)), group)
+		documents = append(documents, document)
+		objs = append(objs, declared(t, ns, asStored.Replace(document))...)
+		return objs[len(objs)-1]
+	}
+	fence := add(strings.TrimSuffix(kind, " of 900 KiB"))
+	attempts := map[string]*attempt{}
+	for row, edit := range edits {
+		attempts[row] = &attempt{anEdit: edit, owner: ns, obj: add(kind)}
+	}
+	newVidraResource(t, ns, manifests(documents...))
+	awaitReady(t, ns)
+	for _, obj := range objs {
+		requireInOrder(t, ns, obj)
+	}
+
+	mark := env.AuditMark()
+	for _, a := range attempts {
+		a.do(t, fence)
+	}
+	passFence(t, ns, fence)
+	for row, a := range attempts {
+		t.Run(row, a.test)
+	}
+	passFence(t, ns, fence)
+	sent := operatorSince(t, mark)
+	for row, a := range attempts {
+		a.checkRequests(t, row, sent.only(nameIs(a.obj.GetName())))
+	}
+}
+
+// fenceHeals is how often passFence has the fence put back.
+const fenceHeals = 2
+
+// passFence returns when Vidra has dealt with all events before, of objects of the
+// kind and owner of fence. The first pass may still be about to write to another
+// object when fence is put back; it has ended when the second one begins.
+func passFence(t *testing.T, owner string, fence *unstructured.Unstructured) {
+	t.Helper()
+	for range fenceHeals {
+		require.NoError(t, mergePatch(fence, `{"metadata":{"annotations":null}}`))
+		awaitInOrder(t, owner, fence)
+	}
+}
+
+// attempt is an edit of an object that a VidraResource owns.
+type attempt struct {
+	anEdit
+	owner string
+	obj   *unstructured.Unstructured
+	// before and edited are the object right before and after the edit.
+	before, edited *unstructured.Unstructured
+}
+
+// do makes the edit.
+func (a *attempt) do(t *testing.T, fence *unstructured.Unstructured) {
+	t.Helper()
+	placeholders := strings.NewReplacer("<fence>", fence.GetName(), "<uid>", string(get(t, fence).GetUID()),
+		"<ca>", base64.StdEncoding.EncodeToString(env.Config.CAData))
+	if a.undo != "" {
+		t.Cleanup(func() { require.NoError(t, mergePatch(a.obj, "%s", a.undo)) })
+	}
+	if a.first != nil {
+		require.NoError(t, a.first.how(a.owner, a.obj, a.first.what), a.reason)
+	}
+	a.before = get(t, a.obj)
+	require.NoError(t, a.how(a.owner, a.obj, placeholders.Replace(a.what)), a.reason)
+	if a.want == stays {
+		a.edited = get(t, a.obj)
+	}
+}
+
+// test shows what comes of the edit.
+func (a *attempt) test(t *testing.T) {
+	if a.want != stays {
+		a.awaitPutBack(t)
+		a.requireTold(t)
+	}
+	live := get(t, a.obj)
+	require.Equal(t, a.want == recreated, live.GetUID() != a.before.GetUID(), "it is another object: %s", a.reason)
+	if a.want == stays {
+		require.Empty(t, difference("", settled(a.edited), live.Object), a.reason)
+		require.Empty(t, eventsAbout(t, live), a.reason)
+	}
+}
+
+// checkRequests checks what Vidra sent about the object: whatever it does, it does
+// with one PATCH, without looking first.
+func (a *attempt) checkRequests(t *testing.T, row string, sent requests) {
+	t.Helper()
+	want := 1
+	if a.want == stays {
+		want = 0
+	}
+	patches := sent.only(verbIs("patch"))
+	assert.True(t, len(sent) == want && len(patches) == want, "%s: %s: %d requests instead of %d\n%s",
+		row, a.reason, len(sent), want, sent)
+}
+
+// awaitPutBack waits until the object is as the manifest says.
+func (a *attempt) awaitPutBack(t *testing.T) {
+	t.Helper()
+	if !a.grown {
+		awaitInOrder(t, a.owner, a.obj)
+		return
+	}
+	await(t, func(c *assert.CollectT) {
+		require.True(c, contains(get(c, a.obj).Object, a.obj.Object))
+	}, "%s %s has what the manifest says", a.obj.GetKind(), a.obj.GetName())
+}
+
+// contains says whether live has all that want has, among other items of lists.
+func contains(live, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		fields, ok := live.(map[string]any)
+		for name, value := range want {
+			ok = ok && contains(fields[name], value)
+		}
+		return ok
+	case []any:
+		items, ok := live.([]any)
+		for _, value := range want {
+			ok = ok && slices.ContainsFunc(items, func(item any) bool { return contains(item, value) })
+		}
+		return ok
+	}
+	return live == want
+}
+
+// requireTold requires the Event on the object, where a person looks.
+func (a *attempt) requireTold(t *testing.T) {
+	t.Helper()
+	told := a.told
+	switch a.want {
+	case recreated:
+		told = "created it again after it had been deleted"
+	case relabelled:
+		told = "put back the label managed-by=vidra"
+	case stays, reverted:
+	}
+	if told != "" {
+		awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", "VidraResource "+a.owner, told)
+	}
+}
+
+// settled is what an edit left behind, without what Kubernetes goes on to change.
+func settled(edited *unstructured.Unstructured) map[string]any {
+	left := edited.DeepCopy()
+	for _, fields := range [][]string{
+		{"status"},
+		{"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "managedFields"},
+		{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+	} {
+		unstructured.RemoveNestedField(left.Object, fields...)
+	}
+	return left.Object
+}
+
+// merge is kubectl patch --type=merge, and what most programs do.
+func merge(_ string, obj *unstructured.Unstructured, what string) error {
+	return edit(obj, types.MergePatchType, what)
+}
+
+// strategic is kubectl patch.
+func strategic(_ string, obj *unstructured.Unstructured, what string) error {
+	return edit(obj, types.StrategicMergePatchType, what)
+}
+
+// jsonOps is kubectl patch --type=json.
+func jsonOps(_ string, obj *unstructured.Unstructured, what string) error {
+	return edit(obj, types.JSONPatchType, what)
+}
+
+// byForce is kubectl apply --server-side --force-conflicts.
+func byForce(_ string, obj *unstructured.Unstructured, what string) error {
+	return applying(obj, what, person)
+}
+
+// byAnother is byForce by somebody else.
+func byAnother(_ string, obj *unstructured.Unstructured, what string) error {
+	return applying(obj, what, "somebody-else")
+}
+
+func applying(obj *unstructured.Unstructured, what, manager string) error {
+	config := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s`, obj.GetAPIVersion(), obj.GetKind(), what[1:])
+	return edit(obj, types.ApplyPatchType, config, client.ForceOwnership, client.FieldOwner(manager))
+}
+
+// asVidra applies the manifest with a change, under the name of the VidraResource.
+func asVidra(owner string, obj *unstructured.Unstructured, what string) error {
+	marks := map[string]any{"metadata": map[string]any{
+		"labels":      map[string]any{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		"annotations": map[string]any{v1alpha1.OwnerAnnotationKey(owner): owner},
+	}}
+	config, err := changed(merged(obj.Object, marks), what)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return edit(obj, types.ApplyPatchType, string(patch), client.ForceOwnership, client.FieldOwner("vidra/"+owner))
+}
+
+// underOurName updates the object under the name of the VidraResource.
+func underOurName(owner string, obj *unstructured.Unstructured, what string) error {
+	return edit(obj, types.MergePatchType, what, client.FieldOwner("vidra/"+owner))
+}
+
+// put is kubectl edit: it reads the object, and writes all of it.
+func put(_ string, obj *unstructured.Unstructured, what string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live := obj.DeepCopy()
+		if err := admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live); err != nil {
+			return err
+		}
+		config, err := changed(live.Object, what)
+		if err != nil {
+			return err
+		}
+		return admin.Update(context.Background(), &unstructured.Unstructured{Object: config}, client.FieldOwner(person))
+	})
+}
+
+// scaling is kubectl scale, and what autoscalers do.
+func scaling(_ string, obj *unstructured.Unstructured, what string) error {
+	return ofSubresource("scale", obj, what)
+}
+
+// reporting is what controllers do.
+func reporting(_ string, obj *unstructured.Unstructured, what string) error {
+	return ofSubresource("status", obj, what)
+}
+
+func ofSubresource(name string, obj *unstructured.Unstructured, what string) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(what))
+	return admin.SubResource(name).Patch(context.Background(), obj.DeepCopy(), patch, client.FieldOwner(person))
+}
+
+// deletion is kubectl delete.
+func deletion(_ string, obj *unstructured.Unstructured, _ string) error {
+	err := admin.Delete(context.Background(), obj.DeepCopy(), client.PropagationPolicy("Background"))
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("nothing to delete: %w", err)
+	}
+	return err
+}
+
+// oneByte changes one byte in the middle of a large value.
+func oneByte(owner string, obj *unstructured.Unstructured, _ string) error {
+	blob, _, err := unstructured.NestedString(obj.Object, "data", "blob")
+	if err != nil {
+		return err
+	}
+	half := len(blob) / 2
+	return put(owner, obj, fmt.Sprintf(`{"data":{"blob":%q}}`, blob[:half]+"!"+blob[half+1:]))
+}
+
+// changed is content after a merge patch.
+func changed(content map[string]any, patch string) (map[string]any, error) {
+	var changes map[string]any
+	if err := utiljson.Unmarshal([]byte(patch), &changes); err != nil {
+		return nil, err
+	}
+	return merged(content, changes), nil
+}
+
+// merged is content after a merge patch, as RFC 7396 has it.
+func merged(content, changes map[string]any) map[string]any {
+	result := maps.Clone(content)
+	for name, value := range changes {
+		inner, isMap := value.(map[string]any)
+		fields, wasMap := result[name].(map[string]any)
+		switch {
+		case value == nil:
+			delete(result, name)
+		case isMap && wasMap:
+			result[name] = merged(fields, inner)
+		default:
+			result[name] = value
+		}
+	}
+	return result
+}
