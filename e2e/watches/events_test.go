@@ -219,6 +219,7 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
 			l.requireGoneOnce(t, configMaps, deleted, tc.missed, tc.reason)
 			require.Len(t, l.lists(mark, configMaps), tc.missed, "it lists anew only if it has to")
+			l.note(func() { assert.Equal(t, tc.missed, l.relisted["one"], "its owner is told of it") })
 		})
 	}
 }

@@ -94,6 +94,8 @@ type lab struct {
 	// tombstones are the last of each.
 	tombstones map[string]cache.DeletedFinalStateUnknown
 	told       []told
+	// relisted counts how often each owner was told that a watch was listed anew.
+	relisted map[string]int
 	// arrived are the kinds that owners were told to have come, by owner.
 	arrived map[string][]schema.GroupVersionKind
 }
@@ -127,6 +129,7 @@ func newLab(t *testing.T, o labOptions) *lab {
 		objects: map[string]string{}, deleted: map[string]int{}, missed: map[string]int{},
 		tombstones: map[string]cache.DeletedFinalStateUnknown{},
 		arrived:    map[string][]schema.GroupVersionKind{},
+		relisted:   map[string]int{},
 	}
 	if o.transform == nil {
 		o.transform = metadataOnly
@@ -144,6 +147,9 @@ func newLab(t *testing.T, o labOptions) *lab {
 		},
 		OnKind: func(owner watchregistry.Owner, kind watchregistry.Kind) {
 			l.note(func() { l.arrived[owner.Name] = append(l.arrived[owner.Name], kind.GVK) })
+		},
+		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) {
+			l.note(func() { l.relisted[owner.Name]++ })
 		},
 	})
 	if !o.direct {

@@ -209,8 +209,8 @@ func repeated(all []told) []told {
 			asked[p] = now.status.Since
 			continue
 		}
-		before, any := last[p]
-		if any && viewOf(before.status) == viewOf(now.status) && !asked[p].After(before.status.Since) {
+		before, known := last[p]
+		if known && viewOf(before.status) == viewOf(now.status) && !asked[p].After(before.status.Since) {
 			found = append(found, now)
 		}
 		last[p] = now

@@ -42,7 +42,8 @@ func (b *breaker) trip(reason Reason, retryAfter time.Duration) {
 	}
 	now := time.Now()
 	b.until = now.Add(max(b.backoff.Step(), retryAfter))
-	b.floor = now.Add(max(schedules[reason].Duration, retryAfter))
+	// What is woken at the same time is not sent at the same time.
+	b.floor = now.Add(wait.Jitter(max(schedules[reason].Duration, retryAfter), schedules[reason].Jitter))
 }
 
 // hold has the next attempt wait for d.
@@ -54,6 +55,10 @@ func (b *breaker) hold(d time.Duration) {
 // reset notes a success.
 func (b *breaker) reset() {
 	b.reason, b.until, b.floor = "", time.Time{}, time.Time{}
+	select {
+	case <-b.woken: // it was for what is over
+	default:
+	}
 }
 
 // wake has the next attempt made as early as may be.

@@ -165,7 +165,7 @@ func (d *delivery) synced(then func()) {
 	defer d.mu.Unlock()
 	for key, obj := range d.left {
 		d.noteLocked(key, func(n *notices) {
-			n.deleted = cache.DeletedFinalStateUnknown{Key: key, Obj: obj}
+			n.deleted, n.current = cache.DeletedFinalStateUnknown{Key: key, Obj: obj}, nil
 		})
 	}
 	d.left = nil

@@ -173,3 +173,26 @@ func TestSyncedComesAfterTheInitialList(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestDeletionIsTheLastWord: what the handler has not taken yet of an object that is
+// gone when the kind is back is not told after its end.
+func TestDeletionIsTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &slowHandler{tokens: make(chan struct{})}
+		d := newDelivery(h, newStats())
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.run(ctx)
+		d.OnAdd(revision("busy", 1), false)
+		synctest.Wait()
+		d.OnUpdate(revision("a", 1), revision("a", 2))
+		store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
+		require.NoError(t, store.Add(revision("a", 2)))
+		d.restart(store)
+		d.synced(func() {})
+		close(h.tokens)
+		synctest.Wait()
+		require.Contains(t, h.heard[len(h.heard)-1], "missed the end of a")
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -25,6 +25,12 @@ const (
 	streamTimeout = 30 * time.Second
 	// listTimeout bounds a LIST. The API server's own limit is a minute.
 	listTimeout = 75 * time.Second
+	// streamMost is how long a streamed list may take in all. New objects come like
+	// those of the list from a server that does not know streamed lists.
+	streamMost = 5 * time.Minute
+	// unreadMost is how many streams in a row may bring nothing but what cannot be
+	// decoded before everything is listed anew. One may have been cut.
+	unreadMost = 2
 )
 
 // gate stands between an informer and the API server. It repeats what fails,
@@ -43,9 +49,12 @@ type gate struct {
 	stats   *stats
 
 	// plain says that lists are not streamed; brokeOff says that the last one was,
-	// and ended early; expired says that the last answer was 410, and nothing came
-	// since.
+	// and ended early; expired says that a WATCH or LIST was answered with 410, and
+	// no WATCH has brought anything since.
 	plain, brokeOff, expired bool
+	// unread counts the streams in a row that brought nothing but what could not be
+	// decoded.
+	unread int
 }
 
 // do sends a request until it succeeds, or fails in a way that the reflector
@@ -86,9 +95,9 @@ func (g *gate) do(ctx context.Context, streamedList bool, send func(context.Cont
 	}
 }
 
-// expire notes that the API server has forgotten what was asked for (410). The
-// reflector lists anew, without a wait of its own. If that has expired as well, the
-// watch is Degraded and asks no faster than once a second.
+// expire notes that the API server has forgotten what was asked for (410), and that
+// the reflector lists anew. If what comes of that has expired as well, the watch is
+// Degraded and asks no faster than once a second.
 func (g *gate) expire(err error) {
 	g.stats.restarted(restartExpired)
 	if g.expired {
@@ -136,7 +145,8 @@ func list[T runtime.Object](ctx context.Context, g *gate, send func(context.Cont
 		})
 	})
 	if err == nil {
-		g.expired, g.brokeOff = false, false
+		g.brokeOff = false
+		g.tell(listed, "", nil)
 	}
 	return answer, err
 }
@@ -196,8 +206,8 @@ func (g *gate) open(ctx context.Context, opts metav1.ListOptions, send sendWatch
 	}
 	if err == nil { // it came as the patience ended, which has ended it
 		source.Stop()
-		err = context.Cause(ctx)
-	} else if errors.Is(context.Cause(ctx), errSilent) {
+	}
+	if err == nil || errors.Is(context.Cause(ctx), errSilent) {
 		err = fmt.Errorf("%w: it was given up after %s", errSilent, patience)
 	}
 	cancel(nil)

@@ -3,9 +3,13 @@ package watchregistry
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 )
@@ -26,4 +30,87 @@ func TestWatchThatComesTooLate(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, lists.places.TryAcquire(maxLists), "no place is taken")
 	require.True(t, source.IsStopped())
+}
+
+// newTestGate is a gate that tells what happens to told.
+func newTestGate(told func(what event)) *gate {
+	return &gate{
+		served: func(context.Context) (bool, error) { return true, nil },
+		tell:   func(what event, _ Reason, _ error) { told(what) },
+		lists:  newLists(), breaker: newBreaker(), stats: newStats(),
+	}
+}
+
+// TestAnswerAsPatienceEnds: a WATCH that is answered in the moment in which it is
+// given up is given up, and is no answer without a stream.
+func TestAnswerAsPatienceEnds(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			g := newTestGate(func(event) {})
+			source, err := g.open(t.Context(), metav1.ListOptions{}, func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
+				time.Sleep(listTimeout)
+				return apiwatch.NewFake(), nil
+			})
+			if err == nil {
+				require.NotNil(t, source)
+				source.Stop()
+			}
+		})
+	}
+}
+
+// TestWatchesThatExpireForEver: where lists work and every WATCH has expired, the
+// watch is not healthy.
+func TestWatchesThatExpireForEver(t *testing.T) {
+	t.Parallel()
+	failures := 0
+	g := newTestGate(func(what event) {
+		if what == failed {
+			failures++
+		}
+	})
+	answers := func() {
+		_, err := list(t.Context(), g, func(context.Context) (*unstructured.UnstructuredList, error) {
+			return &unstructured.UnstructuredList{}, nil
+		})
+		require.NoError(t, err)
+	}
+	gone := apierrors.NewResourceExpired("too old")
+	g.expire(gone)
+	answers()
+	require.Zero(t, failures, "one that expires is usual")
+	g.expire(gone)
+	require.Equal(t, 1, failures)
+}
+
+// TestEventThatCannotBeRead: a stream that was cut is resumed; one whose first event
+// cannot be read, each time, is not resumed for ever.
+func TestEventThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(func(event) {})
+		unreadable := &metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: causeWatchDecoding}},
+		}}
+		// passed says whether the reflector gets the error, and not just an end.
+		passed := func(before ...apiwatch.Event) bool {
+			source := apiwatch.NewFakeWithChanSize(len(before)+1, false)
+			for _, e := range before {
+				source.Action(e.Type, e.Object)
+			}
+			source.Error(unreadable)
+			s := newStream(g, source, nil)
+			defer s.Stop()
+			last := apiwatch.Event{}
+			for e := range s.ResultChan() {
+				last = e
+			}
+			return last.Type == apiwatch.Error
+		}
+		for range unreadMost {
+			require.False(t, passed(), "it may have been cut")
+		}
+		require.True(t, passed())
+		require.False(t, passed(apiwatch.Event{Type: apiwatch.Added, Object: &unstructured.Unstructured{}}), "it brought something")
+		require.False(t, passed())
+	})
 }

@@ -42,7 +42,13 @@ func (r *Registry) Collector(namespace string) prometheus.Collector {
 }
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		c.state, c.owners, c.objects, c.bytes, c.events, c.restarts, c.sync, c.age, c.audits, c.inconsistencies,
+	} {
+		ch <- desc
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {

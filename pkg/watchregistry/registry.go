@@ -81,10 +81,14 @@ type Options struct {
 	OnWatch func(owner Owner, key Key, status Status)
 	// OnKind tells an owner that a kind that it waits for is served now. Defaults
 	// to telling nobody.
-	//
-	// OnWatch and OnKind are called one at a time, in the order of what happened,
-	// so neither may block for long. They may call the registry, but not Stop.
 	OnKind func(owner Owner, kind Kind)
+	// OnRelist tells an owner that a watch that it needs, and that was Synced before,
+	// has asked for all objects anew: what was created and deleted again meanwhile,
+	// the handler was never told of. Defaults to telling nobody.
+	//
+	// OnWatch, OnKind and OnRelist are called one at a time, in the order of what
+	// happened, so none may block for long. They may call the registry, but not Stop.
+	OnRelist func(owner Owner, key Key)
 	// Linger is how long a watch outlives its last owner. Defaults to
 	// DefaultLinger; a negative value means not at all.
 	Linger time.Duration
@@ -131,6 +135,9 @@ func New(opts Options) *Registry {
 	}
 	if opts.OnKind == nil {
 		opts.OnKind = func(Owner, Kind) {}
+	}
+	if opts.OnRelist == nil {
+		opts.OnRelist = func(Owner, Key) {}
 	}
 	if opts.Linger == 0 {
 		opts.Linger = DefaultLinger

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -83,7 +84,7 @@ func (s *site) run(ctx context.Context) {
 func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
 	client := gatedMetadata{Interface: s.cluster.Metadata(), gate: &gate{
 		served: func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
-		tell:   func(event, Reason, error) {},
+		tell:   s.teller(gvr),
 		lists:  newLists(), // it must not wait for the kinds that it tells of
 		// Nobody looks at its statistics.
 		breaker: newBreaker(), stats: newStats(),
@@ -101,6 +102,20 @@ func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
 		DeleteFunc: changed,
 	}, gvr.String())
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// teller logs that kinds which come and go are noticed late, and no longer.
+func (s *site) teller(gvr schema.GroupVersionResource) func(event, Reason, error) {
+	log := s.registry.opts.Log.WithValues("cluster", s.name, "resource", gvr.String())
+	var failing atomic.Bool
+	return func(what event, reason Reason, err error) {
+		switch {
+		case what == failed && failing.CompareAndSwap(false, true):
+			log.Error(err, "Cannot watch which kinds come and go: those that come are noticed late", "reason", reason)
+		case what == answered && failing.CompareAndSwap(true, false):
+			log.Info("Can watch again which kinds come and go")
+		}
+	}
 }
 
 // check has a group looked at soon.

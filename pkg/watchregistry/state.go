@@ -63,6 +63,8 @@ const (
 	started event = iota
 	// synced: the handler has seen every object of the initial list.
 	synced
+	// listed: a list of all objects succeeded.
+	listed
 	// answered: a WATCH succeeded.
 	answered
 	// failed: a LIST or WATCH failed, and the resource is served.
@@ -120,6 +122,7 @@ func next(p phase, what event, reason Reason) phase {
 		if p.state != Pending {
 			p.state = Degraded
 		}
+	case listed: // only what the handler was told of it counts: see synced
 	case notServed:
 		p.state, p.hasSynced = Pending, false
 	case abandoned:

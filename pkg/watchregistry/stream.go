@@ -72,7 +72,7 @@ func (s *stream) run() {
 				s.ended()
 				return
 			}
-			if e.Type == apiwatch.Added {
+			if e.Type == apiwatch.Added && time.Since(s.began) < streamMost {
 				deadline.Reset(streamTimeout)
 			}
 			if !s.forward(e) {
@@ -92,7 +92,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 		return false
 	}
 	if e.Type != apiwatch.Error {
-		s.gate.expired = false
+		s.gate.expired, s.gate.unread = false, 0
 	}
 	select {
 	case s.out <- e:
@@ -102,6 +102,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	if s.initial != nil && endsInitialEvents(e) {
 		s.initial.leave()
 		s.initial, s.began = nil, time.Now()
+		s.gate.tell(listed, "", nil)
 		s.gate.tell(answered, "", nil)
 	}
 	return e.Type != apiwatch.Error
@@ -117,7 +118,8 @@ func (s *stream) swallows(err error) bool {
 	case isExpired(err):
 		g.expire(err)
 		return false
-	case apierrors.HasStatusCause(err, causeWatchDecoding):
+	case apierrors.HasStatusCause(err, causeWatchDecoding) && g.unread < unreadMost:
+		g.unread++
 		s.ended()
 		return true
 	case what == pass:
@@ -129,7 +131,11 @@ func (s *stream) swallows(err error) bool {
 		g.tell(failed, reason, err)
 		seconds, _ := apierrors.SuggestsClientDelay(err)
 		g.breaker.trip(reason, time.Duration(seconds)*time.Second)
-		return apierrors.IsTooManyRequests(err)
+		if !apierrors.IsTooManyRequests(err) {
+			return false
+		}
+		s.pause()
+		return true
 	}
 }
 
@@ -137,7 +143,7 @@ func (s *stream) swallows(err error) bool {
 // minutes. If that was in the middle of a list, it could not tell why: a LIST is
 // asked for next, whose answer may be an error. The reflector takes a stream that
 // ends at once for one that failed: it would list everything anew, and wait longer
-// each time. So the stream ends for the reflector some time later, and is resumed
+// each time. So a short one ends for the reflector some time later, and is resumed
 // then.
 func (s *stream) ended() {
 	s.gate.stats.restarted(restartClosed)
@@ -146,6 +152,15 @@ func (s *stream) ended() {
 		return
 	}
 	if time.Since(s.began) >= shortLived {
+		s.gate.expired = false
+	}
+	s.pause()
+}
+
+// pause waits if the stream was so short that the reflector would take it for a
+// WATCH that failed.
+func (s *stream) pause() {
+	if s.initial != nil || time.Since(s.began) >= shortLived {
 		return
 	}
 	timer := time.NewTimer(shortLived)

@@ -2,6 +2,7 @@ package watchregistry
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,6 +17,13 @@ import (
 // served. It is the backstop for the watches on CustomResourceDefinitions and
 // APIServices, which wake a Pending watch at once.
 var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 9, Cap: 5 * time.Minute}
+
+// toldPoll is how often it is looked whether an informer has told its handler
+// everything, and toldTimeout how long.
+const (
+	toldPoll    = 5 * time.Millisecond
+	toldTimeout = 5 * time.Second
+)
 
 // watch is one resource of one cluster.
 type watch struct {
@@ -56,6 +64,8 @@ type incarnation struct {
 	// stop ends ctx and with it the informer.
 	ctx  context.Context
 	stop context.CancelFunc
+	// synced waits until the informer has synced.
+	synced sync.WaitGroup
 }
 
 func newWatch(r *Registry, key Key, at *site) *watch {
@@ -90,6 +100,7 @@ func (w *watch) run() {
 		}
 		// What client-go would log is told by the state of the watch.
 		life.informer.RunWithContext(klog.NewContext(life.ctx, logr.Discard()))
+		life.synced.Wait()
 		if w.ctx.Err() != nil {
 			return
 		}
@@ -115,14 +126,26 @@ func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) 
 	life.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
 	registration := r.prepare(life.informer, transform, events, w.key.String())
-	r.wg.Go(func() {
+	life.synced.Go(func() {
 		select {
 		case <-registration.HasSyncedChecker().Done():
-			events.synced(func() { w.tell(life, synced, "", nil) })
+			if life.ctx.Err() == nil {
+				events.synced(func() { w.tell(life, synced, "", nil) })
+			}
 		case <-life.ctx.Done():
 		}
 	})
 	return life
+}
+
+// end stops the informer of an incarnation, but not before its handler was told what
+// left its store: an informer that stops forgets what it has not told yet.
+func (life *incarnation) end(ctx context.Context, told *stats) {
+	// A timeout means that the handler is told of nothing any more.
+	_ = wait.PollUntilContextTimeout(ctx, toldPoll, toldTimeout, true, func(context.Context) (bool, error) {
+		return told.objects.Load() == int64(len(life.informer.GetStore().ListKeys())), nil
+	})
+	life.stop()
 }
 
 // prepare sets up an informer that has not been started. It fails only if it
@@ -197,8 +220,13 @@ func (w *watch) tell(life *incarnation, what event, reason Reason, err error) {
 		w.stats.syncTook.Store(int64(time.Since(life.began)))
 	}
 	if what == notServed {
-		life.stop()
+		r.wg.Go(func() { life.end(w.ctx, w.stats) })
 		w.life = nil
+	}
+	if what == listed && w.phase.hasSynced {
+		for owner := range w.owners {
+			r.notifier.add(func() { r.opts.OnRelist(owner, w.key) })
+		}
 	}
 	w.enterLocked(what, reason, err)
 }
@@ -221,9 +249,11 @@ func (w *watch) enterLocked(what event, reason Reason, err error) {
 		return
 	}
 	r := w.registry
-	r.opts.Log.V(1).Info("Watch changed its state",
-		"watch", w.key.String(), "from", before.state, "to", w.phase.state, "reason", w.phase.reason, "message", w.message)
 	key, status := w.key, w.statusLocked()
+	r.notifier.add(func() {
+		r.opts.Log.V(1).Info("Watch changed its state", "watch", key.String(),
+			"from", before.state, "to", status.State, "reason", status.Reason, "message", status.Message)
+	})
 	for owner := range w.owners {
 		r.notifier.add(func() { r.opts.OnWatch(owner, key, status) })
 	}
