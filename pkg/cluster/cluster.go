@@ -49,7 +49,7 @@ type Cluster struct {
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, 0 // the API server limits, not we
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return eager{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return frank{eager{next}} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)
@@ -138,6 +138,9 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(list.APIResources) == 0 { // what client-go makes of a 404 for the core group
+		return nil, nil
 	}
 	kinds = kindsOf(gv, list)
 	c.mu.Lock()
