@@ -34,7 +34,11 @@ type Change struct {
 	// Found is the value that somebody had set, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
 	Found string
-	// Restored is the value that the owner applies, written like Found.
+	// Pointer is the path as a JSON pointer (RFC 6901); empty if it leads through a
+	// list, whose items have other places in other objects.
+	Pointer string
+	// Restored is the value that the owner applies, written like Found. Empty where
+	// the API server keeps none of the value that was applied, as of an empty list.
 	Restored string
 	// Withheld says that the values are not shown because the object is
 	// sensitive.
@@ -105,6 +109,8 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 		below, nested := owned.Children.Get(element)
 		changes := len(w.changes)
 		switch {
+		case !wanted && present:
+			w.add(Changed, at, got, absent{})
 		case !wanted:
 			// Owned and absent: the server dropped a value that we applied.
 		case !present:
@@ -116,10 +122,17 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 			}
 		case digestOf(got) != digestOf(want):
 			w.add(Changed, at, got, want)
-		case !ours.Members.Has(element):
+		case !ours.Members.Has(element) && !w.shared(got, at):
 			w.add(Taken, at, got, want)
 		}
 	}
+}
+
+// shared says whether a value is a map in which somebody owns something: it was
+// applied empty, and what is in it is theirs.
+func (w *walker) shared(value any, path fieldpath.Path) bool {
+	_, isMap := value.(map[string]any)
+	return isMap && slices.ContainsFunc(w.entries, func(e *entry) bool { return e.ownsBelow(path) })
 }
 
 // elements are the elements with which the paths of a set begin, in order.
@@ -137,15 +150,20 @@ func digestOf(v any) Digest {
 	return e.digest()
 }
 
+// absent is the value of a field that is not there.
+type absent struct{}
+
 func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) {
 	owner := w.owner(kind, path)
 	if kind == Taken && owner == nil && w.unrecorded {
 		w.cleared = true
 		return
 	}
-	c := Change{Path: render(path, w.withheld), Kind: kind, Withheld: w.withheld}
+	c := Change{Path: render(path, w.withheld), Pointer: pointer(path), Kind: kind, Withheld: w.withheld}
 	if !w.withheld {
-		c.Restored = shorten(restored)
+		if _, none := restored.(absent); !none {
+			c.Restored = shorten(restored)
+		}
 		if kind != Removed {
 			c.Found = shorten(found)
 		}
@@ -194,6 +212,22 @@ func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 		}
 	}
 	return last
+}
+
+// ownsBelow says whether the entry holds something below path.
+func (e *entry) ownsBelow(path fieldpath.Path) bool {
+	if e.set == nil {
+		e.set = setOf(e.fields())
+	}
+	set := e.set
+	for _, element := range path {
+		below, nested := set.Children.Get(element)
+		if !nested {
+			return false
+		}
+		set = below
+	}
+	return true
 }
 
 // owns says whether the entry holds path, something in it, or a field above it as

@@ -66,13 +66,83 @@ func TestDriftSaysWhatAndWho(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			found := edited(t, tc.edit)
-			require.Equal(t, tc.want, Drift(found, restored, manager), tc.reason)
+			require.Equal(t, tc.want, withoutPointers(Drift(found, restored, manager)), tc.reason)
 			was, _ := Of(restored, manager)
 			is, _ := Of(found, manager)
 			require.Equal(t, tc.want == nil, was == is, "drift and digest agree")
 		})
 	}
 	require.Empty(t, Drift(nil, restored, manager), "an object that was removed altogether has no Changes")
+}
+
+// withoutPointers leaves the pointers out, which TestPointers is about.
+func withoutPointers(changes []Change) []Change {
+	for i := range changes {
+		changes[i].Pointer = ""
+	}
+	return changes
+}
+
+// TestPointers shows which changes can be named by a JSON pointer.
+func TestPointers(t *testing.T) {
+	restored := object(t, deployment)
+	found := edited(t, func(t *testing.T, u *unstructured.Unstructured) {
+		t.Helper()
+		unstructured.RemoveNestedField(u.Object, "metadata", "labels", "app.kubernetes.io/name")
+		set(int64(5), "spec", "replicas")(t, u)
+		set([]any{}, "spec", "template", "spec", "containers")(t, u)
+	})
+	pointers := map[string]string{}
+	for _, change := range Drift(found, restored, manager) {
+		pointers[change.Path] = change.Pointer
+	}
+	require.Equal(t, map[string]string{
+		`metadata.labels["app.kubernetes.io/name"]`: "/metadata/labels/app.kubernetes.io~1name", "spec.replicas": "/spec/replicas",
+		`spec.template.spec.containers[name="web"]`: "",
+	}, pointers)
+}
+
+// TestEmptyMapsOfOthers: in a map that we applied empty, others may own fields. What
+// they do there is no drift, unless the map is owned as a whole, and theirs below it
+// is nothing.
+func TestEmptyMapsOfOthers(t *testing.T) {
+	text := func(value, ours, theirs string) string {
+		return `{"apiVersion":"v1","kind":"Widget","metadata":{"name":"w","managedFields":[
+{"manager":"vidra/web","operation":"Apply","fieldsV1":{"f:spec":{` + ours + `}}},
+{"manager":"other","operation":"Update","fieldsV1":{"f:spec":{` + theirs + `}}}]},"spec":{"map":` + value + `}}`
+	}
+	cases := map[string]struct {
+		reason, before, after string
+		drift                 bool
+	}{
+		"Granular": {"Others own a key in it.", text(`{}`, `"f:map":{}`, ``), text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), false},
+		"GranularAgain": {
+			"They change it.", text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), text(`{"a":"2"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), false,
+		},
+		"Atomic": {"Nobody owns anything below it.", text(`{"a":"1"}`, `"f:map":{}`, ``), text(`{"a":"2"}`, `"f:map":{}`, ``), true},
+		"AtomicTaken": {
+			"Somebody took it as a whole.", text(`{"a":"1"}`, `"f:map":{}`, ``), text(`{"a":"1"}`, ``, `"f:map":{}`), true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, after := object(t, tc.before), object(t, tc.after)
+			was, _ := Of(before, manager)
+			is, _ := Of(after, manager)
+			require.Equal(t, tc.drift, was != is, tc.reason)
+		})
+	}
+}
+
+// TestDriftOfWhatTheServerDrops: the API server keeps nothing of an empty list that
+// was applied, and somebody put something there.
+func TestDriftOfWhatTheServerDrops(t *testing.T) {
+	text := func(spec string) string {
+		return `{"apiVersion":"v1","kind":"Widget","metadata":{"name":"w","managedFields":[
+{"manager":"vidra/web","operation":"Apply","fieldsV1":{"f:spec":{"f:rules":{}}}}]},"spec":{` + spec + `}}`
+	}
+	changes := withoutPointers(Drift(object(t, text(`"rules":[{}]`)), object(t, text("")), manager))
+	require.Equal(t, []Change{{Path: "spec.rules", Kind: Changed, Found: "[{}]", Manager: manager, Operation: "Apply"}}, changes)
 }
 
 // TestDriftOfClearedManagedFields shows that what can still be told is told.
@@ -86,7 +156,7 @@ func TestDriftOfClearedManagedFields(t *testing.T) {
 
 	set(int64(5), "spec", "replicas")(t, found)
 	require.Equal(t, []Change{{Path: "spec.replicas", Kind: Changed, Found: "5", Restored: "2"}, cleared},
-		Drift(found, restored, manager), "what was changed is told first, though nobody can be named")
+		withoutPointers(Drift(found, restored, manager)), "what was changed is told first, though nobody can be named")
 }
 
 // TestDriftNames shows who is named for a change of spec.size from 1 to 2, and

@@ -26,6 +26,10 @@ type encoder struct {
 	buf []byte
 	// keys is a stack of the sorted keys of the maps that are being encoded.
 	keys []string
+	// path leads to the owned fields that are being encoded, and others are the
+	// trees of everybody else in the object.
+	path   []string
+	others []fieldsV1
 }
 
 // encoders holds the encoders that are not in use.
@@ -36,6 +40,8 @@ var encoders = sync.Pool{New: func() any {
 // digest ends the encoding, and gives the encoder back.
 func (e *encoder) digest() Digest {
 	e.flush()
+	clear(e.others)
+	e.others = e.others[:0]
 	var d Digest
 	copy(d[:], e.hash.Sum(e.buf))
 	e.hash.Reset()
@@ -88,15 +94,39 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 		if !found {
 			e.tag('a')
 		}
-		if len(sub) > 0 {
+		e.path = append(e.path, key)
+		switch {
+		case len(sub) > 0:
 			e.tag('{')
 			e.owned(sub, child)
 			e.tag('}')
-		} else if found {
+		case found && e.shared(child):
+			e.value(map[string]any{})
+		case found:
 			e.value(child)
 		}
+		e.path = e.path[:len(e.path)-1]
 	}
 	e.pop(first)
+}
+
+// shared says whether a value that is owned as a leaf, at the present path, is a map
+// in which others own something. Then it was applied empty, and what is in it is
+// theirs: a map that is owned as a whole has no owner below it.
+func (e *encoder) shared(value any) bool {
+	if m, ok := value.(map[string]any); !ok || len(m) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(e.others, func(fields fieldsV1) bool { return hasBelow(fields, e.path) })
+}
+
+// hasBelow says whether a tree has something below a path.
+func hasBelow(fields fieldsV1, path []string) bool {
+	for _, key := range path {
+		fields, _ = fields[key].(map[string]any)
+	}
+	_, self := fields["."]
+	return len(fields) > 1 || len(fields) == 1 && !self
 }
 
 // value encodes a JSON value so that equal values have equal encodings.

@@ -59,6 +59,18 @@ func render(path fieldpath.Path, withheld bool) string {
 	return b.String()
 }
 
+// pointer writes a path as a JSON pointer; empty if it leads through a list.
+func pointer(path fieldpath.Path) string {
+	var b strings.Builder
+	for _, element := range path {
+		if element.FieldName == nil {
+			return ""
+		}
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(*element.FieldName))
+	}
+	return b.String()
+}
+
 func renderField(b *strings.Builder, name string) {
 	name = cut(name, maxName)
 	if name == "" || strings.ContainsAny(name, ".[]/\" ") {
