@@ -3,6 +3,7 @@ package trigger
 import (
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -41,6 +42,12 @@ type ledger struct {
 	// mu guards causes.
 	mu     sync.Mutex
 	causes map[Owner]*Causes
+	// overflows counts the causes that did not fit.
+	overflows prometheus.Counter
+}
+
+func newLedger(overflows prometheus.Counter) ledger {
+	return ledger{causes: map[Owner]*Causes{}, overflows: overflows}
 }
 
 // note adds a cause; it replaces an older one of the same object, whose drift
@@ -51,6 +58,7 @@ func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
 	c := l.ofLocked(owner)
 	if _, known := c.Objects[key]; !known && len(c.Objects) >= maxCauses {
 		c.All = true
+		l.overflows.Inc()
 		return
 	}
 	c.Objects[key] = cause

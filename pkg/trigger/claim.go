@@ -14,6 +14,8 @@ type claim struct {
 	known bool
 	// inFlight is whether an apply is under way.
 	inFlight bool
+	// left is whether the object was left as somebody changed it.
+	left bool
 	// leaving is whether the object is to be removed: its deletion is expected.
 	leaving bool
 	// place is where the holder has the claim.
@@ -23,7 +25,7 @@ type claim struct {
 // expect notes what an apply left behind.
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
-	c.expected, c.known = expect(a), true
+	c.expected, c.known, c.left = expect(a), true, a.Left
 }
 
 // observation is what an event says of an object.
@@ -33,15 +35,24 @@ type observation struct {
 	// missed says that the deletion itself was not seen: a relist found the
 	// object missing, and snapshot is older than that.
 	missed bool
+	// changed says that the object is in another version than the event before.
+	changed bool
 }
 
 // Verdict says what an event means for an owner.
 type Verdict string
 
 const (
-	// VerdictInOrder says that what is ours is as expected. Status updates, foreign
-	// fields, relists and our own writes end here.
+	// VerdictInOrder says that what is ours is as expected. It is counted as
+	// VerdictUnchanged or VerdictForeign.
 	VerdictInOrder Verdict = "InOrder"
+	// VerdictUnchanged says that the object is as it was: a relist, or a start.
+	VerdictUnchanged Verdict = "Unchanged"
+	// VerdictForeign says that only what is not ours was changed: the status, or
+	// fields of others.
+	VerdictForeign Verdict = "Foreign"
+	// VerdictEcho says that the event is our last apply.
+	VerdictEcho Verdict = "Echo"
 	// VerdictStale says that the event is older than our last apply.
 	VerdictStale Verdict = "Stale"
 	// VerdictInFlight says that an apply is under way; the event is judged after it.
@@ -55,6 +66,8 @@ const (
 	VerdictDeleted Verdict = "Deleted"
 	// VerdictGone says that an object that was to be removed is gone.
 	VerdictGone Verdict = "Gone"
+	// VerdictUnknown says that no known owner has the object.
+	VerdictUnknown Verdict = "Unknown"
 )
 
 // judge decides what an observation means for a claim.
@@ -62,6 +75,8 @@ func judge(c *claim, o observation) Verdict {
 	switch {
 	case c.inFlight:
 		return VerdictInFlight
+	case isEcho(c.expected.version, o):
+		return VerdictEcho
 	case stale(c.expected.version, o):
 		return VerdictStale
 	case o.deleted && c.leaving:
@@ -77,14 +92,19 @@ func judge(c *claim, o observation) Verdict {
 	}
 }
 
+// isEcho says whether the observation is of the apply that left a version behind.
+func isEcho(applied version, o observation) bool {
+	return applied != (version{}) && !o.deleted && o.snapshot.version.is(applied)
+}
+
 // stale says whether the observation is older than the apply that left a version
-// behind, or of it. Where versions have no order, nothing is stale.
+// behind. Where versions have no order, nothing is stale.
 func stale(applied version, o observation) bool {
 	if applied == (version{}) || o.missed {
 		return false
 	}
 	order, ok := o.snapshot.version.compare(applied)
-	return ok && (order < 0 || order == 0 && !o.deleted)
+	return ok && order < 0
 }
 
 // landLocked ends the flight of an apply and judges what was parked, before any

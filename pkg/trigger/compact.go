@@ -111,6 +111,14 @@ func (v version) String() string {
 	}
 }
 
+// is says whether two versions are the same.
+func (v version) is(other version) bool {
+	if v.number != 0 || other.number != 0 {
+		return v.number == other.number
+	}
+	return v.String() == other.String()
+}
+
 // compare orders the versions of one resource, which are integers (KEP-5504). It
 // reports ok false for those of a server whose versions are not.
 func (v version) compare(other version) (order int, ok bool) {

@@ -20,8 +20,9 @@ const driftPriority = 100
 // Factory makes the callbacks of watches and feeds the work queue. It is safe
 // for concurrent use.
 type Factory struct {
-	index  *Index
-	ledger ledger
+	index   *Index
+	ledger  ledger
+	metrics metrics
 
 	// mu guards queue and early.
 	mu    sync.Mutex
@@ -32,22 +33,29 @@ type Factory struct {
 
 // NewFactory makes a Factory over an Index.
 func NewFactory(index *Index) *Factory {
-	return &Factory{index: index, ledger: ledger{causes: map[Owner]*Causes{}}}
+	f := &Factory{index: index, metrics: newMetrics()}
+	f.ledger = newLedger(f.metrics.overflows)
+	return f
 }
 
 // HandlerFor returns the callbacks for one watch, whose objects must have gone
 // through TransformFor.
 func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
+	tally := f.metrics.tallyOf(cluster, gvr)
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
 			o.snapshot = s
-			f.see(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o)
+			f.see(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o, tally)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { see(obj, observation{}) },
-		UpdateFunc: func(_, newObj any) { see(newObj, observation{}) },
+		AddFunc: func(obj any) { see(obj, observation{}) },
+		UpdateFunc: func(oldObj, newObj any) {
+			before, _ := oldObj.(*Snapshot)
+			after, _ := newObj.(*Snapshot)
+			see(newObj, observation{changed: before == nil || after == nil || !before.version.is(after.version)})
+		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				see(tombstone.Obj, observation{deleted: true, missed: true})
@@ -59,12 +67,16 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 }
 
 // see judges an event for every owner of its object.
-func (f *Factory) see(key compactKey, o observation) {
+func (f *Factory) see(key compactKey, o observation, tally tally) {
 	judgements := f.index.judge(key, o)
-	if len(judgements) == 0 && !o.deleted {
-		f.introduce(o.snapshot)
+	if len(judgements) == 0 {
+		tally.count(VerdictUnknown, o)
+		if !o.deleted {
+			f.introduce(o.snapshot)
+		}
 	}
 	for _, j := range judgements {
+		tally.count(j.verdict, o)
 		f.act(j.owner, key.objectKey(), j.verdict, o)
 	}
 	f.settleEvidence(key, o.snapshot)
@@ -85,7 +97,8 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 	case VerdictGone:
 		f.ledger.noteGone(owner)
 		f.EnqueueAll(owner)
-	case VerdictStale, VerdictInFlight, VerdictTerminating:
+	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
+	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
 }
 

@@ -30,6 +30,10 @@ type Applied struct {
 	// after a restart: then no event counts as older than the apply.
 	UID             types.UID
 	ResourceVersion string
+	// Left says that the object was not applied but left as somebody changed it:
+	// what is ours is not known from the object any more, so Digest is over all of
+	// it but its status, and every other change counts.
+	Left bool
 }
 
 // Index knows who owns which object and what each owner expects of it. It is
@@ -92,7 +96,9 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	if c == nil {
 		return Applied{}, false
 	}
-	return c.expected.applied(c.holder.manager), c.known
+	applied := c.expected.applied(c.holder.manager)
+	applied.Left = c.left
+	return applied, c.known
 }
 
 // InOrder tells whether an owner finds an object as expected, from what a watch
@@ -195,19 +201,22 @@ func (x *Index) parked(key compactKey, s *Snapshot) bool {
 	return false
 }
 
-// lookUp returns a key as the Index holds it, so that a name is kept once, and
-// the field managers that are expected in the object.
-func (x *Index) lookUp(key compactKey) (compactKey, []string) {
+// lookUp returns a key as the Index holds it, so that a name is kept once, the
+// field managers that are expected in the object, and which of them left it as
+// somebody changed it.
+func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var managers []string
 	for c := x.claims[key]; c != nil; c = c.next {
 		key = c.key
 		if c.expected.manager != 0 { // a claim on what is only to be removed has none
 			managers = append(managers, c.holder.manager)
 		}
+		if c.left {
+			left = append(left, c.holder.manager)
+		}
 	}
-	return key, managers
+	return key, managers, left
 }
 
 // inOrder says whether anybody owns an object, and whether every owner finds it

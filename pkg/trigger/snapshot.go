@@ -1,6 +1,9 @@
 package trigger
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"unique"
@@ -27,6 +30,8 @@ type Snapshot struct {
 	evidence atomic.Pointer[evidence]
 	// terminating says that the object is being deleted.
 	terminating bool
+	// asksForRest says that an annotation wants the object left alone.
+	asksForRest bool
 }
 
 // evidence is what a verdict on an object may need besides its Snapshot.
@@ -49,6 +54,54 @@ func (s *Snapshot) found() *unstructured.Unstructured {
 
 // has says whether a manager owns exactly what is expected of it.
 func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }
+
+// AsksForRest says whether an object that a watch keeps has an annotation that
+// wants it left alone, whether that counts or not.
+func AsksForRest(kept any) bool {
+	s, ok := kept.(*Snapshot)
+	return ok && s.asksForRest
+}
+
+// DigestOf is the digest of what manager owns in an object, and of its break-glass
+// annotations, so that whoever sets or removes these is noticed. See Applied for
+// left.
+func DigestOf(u *unstructured.Unstructured, manager string, left bool) ownership.Digest {
+	if left {
+		return digestOfAll(u)
+	}
+	digest, _ := ownership.Of(u, manager)
+	annotations := u.GetAnnotations()
+	until, asks := annotations[v1alpha1.BreakGlassUntilAnnotation]
+	if !asks {
+		return digest
+	}
+	glass := sha256.Sum256([]byte(until + "\x00" + annotations[v1alpha1.BreakGlassReasonAnnotation]))
+	for i := range digest {
+		digest[i] ^= glass[i]
+	}
+	return digest
+}
+
+// digestOfAll is a digest of all of an object but its status and what changes with
+// every write.
+func digestOfAll(u *unstructured.Unstructured) (digest ownership.Digest) {
+	content := maps.Clone(u.Object)
+	delete(content, "status")
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			delete(metadata, field)
+		}
+		content["metadata"] = metadata
+	}
+	text, err := json.Marshal(content) // sorts the keys
+	if err != nil {
+		text = []byte(u.GetResourceVersion()) // unstructured content can be encoded
+	}
+	sum := sha256.Sum256(text)
+	copy(digest[:], sum[:])
+	return digest
+}
 
 // GetObjectMeta tells what an informer wants to know of the objects in its
 // store. It makes a Snapshot a metav1.ObjectMetaAccessor, which informers take
@@ -94,7 +147,7 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 
 // snapshot reduces an object to what is kept of it.
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
-	key, managers := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
+	key, managers, left := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	for _, name := range ownership.Managers(u, v1alpha1.FieldManagerPrefix) {
 		if !slices.Contains(managers, name) {
 			managers = append(managers, name)
@@ -105,9 +158,9 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 		version: newVersion(u.GetResourceVersion()), terminating: u.GetDeletionTimestamp() != nil,
 		owned: make([]owned, len(managers)),
 	}
+	_, s.asksForRest = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	for i, manager := range managers {
-		digest, _ := ownership.Of(u, manager)
-		s.owned[i] = owned{manager: identify(manager), digest: digest}
+		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}
 	}
 	// What is in order needs no evidence. Everything else is judged with the
 	// event that brings it, and lets go of the evidence then.

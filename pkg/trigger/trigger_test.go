@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"Echo": {
 			reason: "The event of our own apply has its resourceVersion.",
-			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "100")}, want: VerdictStale,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "100")}, want: VerdictEcho,
 		},
 		"OlderDrift": {
 			reason: "What our apply has overwritten is over.",
@@ -274,7 +274,7 @@ func TestPutBackByHandIsNoWorkAnyMore(t *testing.T) {
 	require.Empty(t, r.Take(owner).Objects)
 }
 
-func TestTombstones(t *testing.T) {
+func TestF18Tombstones(t *testing.T) {
 	r := newRig(t)
 	r.apply("blue", "100", nil)
 	snapshot := r.event(t, configMap("blue", "100"))
@@ -302,7 +302,7 @@ func TestUnknownObjects(t *testing.T) {
 }
 
 func TestCausesThatDoNotFitBecomeALookAtEverything(t *testing.T) {
-	l := ledger{causes: map[Owner]*Causes{}}
+	l := newLedger(newMetrics().overflows)
 	for i := range maxCauses + 1 {
 		k := key
 		k.Name = string(rune(i + 1))

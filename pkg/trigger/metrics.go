@@ -1,0 +1,62 @@
+package trigger
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// metrics count what a Factory decides.
+type metrics struct {
+	verdicts  *prometheus.CounterVec
+	overflows prometheus.Counter
+}
+
+func newMetrics() metrics {
+	return metrics{
+		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vidra_trigger_verdicts_total",
+			Help: "What events of managed objects meant for an owner: Unchanged, Foreign, Echo, Stale, InFlight (judged again after the apply), Terminating, Drift, Deleted (or it lost its label), Gone or Unknown (nobody owns it).",
+		}, []string{"cluster", "group", "version", "resource", "verdict"}),
+		overflows: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "vidra_trigger_causes_overflowed_total",
+			Help: "How often an owner had more causes than are kept, and had to look at all its objects instead.",
+		}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (f *Factory) Describe(descs chan<- *prometheus.Desc) {
+	f.metrics.verdicts.Describe(descs)
+	f.metrics.overflows.Describe(descs)
+}
+
+// Collect implements prometheus.Collector.
+func (f *Factory) Collect(series chan<- prometheus.Metric) {
+	f.metrics.verdicts.Collect(series)
+	f.metrics.overflows.Collect(series)
+}
+
+// tally counts the verdicts on the events of one watch.
+type tally map[Verdict]prometheus.Counter
+
+func (m metrics) tallyOf(cluster string, gvr schema.GroupVersionResource) tally {
+	t := tally{}
+	for _, verdict := range []Verdict{
+		VerdictUnchanged, VerdictForeign, VerdictEcho, VerdictStale, VerdictInFlight,
+		VerdictTerminating, VerdictDrift, VerdictDeleted, VerdictGone, VerdictUnknown,
+	} {
+		t[verdict] = m.verdicts.WithLabelValues(cluster, gvr.Group, gvr.Version, gvr.Resource, string(verdict))
+	}
+	return t
+}
+
+// count counts a verdict.
+func (t tally) count(verdict Verdict, o observation) {
+	if verdict == VerdictInOrder {
+		verdict = VerdictUnchanged
+		if o.changed {
+			verdict = VerdictForeign
+		}
+	}
+	t[verdict].Inc()
+}
