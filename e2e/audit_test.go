@@ -66,10 +66,10 @@ func (r requests) objectsIn(namespace string) requests {
 	return r.only(func(e request) bool { return e.Namespace == namespace && e.Resource != "events" })
 }
 
-// writes are the requests that may change something.
+// writes are the requests that may change something. A dry run does not.
 func (r requests) writes() requests {
 	return r.only(func(e request) bool {
-		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb)
+		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && !strings.Contains(e.RequestURI, "dryRun=All")
 	})
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestBurst sends 100 edits to 20 objects as fast as the API server takes them,
+// TestF20Burst sends 100 edits to 20 objects as fast as the API server takes them,
 // so that edits arrive while others are being put back. In the end everything is
 // as the manifest says, at no more than one PATCH for each edit.
-func TestBurst(t *testing.T) {
+func TestF20Burst(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason string

@@ -1,6 +1,6 @@
 package e2e
 
-// editableOfCluster are more manifests for TestEdits: of the kinds that configure
+// editableOfCluster are more manifests for TestF21Edits: of the kinds that configure
 // a cluster, and of custom resources.
 var editableOfCluster = map[string]string{
 	"ClusterRole": `

@@ -2,7 +2,7 @@ package e2e
 
 import "strings"
 
-// editable are the manifests of the kinds that TestEdits edits: each row of its
+// editable are the manifests of the kinds that TestF21Edits edits: each row of its
 // table has an object of its own, with a name of its own. What they refer to does
 // not exist, and they concern nobody: other tests share the cluster.
 var editable = map[string]string{

@@ -66,13 +66,13 @@ type change struct {
 // howTo changes a live object, of which the VidraResource owner declares obj.
 type howTo func(owner string, obj *unstructured.Unstructured, what string) error
 
-// TestEdits edits objects of many kinds in many ways. What is in the manifest is
+// TestF21Edits edits objects of many kinds in many ways. What is in the manifest is
 // put back with one PATCH, and told; everything else stays, and costs nothing.
 //
 // Each kind has a VidraResource, with an object for each row and one more, the
 // fence: see TestHarmlessEdits. All rows of a kind are edited before the first one
 // is looked at.
-func TestEdits(t *testing.T) {
+func TestF21Edits(t *testing.T) {
 	t.Parallel()
 	group := unique(t) + ".example.com"
 	kinds := declared(t, "", strings.ReplaceAll(editedKinds, "<group>", group))

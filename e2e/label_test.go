@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestLabelStripped takes away the label by which managed objects are watched:
+// TestF16LabelStripped takes away the label by which managed objects are watched:
 // for the watch the object is gone, and it must not stay away.
-func TestLabelStripped(t *testing.T) {
+func TestF16LabelStripped(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason string

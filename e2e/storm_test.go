@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// stormLasts is for how long TestStatusStorm writes, unless the environment
+	// stormLasts is for how long TestF22StatusStorm writes, unless the environment
 	// variable VIDRA_STORM holds another Go duration, such as 1m.
 	stormLasts = 15 * time.Second
 	// stormRate is how many updates a second it tries to send, and stormLeast how
@@ -40,13 +40,13 @@ const (
 	stormClients = 16
 )
 
-// TestStatusStorm has controllers that write the status of managed objects all
+// TestF22StatusStorm has controllers that write the status of managed objects all
 // the time. It costs Vidra no request at all, and not a single pass.
 //
 // It is not parallel: it counts all that the operator does, in an operator of its
 // own that is built without the race detector, so that the processor time that the
 // test logs is that of a real one.
-func TestStatusStorm(t *testing.T) {
+func TestF22StatusStorm(t *testing.T) {
 	lasts := stormLasts
 	if text := os.Getenv("VIDRA_STORM"); text != "" {
 		var err error

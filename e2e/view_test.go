@@ -129,3 +129,29 @@ func tokenOf(t *testing.T, namespace, name string) string {
 	require.NoError(t, admin.SubResource("token").Create(t.Context(), account, token))
 	return token.Status.Token
 }
+
+// TestMetricsOfDrift reads what the operator counts of events and heals.
+func TestMetricsOfDrift(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi"}}`))
+	awaitInOrder(t, ns, page)
+	require.NoError(t, mergePatch(page, `{"data":{"foreign":"yes"}}`))
+	require.NoError(t, mergePatch(page, `{"metadata":{"labels":{"managed-by":null}}}`))
+	awaitInOrder(t, ns, page)
+	require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
+	awaitInOrder(t, ns, page)
+	await(t, func(c *assert.CollectT) {
+		_, metrics := fetch(t, operator.MetricsURL, "")
+		for _, verdict := range []string{"Foreign", "Drift", "Deleted"} {
+			require.Regexp(c, `vidra_trigger_verdicts_total\{cluster="",group="",resource="configmaps",verdict="`+verdict+`",version="v1"\} [1-9]`, metrics)
+		}
+		for _, action := range []string{"Restored", "Recreated", "Relabelled"} {
+			require.Regexp(c, `vidra_heals_total\{action="`+action+`",group="",kind="ConfigMap"\} [1-9]`, metrics)
+		}
+		require.Contains(c, metrics, "vidra_trigger_causes_overflowed_total 0\n")
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -154,16 +155,19 @@ func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Reco
 		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {
 			factory.EnqueueAll(owner)
 		},
-		OnKind: func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueAll(owner) },
-		Log:    mgr.GetLogger().WithName("watchregistry"),
+		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueAll(owner) },
+		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { factory.EnqueueAll(owner) },
+		Log:      mgr.GetLogger().WithName("watchregistry"),
 	})
 	registry.AddCluster("", local)
-	if err := metrics.Registry.Register(registry.Collector("vidra")); err != nil {
-		return nil, nil, fmt.Errorf("register the metrics of the watches: %w", err)
-	}
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: recorder,
+		Index: index, Trigger: factory, Recorder: recorder, Metrics: reconcile.NewMetrics(),
+	}
+	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return nil, nil, fmt.Errorf("register metrics: %w", err)
+		}
 	}
 	return reconciler, recorder, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, workers), addProbes(mgr))

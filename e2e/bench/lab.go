@@ -133,7 +133,10 @@ func (l *lab) startFloor(ctx context.Context) error {
 func (l *lab) applyResource(ctx context.Context, n int) error {
 	vr := &v1alpha1.VidraResource{
 		ObjectMeta: metav1.ObjectMeta{Name: resourceName},
-		Spec:       v1alpha1.VidraResourceSpec{Manifest: manifest(vidraNamespace, n)},
+		Spec: v1alpha1.VidraResourceSpec{
+			Manifest: manifest(vidraNamespace, n),
+			Drift:    &v1alpha1.DriftPolicy{HealsPerMinute: 100_000}, // the edits are many, and no fight
+		},
 	}
 	if err := l.client.Create(ctx, vr); err != nil {
 		return err

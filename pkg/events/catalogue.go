@@ -6,6 +6,11 @@ const (
 	ReasonApplied         = "Applied"
 	ReasonDriftCorrected  = "DriftCorrected"
 	ReasonChangeReverted  = "ChangeReverted"
+	ReasonDriftDetected   = "DriftDetected"
+	ReasonDriftContended  = "DriftContended"
+	ReasonDriftSettled    = "DriftSettled"
+	ReasonSuspended       = "Suspended"
+	ReasonResumed         = "Resumed"
 	ReasonPruned          = "Pruned"
 	ReasonPruneFailed     = "PruneFailed"
 	ReasonManifestInvalid = "ManifestInvalid"
@@ -19,4 +24,6 @@ const (
 	ActionApply   = "Apply"
 	ActionRestore = "Restore"
 	ActionPrune   = "Prune"
+	ActionDetect  = "Detect"
+	ActionSuspend = "Suspend"
 )

@@ -46,6 +46,8 @@ func field(c ownership.Change) string {
 		fmt.Fprintf(&b, " (removed) -> %s", c.Restored)
 	case c.Kind == ownership.Taken:
 		fmt.Fprintf(&b, " (taken) %s", c.Restored)
+	case c.Restored == "":
+		fmt.Fprintf(&b, " %s -> (nothing)", c.Found)
 	default:
 		fmt.Fprintf(&b, " %s -> %s", c.Found, c.Restored)
 	}

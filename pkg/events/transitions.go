@@ -29,6 +29,12 @@ const (
 	// Pruned says that the object was removed because it left the manifest, or because
 	// its VidraResource is going.
 	Pruned Action = "Pruned"
+	// Detected says that somebody changed the object, and that it is left so.
+	Detected Action = "Detected"
+	// Contended says that somebody changes the object back again and again.
+	Contended Action = "Contended"
+	// Settled says that nobody does any more.
+	Settled Action = "Settled"
 	// Released says that the object was to be removed, and was left to its other owners.
 	Released Action = "Released"
 )
@@ -38,8 +44,10 @@ type Change struct {
 	Action Action
 	// Object that was changed, without a resourceVersion.
 	Object corev1.ObjectReference
-	// Fields that were put back; only for Restored.
+	// Fields that were put back, or that differ.
 	Fields []ownership.Change
+	// Note says more: why a change is left, or what to do about it.
+	Note string
 }
 
 // Event is a Kubernetes Event before it is written.
@@ -63,10 +71,11 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	all = append(all, applied(manifest, changes)...)
 	for _, change := range changes {
 		all = append(all, restored(owner, change)...)
+		all = append(all, drifted(owner, change)...)
 	}
 	all = append(all, pruned(manifest, changes)...)
 	all = append(all, readiness(manifest, before, after)...)
-	return all
+	return append(all, suspension(owner, before, after)...)
 }
 
 // applied tells that a pass created or changed objects.
@@ -78,7 +87,7 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 			created++
 		case Configured:
 			configured++
-		case Restored, Recreated, Relabelled, Pruned, Released:
+		case Restored, Recreated, Relabelled, Pruned, Released, Detected, Contended, Settled:
 		}
 	}
 	if created+configured == 0 {
@@ -100,8 +109,11 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		what = "created it again after it had been deleted"
 	case Relabelled:
 		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-	case Created, Configured, Pruned, Released:
+	case Created, Configured, Pruned, Released, Detected, Contended, Settled:
 		return nil
+	}
+	if change.Note != "" {
+		what += ". But " + change.Note
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
@@ -115,6 +127,21 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		Note: fmt.Sprintf("VidraResource %s manages this object and %s. To keep a change, make it in spec.manifest of the VidraResource",
 			owner.Name, what),
 	}}
+}
+
+// suspension tells that the user paused, and unpaused.
+func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)
+	is := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended)
+	e := Event{Type: corev1.EventTypeNormal, Reason: ReasonSuspended, Action: ActionSuspend, Regarding: owner,
+		Note: "spec.suspend is true: no object is written, what changes is reported"}
+	switch {
+	case was == is:
+		return nil
+	case was:
+		e.Reason, e.Note = ReasonResumed, "spec.suspend is false again: what changed meanwhile is treated as spec.drift says"
+	}
+	return []Event{e}
 }
 
 // pruned tells that objects were removed.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,6 +45,16 @@ type result struct {
 	// action and fields tell what was done; no action if nothing was.
 	action events.Action
 	fields []ownership.Change
+	// left is why the object was left as it was found; nil if it was not. unknown is
+	// why it cannot be told what differs then.
+	left    *leave
+	unknown string
+	// asLeft says that the object is as it was left before.
+	asLeft bool
+	// problem is why an annotation that wants it left alone does not count.
+	problem string
+	// ending says that the object is being deleted.
+	ending bool
 }
 
 // apply does a task.
@@ -55,10 +66,21 @@ func (a *applier) apply(ctx context.Context, t task) result {
 			r.err = err
 			return r
 		}
-		if t.why == whyDrift && live != nil && a.inOrder(t, live) {
-			return r
+		if t.why == whyDrift && live != nil {
+			var inOrder bool
+			if inOrder, r.asLeft = a.inOrder(t, live); inOrder {
+				return r
+			}
 		}
 		r.cause = trigger.Cause{Deleted: live == nil, Found: live}
+	}
+	if found := r.cause.Found; t.why == whyDrift && found != nil && found.GetDeletionTimestamp() != nil {
+		r.ending = true // its end will be an event
+		return r
+	}
+	var left *leave
+	if left, r.problem = a.leaves(r.task); left != nil {
+		return a.observe(ctx, r, left)
 	}
 	expected, _ := a.expected(t)
 	r.live, r.digest, r.err = a.patch(ctx, r.task)
@@ -115,8 +137,8 @@ func (a *applier) get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 // isObject says whether a NotFound error is about the object name rather than
 // about its resource, for which the API server answers without details.
 func isObject(err error, name string) bool {
-	status, ok := err.(apierrors.APIStatus)
-	return ok && status.Status().Details != nil && status.Status().Details.Name == name
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
 }
 
 func (a *applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
@@ -134,12 +156,12 @@ func (a *applier) expected(t task) (trigger.Applied, bool) {
 	return trigger.Applied{}, false
 }
 
-// inOrder says whether what is ours in live is as expected.
-func (a *applier) inOrder(t task, live *unstructured.Unstructured) bool {
+// inOrder says whether what is ours in live is as expected, and whether that means
+// as it was left.
+func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asLeft bool) {
 	expected, known := a.expected(t)
-	digest, _ := ownership.Of(live, a.manager)
-	return known && digest == expected.Digest &&
-		live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+	return known && trigger.DigestOf(live, a.manager, expected.Left) == expected.Digest &&
+		live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue, expected.Left
 }
 
 // errForeign refuses to take over an object.
@@ -167,6 +189,55 @@ func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured
 	if a.watched {
 		a.index.Begin(a.owner, t.key, a.manager)
 	}
+	live, err := a.sendCeding(ctx, t)
+	if err != nil {
+		if a.watched {
+			a.trigger.Abort(a.owner, t.key)
+		}
+		return nil, ownership.Digest{}, err
+	}
+	digest := trigger.DigestOf(live, a.manager, false)
+	if a.watched {
+		a.trigger.Commit(a.owner, t.key, trigger.Applied{
+			Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		})
+	}
+	return live, digest, nil
+}
+
+// sendCeding sends the apply without what is left to others. What does not exist
+// yet is created whole, and the fields of others are given up then.
+func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	if t.ignored == nil {
+		return a.sendUnlessRival(ctx, t)
+	}
+	live := t.cause.Found
+	if live == nil && (t.why != whyNew || !t.cause.Deleted) { // what lost its label looks deleted
+		var err error
+		if live, err = a.get(ctx, t.key); err != nil {
+			return nil, err
+		}
+	}
+	if live != nil {
+		_, body, err := a.cede(ctx, t, live)
+		if err != nil {
+			return nil, err
+		}
+		lean := *t.desired
+		lean.body = body
+		t.desired = &lean
+		return a.sendUnlessRival(ctx, t)
+	}
+	live, err := a.sendUnlessRival(ctx, t)
+	if err == nil {
+		live, _, err = a.cede(ctx, t, live)
+	}
+	return live, err
+}
+
+// sendUnlessRival sends the apply, and takes fields from other managers unless
+// they are other VidraResources.
+func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Unstructured, error) {
 	force := t.why == whyDrift && (t.cause.Found == nil || !a.shared(t.cause.Found))
 	live, err := a.send(ctx, t, force)
 	if !force && apierrors.IsConflict(err) {
@@ -174,19 +245,7 @@ func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured
 			live, err = a.send(ctx, t, true)
 		}
 	}
-	if err != nil {
-		if a.watched {
-			a.trigger.Abort(a.owner, t.key)
-		}
-		return nil, ownership.Digest{}, err
-	}
-	digest, _ := ownership.Of(live, a.manager)
-	if a.watched {
-		a.trigger.Commit(a.owner, t.key, trigger.Applied{
-			Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-		})
-	}
-	return live, digest, nil
+	return live, err
 }
 
 func (a *applier) send(ctx context.Context, t task, force bool) (*unstructured.Unstructured, error) {
@@ -206,8 +265,8 @@ func (a *applier) shared(live *unstructured.Unstructured) bool {
 
 // rivals returns an error if a conflict is with another VidraResource.
 func rivals(conflict error) error {
-	status, ok := conflict.(apierrors.APIStatus)
-	if !ok || status.Status().Details == nil {
+	var status apierrors.APIStatus
+	if !errors.As(conflict, &status) || status.Status().Details == nil {
 		return conflict
 	}
 	causes := status.Status().Details.Causes

@@ -41,14 +41,24 @@ func inState(state v1alpha1.ObjectState, uid string) *v1alpha1.ManagedResourceSt
 	return &v1alpha1.ManagedResourceStatus{State: state, UID: uid}
 }
 
+// expecting changes what is known of one object.
+func expecting(object *desired, known prospect) func(*planInput) {
+	return func(p *planInput) {
+		p.prospect = func(d *desired) prospect {
+			if d == object {
+				return known
+			}
+			return prospect{}
+		}
+	}
+}
+
 func TestMakePlan(t *testing.T) {
 	a, b := wanted("a"), wanted("b")
 	in := func(entries map[identity]*v1alpha1.ManagedResourceStatus, change func(*planInput)) planInput {
 		p := planInput{
 			objects: []*desired{a, b}, inventory: entries, all: true,
-			changed: func(*desired) bool { return false },
-			gone:    func(*desired) bool { return false },
-			held:    func(*desired) bool { return false },
+			prospect: func(*desired) prospect { return prospect{} },
 		}
 		if change != nil {
 			change(&p)
@@ -61,13 +71,15 @@ func TestMakePlan(t *testing.T) {
 		}
 	}
 	drift := trigger.Cause{Deleted: true}
+	warned := &leave{why: "spec.drift.mode is Warn"}
 	cases := map[string]struct {
-		reason  string
-		in      planInput
-		apply   []task
-		prune   []identity
-		blocked []*desired
-		held    []*desired
+		reason      string
+		in          planInput
+		apply       []task
+		prune       []identity
+		blocked     []*desired
+		held        []*desired
+		terminating []*desired
 	}{
 		"InOrder": {reason: "What is applied and unchanged is left alone.", in: in(inOrder(), nil)},
 		"New": {
@@ -77,7 +89,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"Changed": {
 			reason: "Only what the manifest changes is applied.",
-			in:     in(inOrder(), func(p *planInput) { p.changed = func(d *desired) bool { return d == b } }),
+			in:     in(inOrder(), expecting(b, prospect{changed: true})),
 			apply:  []task{{desired: b, why: whyChanged}},
 		},
 		"Failed": {
@@ -85,13 +97,13 @@ func TestMakePlan(t *testing.T) {
 			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
 				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
 			}, nil),
-			apply: []task{{desired: a, why: whyRetry}},
+			apply: []task{{desired: a, why: whyRetry, cause: trigger.Cause{Unsure: true}}},
 		},
 		"Held": {
 			reason: "What failed waits for its time, whatever else happens.",
 			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
 				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
-			}, func(p *planInput) { p.held = func(d *desired) bool { return d == a } }),
+			}, expecting(a, prospect{held: true})),
 			held: []*desired{a},
 		},
 		"Drift": {
@@ -104,9 +116,45 @@ func TestMakePlan(t *testing.T) {
 			}),
 			apply: []task{{desired: b, why: whyDrift, cause: drift}},
 		},
+		"Contended": {
+			reason: "What somebody changes back waits for its time.",
+			in: in(inOrder(), func(p *planInput) {
+				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
+				expecting(b, prospect{contended: true})(p)
+			}),
+			held: []*desired{b},
+		},
+		"ContendedAndChanged": {
+			reason: "A changed manifest is applied meanwhile.",
+			in:     in(inOrder(), expecting(b, prospect{contended: true, changed: true})),
+			apply:  []task{{desired: b, why: whyChanged}},
+		},
+		"Left alone": {
+			reason: "What is left as it was found is looked at, and stays so at a full look.",
+			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
+				a.id: inState(v1alpha1.ObjectDrifted, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
+			}, func(p *planInput) {
+				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
+				expecting(b, prospect{leave: warned})(p)
+			}),
+			apply: []task{{desired: b, why: whyDrift, cause: drift, leave: warned}},
+		},
+		"AsksForRest": {
+			reason: "Before an object that may want to be left alone is changed, it is looked at.",
+			in:     in(inOrder(), expecting(b, prospect{changed: true, asksForRest: true})),
+			apply:  []task{{desired: b, why: whyChanged, cause: trigger.Cause{Unsure: true}}},
+		},
+		"NamespaceGoes": {
+			reason: "Nothing is put back where everything is being deleted.",
+			in: in(inOrder(), func(p *planInput) {
+				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
+				expecting(b, prospect{terminating: true})(p)
+			}),
+			terminating: []*desired{b},
+		},
 		"KindGone": {
 			reason:  "What cannot exist is not applied.",
-			in:      in(inOrder(), func(p *planInput) { p.gone = func(d *desired) bool { return d == a } }),
+			in:      in(inOrder(), expecting(a, prospect{gone: true})),
 			blocked: []*desired{a},
 		},
 		"Left": {
@@ -132,6 +180,7 @@ func TestMakePlan(t *testing.T) {
 			require.Equal(t, tc.prune, got.prune, tc.reason)
 			require.Equal(t, tc.blocked, got.blocked, tc.reason)
 			require.Equal(t, tc.held, got.held, tc.reason)
+			require.Equal(t, tc.terminating, got.terminating, tc.reason)
 		})
 	}
 }
@@ -206,9 +255,27 @@ func TestSummarize(t *testing.T) {
 		"ApplyFailed":     {"An object is not accepted.", failed(v1alpha1.ReasonApplyFailed), "False/ApplyFailed", nil, v1alpha1.DeployFailed},
 		"KindUnavailable": {"A kind is waited for.", failed(v1alpha1.ReasonKindUnavailable), "False/KindUnavailable", nil, v1alpha1.DeployPending},
 		"PruneFailed":     {"An object that should be gone is there.", failed(v1alpha1.ReasonPruneFailed), "False/PruneFailed", nil, v1alpha1.DeployStale},
+		"LeftAlone": {
+			"What is left as somebody changed it is not as applied; nobody works on it.", failed(v1alpha1.ReasonDriftDetected), "False/DriftDetected",
+			map[string]string{v1alpha1.ConditionDrifted: "True/DriftDetected"}, v1alpha1.DeployStale,
+		},
+		"Contended": {
+			"A fight is said.", failed(v1alpha1.ReasonDriftContended), "False/DriftContended",
+			map[string]string{v1alpha1.ConditionDrifted: "True/DriftContended", v1alpha1.ConditionReconciling: "True/DriftContended"}, v1alpha1.DeployFailed,
+		},
+		"Suspended": {
+			"What waits is said.", outcome{
+				watched: true, watches: synced, suspended: true, order: []identity{id},
+				failures: map[identity]failure{id: {v1alpha1.ReasonSuspended, "waits"}},
+			}, "False/Suspended", map[string]string{v1alpha1.ConditionSuspended: "True/Suspended"}, v1alpha1.DeployStale,
+		},
+		"UnmatchedRule": {
+			"A rule that matches nothing is said.", outcome{watched: true, watches: synced, unmatched: []string{"spec.drift.ignore[0]"}}, "True/Applied",
+			map[string]string{v1alpha1.ConditionUnmatchedIgnoreRules: "True/NothingMatches"}, v1alpha1.DeploySucceeded,
+		},
 		"Drifted": {
 			"A drift that could not be put back is said.",
-			outcome{watched: true, watches: synced, drifted: []identity{id}}, "True/Applied",
+			outcome{watched: true, watches: synced, drifted: []identity{id}, order: []identity{id}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionDrifted: "True/DriftDetected"}, v1alpha1.DeploySucceeded,
 		},
 		"Deleting": {"It waits for its objects.", outcome{deleting: true}, "False/Deleting", nil, v1alpha1.DeployRunning},

@@ -1,8 +1,11 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +33,10 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 	}
 	if len(parsed) == 0 {
 		return errEmpty
+	}
+	rules, err := rulesOf(vr)
+	if err != nil {
+		return err
 	}
 	mappings, missing := resolve(ctx, parsed, kinds)
 	var known []manifest.Object
@@ -59,9 +66,16 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 		if err != nil {
 			return err
 		}
+		if err := d.leaveToOthers(rules, object.Unstructured); err != nil {
+			return err
+		}
 		objects = append(objects, d)
 	}
 	s.adopt(vr.Generation, objects, waiting)
+	s.unmatched = nil
+	if len(waiting) == 0 { // otherwise a rule may be for what is not known yet
+		s.unmatched = unmatched(rules)
+	}
 	return nil
 }
 
@@ -153,8 +167,27 @@ func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
 	}
-	d.body = body
+	d.body, d.configuration = body, identify(body)
 	return d, nil
+}
+
+// leaveToOthers takes over the ignore rules for the object.
+func (d *desired) leaveToOthers(rules []*rule, object *unstructured.Unstructured) error {
+	var mine []v1alpha1.IgnoreRule
+	d.ignored, mine = ignoredIn(rules, object)
+	if d.ignored == nil {
+		return nil
+	}
+	text, err := json.Marshal(mine)
+	d.configuration = identify(d.body, text)
+	return err
+}
+
+// identify is a short text that is another one for other parts.
+func identify(parts ...[]byte) string {
+	const enough = 12 // bytes
+	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
+	return base64.RawURLEncoding.EncodeToString(sum[:enough])
 }
 
 // mergeStringData turns stringData of a Secret into data, as the API server does

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,27 +53,40 @@ func (p *pass) limit() int {
 func (p *pass) settle(r result) {
 	s := p.session
 	entry := s.inventory[r.id]
-	if r.err != nil {
+	switch {
+	case r.err != nil:
 		p.fail(r, entry)
+		return
+	case r.left != nil:
+		p.settleObserved(r)
 		return
 	}
 	delete(s.failures, r.id)
+	if r.ending || r.asLeft && r.live == nil {
+		return // its end will be an event; or nothing has changed since it was left
+	}
+	delete(s.drifts, r.id)
 	entry.State = v1alpha1.ObjectApplied
+	if c := s.contests[r.id]; c != nil && c.contended {
+		entry.State = v1alpha1.ObjectContended
+	}
 	if r.live == nil {
 		return // it was in order
 	}
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
 	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
-	s.applied[r.id] = r.body
+	entry.Configuration = r.configuration
 	if r.action == "" {
 		return
 	}
-	change := events.Change{Action: r.action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: r.fields}
+	change := events.Change{Action: r.action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: r.fields, Note: r.problem}
 	s.untold = append(s.untold, change)
 	switch r.action {
 	case events.Restored, events.Recreated, events.Relabelled:
 		s.healed(change, p.now)
-	case events.Created, events.Configured, events.Pruned, events.Released:
+		p.Metrics.healed(r.id, r.action)
+		p.contend(r)
+	case events.Created, events.Configured, events.Pruned, events.Released, events.Detected, events.Contended, events.Settled:
 	}
 }
 
@@ -82,6 +96,12 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	s.failures[r.id] = explain(r.err, r.gvk, r.id)
 	if r.why == whyDrift {
 		p.unsolved[r.key] = r.cause
+		if why := s.failures[r.id]; why.reason == v1alpha1.ReasonManifestInvalid {
+			// The same configuration was accepted before.
+			why.reason = v1alpha1.ReasonApplyFailed
+			why.message += ". It was accepted before: a field that somebody added may be in the way"
+			s.failures[r.id] = why
+		}
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if kindGone(r.err, r.id.name) {
@@ -151,6 +171,13 @@ func (p *pass) note(todo plan) {
 	}
 	for _, d := range todo.blocked {
 		await(d.id, *notServed(d.gvk))
+		if entry := s.inventory[d.id]; entry != nil {
+			entry.State = v1alpha1.ObjectPending
+		}
+	}
+	for _, d := range todo.terminating {
+		s.failures[d.id] = failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
+			"waits until the namespace %s, which is being deleted, is there again", d.id.namespace)}
 		if entry := s.inventory[d.id]; entry != nil {
 			entry.State = v1alpha1.ObjectPending
 		}
@@ -234,7 +261,6 @@ func (p *pass) settleRemoval(id identity, done removal) {
 	}
 	delete(s.inventory, id)
 	delete(s.failures, id)
-	delete(s.applied, id)
 	delete(s.missing, id)
 }
 

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ func kindGone(err error, name string) bool {
 // missingNamespace says whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	return ok && apierrors.IsNotFound(err) &&
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
@@ -58,8 +59,8 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 // message is the text of an error. The API server quotes values in its errors;
 // those of a Secret are left out.
 func message(err error, id identity) string {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || id.GroupKind != secretKind {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || id.GroupKind != secretKind {
 		return events.Truncate(err.Error(), maxMessage)
 	}
 	var fields []string
@@ -88,7 +89,8 @@ const (
 // whole.
 var severity = []string{
 	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonPruneFailed,
-	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonProgressing,
+	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonDriftContended, v1alpha1.ReasonDriftDetected,
+	v1alpha1.ReasonSuspended, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonProgressing,
 }
 
 // worst is the reason of several failures, and a message that names the first

@@ -23,6 +23,8 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	s := p.session
 	s.adopt(p.vr.Generation, nil, nil)
+	clear(s.drifts) // nothing is left as it is any more
+	clear(s.contests)
 	p.all = true
 	p.watch(ctx)
 	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))

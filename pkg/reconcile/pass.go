@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
-	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // pass is one look at one VidraResource.
@@ -42,20 +40,28 @@ type pass struct {
 	mayRetry bool
 	// first says that this process sees the VidraResource for the first time.
 	first bool
+	// going says of namespaces whether they are being deleted.
+	going map[string]bool
+	// changed says that its spec is another one than at the last pass.
+	changed bool
+	// outdatedWait says that digests of another version are still to be replaced.
+	outdatedWait bool
+	// waits says that something is not done while the VidraResource is suspended.
+	waits bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
 	s, first := r.session(owner, vr)
 	p := &pass{
 		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first,
-		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{},
+		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 		},
 	}
-	changed := s.generation != vr.Generation
-	p.resync = changed || !p.now.Before(s.nextResync)
+	p.changed = s.generation != vr.Generation
+	p.resync = p.changed || !p.now.Before(s.nextResync)
 	if p.resync {
 		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
 	}
@@ -84,7 +90,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.load()
 	p.watch(ctx)
-	todo := p.meetAll(ctx, p.plan(p.look()))
+	todo := p.meetAll(ctx, p.suspend(p.plan(ctx, p.look())))
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.giveBack()
 		return reconcile.Result{}, err
@@ -111,6 +117,7 @@ func (p *pass) read(ctx context.Context) *failure {
 			server, v1alpha1.LocalServer)}
 	}
 	old := s.byID
+	defer func() { p.residents.set(p.owner, s.objects) }()
 	if err := s.read(ctx, p.vr, p.Local); err != nil {
 		return &failure{v1alpha1.ReasonManifestInvalid, events.Truncate(err.Error(), maxMessage)}
 	}
@@ -144,73 +151,6 @@ func (p *pass) load() {
 		}
 	}
 	p.Index.Load(p.owner, known)
-}
-
-// look finds the objects that are not as expected. When every object is looked
-// at, what the watches keep is compared, which costs no request; what cannot be
-// watched is looked at itself when it is time to.
-func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
-	causes := map[trigger.ObjectKey]trigger.Cause{}
-	if p.applier.watched {
-		for key, cause := range p.causes.Objects {
-			causes[key] = cause
-		}
-	}
-	if !p.all {
-		return causes
-	}
-	for _, d := range p.session.objects {
-		if _, seen := causes[d.key]; seen {
-			continue
-		}
-		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-		var suspect bool
-		switch {
-		case p.applier.watched && synced:
-			suspect = !p.Index.InOrder(p.owner, d.key, obj, found)
-		case p.applier.watched && p.first: // the watches are about to tell
-		default:
-			suspect = p.resync
-		}
-		if suspect {
-			causes[d.key] = trigger.Cause{Unsure: true}
-		}
-	}
-	return causes
-}
-
-// plan decides what to do, and forgets failures of what is no longer wanted.
-func (p *pass) plan(causes map[trigger.ObjectKey]trigger.Cause) plan {
-	s := p.session
-	todo := makePlan(planInput{
-		objects: s.objects, unresolved: s.unresolved, inventory: s.inventory, causes: causes, all: p.all,
-		changed: func(d *desired) bool {
-			if body, known := s.applied[d.id]; known {
-				return !bytes.Equal(body, d.body)
-			}
-			return s.status.ObservedGeneration != p.vr.Generation
-		},
-		gone: func(d *desired) bool {
-			return s.watches[watchKey(d.key)].State == watchregistry.Pending
-		},
-		held: func(d *desired) bool {
-			_, failed := s.failures[d.id]
-			return failed && !p.mayRetry
-		},
-	})
-	if p.all {
-		_, order := s.entries()
-		wanted := make(map[identity]struct{}, len(order))
-		for _, id := range order {
-			wanted[id] = struct{}{}
-		}
-		for id := range s.failures {
-			if _, still := wanted[id]; !still {
-				delete(s.failures, id)
-			}
-		}
-	}
-	return todo
 }
 
 // writeAhead writes the objects that are about to be created into the
@@ -266,7 +206,9 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	s := p.session
 	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
-	o.failures = s.failures
+	p.endContests()
+	o.failures, o.unmatched = s.withDrifts(s.failures), s.unmatched
+	o.suspended, o.waits = p.vr.Spec.Suspend, p.waits
 	if o.entries, o.order = s.entries(); o.stalled != nil {
 		o.entries = s.status.ManagedResources
 	}
@@ -317,7 +259,15 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 // rest is how long the VidraResource is left alone without a cause.
 func (p *pass) rest(o outcome) time.Duration {
 	s := p.session
-	switch pending := o.stalled == nil && (len(s.failures) > 0 || len(p.unsolved) > 0); {
+	unsolved := len(p.unsolved)
+	for id, c := range s.contests {
+		if d := s.byID[id]; d != nil && c.contended && p.now.Before(c.until) {
+			if _, waits := p.unsolved[d.key]; waits {
+				unsolved-- // it has a time of its own
+			}
+		}
+	}
+	switch pending := o.stalled == nil && (len(s.failures) > 0 || unsolved > 0); {
 	case pending && s.due(p.now):
 		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
 		delay := backoff.Step()
@@ -341,6 +291,16 @@ func (p *pass) rest(o outcome) time.Duration {
 	if s.heals > 0 {
 		earlier(s.healsSince.Add(healFlush))
 	}
+	if p.outdatedWait {
+		earlier(p.now.Add(time.Second))
+	}
+	if o.stalled == nil {
+		for _, then := range p.appointments() {
+			if then.After(p.now) { // otherwise this pass has kept it
+				earlier(then)
+			}
+		}
+	}
 	before := watched(s.status, p.vr.Generation)
 	for _, status := range s.watches {
 		if tolerable(status, before, p.now) {
@@ -348,4 +308,26 @@ func (p *pass) rest(o outcome) time.Duration {
 		}
 	}
 	return max(until.Sub(p.now), time.Millisecond)
+}
+
+// appointments are the times at which something that is left alone is looked at
+// again.
+func (p *pass) appointments() []time.Time {
+	s := p.session
+	var times []time.Time
+	for _, left := range s.drifts {
+		times = append(times, left.until)
+	}
+	for id, c := range s.contests {
+		d := s.byID[id]
+		if d == nil || !c.contended {
+			continue
+		}
+		if _, waits := p.unsolved[d.key]; waits {
+			times = append(times, c.until)
+		} else {
+			times = append(times, c.until.Add(contestWindow+time.Second))
+		}
+	}
+	return times
 }

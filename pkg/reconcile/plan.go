@@ -26,6 +26,8 @@ type task struct {
 	*desired
 	why   why
 	cause trigger.Cause
+	// leave is why the object is left as it was found; nil if it is put right.
+	leave *leave
 }
 
 // planInput is what is known before a plan is made.
@@ -33,17 +35,32 @@ type planInput struct {
 	objects    []*desired
 	unresolved []unresolved
 	inventory  map[identity]*v1alpha1.ManagedResourceStatus
-	// changed says that an object's applied configuration is, or may be, another
-	// one than was applied last.
-	changed func(*desired) bool
-	// gone says that the API server does not serve an object's kind at present.
-	gone func(*desired) bool
-	// held says that an object failed and its time to be tried again has not come.
-	held func(*desired) bool
+	// prospect tells what stands in the way of an object.
+	prospect func(*desired) prospect
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause
 	// all has every object considered; otherwise only causes are.
 	all bool
+}
+
+// prospect is what is known of an object of the manifest before a plan is made.
+type prospect struct {
+	// changed says that its applied configuration is, or may be, another one than
+	// was applied last.
+	changed bool
+	// terminating says that its namespace is being deleted.
+	terminating bool
+	// gone says that the API server does not serve its kind at present.
+	gone bool
+	// held says that it failed, and its time to be tried again has not come.
+	held bool
+	// contended says that somebody changes it back, and its time to be put back
+	// again has not come.
+	contended bool
+	// asksForRest says that an annotation wants it left alone.
+	asksForRest bool
+	// leave is why it is left as it was found; nil if it is put right.
+	leave *leave
 }
 
 // plan is what a pass has to do.
@@ -53,6 +70,8 @@ type plan struct {
 	prune []identity
 	// blocked are the objects whose kind is gone.
 	blocked []*desired
+	// terminating are the objects whose namespace is being deleted.
+	terminating []*desired
 	// held are the objects that have to wait.
 	held []*desired
 }
@@ -65,26 +84,34 @@ func makePlan(in planInput) plan {
 		if !in.all && !drifted {
 			continue
 		}
-		entry := in.inventory[d.id]
+		entry, is := in.inventory[d.id], in.prospect(d)
 		switch {
-		case in.gone(d):
+		case is.terminating:
+			p.terminating = append(p.terminating, d)
+		case is.gone:
 			p.blocked = append(p.blocked, d)
-		case in.held(d):
+		case is.held, drifted && is.contended && !is.changed:
 			p.held = append(p.held, d)
 		case entry == nil || entry.UID == "":
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
-		case in.changed(d):
+		case is.changed:
+			cause.Unsure = cause.Unsure || cause.Found == nil && is.asksForRest
 			p.apply = append(p.apply, task{desired: d, why: whyChanged, cause: cause})
 		case drifted:
-			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause})
-		case entry.State != v1alpha1.ObjectApplied:
-			p.apply = append(p.apply, task{desired: d, why: whyRetry})
+			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause, leave: is.leave})
+		case unfinished(entry.State):
+			p.apply = append(p.apply, task{desired: d, why: whyRetry, cause: trigger.Cause{Unsure: true}, leave: is.leave})
 		}
 	}
 	if in.all {
 		p.prune = leftovers(in)
 	}
 	return p
+}
+
+// unfinished says whether an object in a state has still to be applied.
+func unfinished(state v1alpha1.ObjectState) bool {
+	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed
 }
 
 // leftovers are the objects of the inventory that the manifest does not have.

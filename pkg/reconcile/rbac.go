@@ -19,6 +19,9 @@ package reconcile
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch
 
+// Which namespaces are being deleted, where nothing is put back.
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
 // Who may read the metrics: the metrics endpoint asks the API server.
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

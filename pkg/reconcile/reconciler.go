@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,6 +35,9 @@ const (
 	goneForGood = 10 * time.Second
 	// resyncJitter spreads resyncs over this part of their interval.
 	resyncJitter = 0.1
+	// recomputeQPS is how many objects a second are applied only because their digest
+	// is of another version of Vidra.
+	recomputeQPS = 50
 	// DefaultParallel is how many objects of a stage are applied at a time.
 	DefaultParallel = 16
 )
@@ -51,9 +55,15 @@ type Reconciler struct {
 	Trigger *trigger.Factory
 	// Recorder writes Events.
 	Recorder Recorder
+	// Metrics count what is done. Optional.
+	Metrics *Metrics
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
 	// DefaultParallel.
 	Parallel int
+
+	residents residents
+	// recompute spaces the applies that only find out digests of this version.
+	recompute flowcontrol.PassiveRateLimiter
 
 	// mu guards sessions.
 	mu       sync.Mutex
@@ -116,6 +126,7 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 	}
 	if r.sessions == nil {
 		r.sessions = map[trigger.Owner]*session{}
+		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(recomputeQPS, recomputeQPS)
 	}
 	s = newSession(vr)
 	r.sessions[owner] = s
@@ -125,6 +136,7 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetSession(owner)
+	r.residents.set(owner, nil)
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
 }

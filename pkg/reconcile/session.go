@@ -37,6 +37,10 @@ type desired struct {
 	// provides is the kind that the object defines, if it is a
 	// CustomResourceDefinition.
 	provides schema.GroupKind
+	// ignored are the ignore rules for the object; nil if there are none.
+	ignored *ignored
+	// configuration identifies the body and the rules.
+	configuration string
 }
 
 // unresolved is an object whose kind is not served.
@@ -80,8 +84,12 @@ type session struct {
 	inventory map[identity]*v1alpha1.ManagedResourceStatus
 	// failures holds why objects are not as they should be.
 	failures map[identity]failure
-	// applied holds the bodies that were last applied by this process.
-	applied map[identity][]byte
+	// drifts holds the objects that are left as somebody changed them, and
+	// contests those that somebody changes back.
+	drifts   map[identity]drift
+	contests map[identity]*contest
+	// unmatched are the ignore rules that match nothing.
+	unmatched []string
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
@@ -119,12 +127,17 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		status:    *vr.Status.DeepCopy(),
 		inventory: map[identity]*v1alpha1.ManagedResourceStatus{},
 		failures:  map[identity]failure{},
-		applied:   map[identity][]byte{},
 		missing:   map[identity]time.Time{},
+		drifts:    map[identity]drift{},
+		contests:  map[identity]*contest{},
 	}
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]
-		s.inventory[identityOf(&entry)] = &entry
+		id := identityOf(&entry)
+		s.inventory[id] = &entry
+		if entry.State == v1alpha1.ObjectContended {
+			s.contests[id] = &contest{heals: map[string][]time.Time{}, contended: true, until: time.Now()}
+		}
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
+		WatchesMetadata(&corev1.Namespace{}, r.onNamespace()).
 		WatchesRawSource(r.Trigger.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)

@@ -31,6 +31,10 @@ type outcome struct {
 	// drifted are the objects that are known to have been changed and not put
 	// back.
 	drifted []identity
+	// unmatched are the ignore rules that match nothing.
+	unmatched []string
+	// suspended says that no object is written; waits, that something would be.
+	suspended, waits bool
 	// watched says whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
@@ -44,11 +48,15 @@ type outcome struct {
 // every status twice.
 const watchGrace = 30 * time.Second
 
+// maxCondition is how many bytes the message of a condition has at most. The API
+// server refuses more than 32 KiB.
+const maxCondition = 8192
+
 // summarize makes the status of a VidraResource from what it was and from what
 // a pass knows.
 func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
-	if o.all {
+	if o.all && !o.waits {
 		after.ObservedGeneration = o.generation
 	}
 	after.ManagedResources = o.entries
@@ -58,27 +66,31 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	}
 	watching := watchingCondition(o, watched(before, o.generation))
 	ready := readyCondition(o, watching)
+	ready.Message = events.Truncate(ready.Message, maxCondition)
 	set := func(c metav1.Condition) {
+		c.Message = events.Truncate(c.Message, maxCondition)
 		c.ObservedGeneration = after.ObservedGeneration
 		meta.SetStatusCondition(&after.Conditions, c)
 	}
-	if o.stalled == nil { // otherwise nothing was watched or compared
-		set(watching)
-		set(driftedCondition(o))
-	}
-	set(ready)
-	// Reconciling and Stalled stand in the status only while they are true, as
-	// kstatus wants it.
-	for kind, holds := range map[string]bool{
-		v1alpha1.ConditionStalled:     o.stalled != nil,
-		v1alpha1.ConditionReconciling: o.stalled == nil && ready.Status != metav1.ConditionTrue,
-	} {
+	standing := func(kind string, holds bool, reason, message string) {
 		if holds {
-			set(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+			set(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 		} else {
 			meta.RemoveStatusCondition(&after.Conditions, kind)
 		}
 	}
+	if o.stalled == nil { // otherwise nothing was watched or compared
+		set(watching)
+		set(driftedCondition(o))
+		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
+			"Nothing in the manifest is matched by "+few(o.unmatched))
+		standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	}
+	set(ready)
+	// Reconciling and Stalled stand in the status only while they are true, as
+	// kstatus wants it.
+	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
+	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !left(ready.Reason), ready.Reason, ready.Message)
 	after.DeployState = deployState(ready)
 	switch after.DeployState {
 	case v1alpha1.DeploySucceeded:
@@ -90,6 +102,11 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	return after
 }
 
+// left says whether a reason means that Vidra leaves things as they are.
+func left(reason string) bool {
+	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended
+}
+
 // deployState translates the Ready condition for users of the first operator.
 func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	switch {
@@ -97,7 +114,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 		return v1alpha1.DeploySucceeded
 	case ready.Reason == v1alpha1.ReasonKindUnavailable:
 		return v1alpha1.DeployPending
-	case ready.Reason == v1alpha1.ReasonPruneFailed:
+	case ready.Reason == v1alpha1.ReasonPruneFailed, left(ready.Reason):
 		return v1alpha1.DeployStale
 	case slices.Contains([]string{v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonStarting}, ready.Reason):
 		return v1alpha1.DeployRunning
@@ -181,14 +198,18 @@ func few(names []string) string {
 
 func driftedCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInSync}
-	if len(o.drifted) == 0 {
-		return c
-	}
-	names := make([]string, 0, len(o.drifted))
+	known := map[identity]failure{}
 	for _, id := range o.drifted {
-		names = append(names, id.String())
+		known[id] = failure{v1alpha1.ReasonDriftDetected, "changed and not put back yet"}
 	}
-	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonDriftDetected
-	c.Message = "Changed and not put back yet: " + few(names)
+	for id, why := range o.failures {
+		if why.reason == v1alpha1.ReasonDriftDetected || why.reason == v1alpha1.ReasonDriftContended {
+			known[id] = why
+		}
+	}
+	if len(known) > 0 {
+		c.Status = metav1.ConditionTrue
+		c.Reason, c.Message = worst(known, o.order)
+	}
 	return c
 }

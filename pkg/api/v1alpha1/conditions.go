@@ -16,6 +16,11 @@ const (
 	// ConditionDrifted is true while an object is known to differ from the
 	// manifest and is not put back yet.
 	ConditionDrifted = "Drifted"
+	// ConditionSuspended stands in the status while spec.suspend is true.
+	ConditionSuspended = "Suspended"
+	// ConditionUnmatchedIgnoreRules stands in the status while a rule of
+	// spec.drift.ignore matches nothing in the manifest.
+	ConditionUnmatchedIgnoreRules = "UnmatchedIgnoreRules"
 )
 
 // Reasons of conditions. Where an Event speaks of the same problem, it has the
@@ -25,8 +30,8 @@ const (
 	ReasonApplied = "Applied"
 	// ReasonProgressing says that a pass is under way.
 	ReasonProgressing = "Progressing"
-	// ReasonManifestInvalid says that the manifest cannot be read, or that the
-	// API server calls one of its objects invalid.
+	// ReasonManifestInvalid says that the manifest or the ignore rules cannot be
+	// read, or that the API server calls one of the objects invalid.
 	ReasonManifestInvalid = "ManifestInvalid"
 	// ReasonKindUnavailable says that the kind of an object is not served.
 	ReasonKindUnavailable = "KindUnavailable"
@@ -52,4 +57,12 @@ const (
 	ReasonInSync = "InSync"
 	// ReasonDriftDetected says that an object differs and is not put back yet.
 	ReasonDriftDetected = "DriftDetected"
+	// ReasonDriftContended says that somebody changes an object back again and again.
+	ReasonDriftContended = "DriftContended"
+	// ReasonSuspended says that spec.suspend keeps something from being done.
+	ReasonSuspended = "Suspended"
+	// ReasonNothingMatches says that an ignore rule matches nothing.
+	ReasonNothingMatches = "NothingMatches"
+	// ReasonNamespaceTerminating says that the namespace of an object is going.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
 )

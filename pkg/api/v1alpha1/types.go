@@ -55,6 +55,16 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
+	// Suspend has Vidra write no object: a changed manifest waits, and what somebody
+	// changes is reported and not put back. Deleting the VidraResource removes its
+	// objects all the same.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// Drift says what is done when somebody changes an object.
+	// +optional
+	Drift *DriftPolicy `json:"drift,omitempty"`
+
 	// ReconciledAt is accepted and ignored: the first Vidra operator wrote it to
 	// trigger itself.
 	// +optional
@@ -97,12 +107,13 @@ const (
 	DeploySucceeded DeployState = "Succeeded"
 	// DeployFailed says that lastError has to be acted on.
 	DeployFailed DeployState = "Failed"
-	// DeployStale says that an object that left the manifest cannot be removed.
+	// DeployStale says that an object that left the manifest cannot be removed, or
+	// that objects are left as somebody changed them.
 	DeployStale DeployState = "Stale"
 )
 
 // ObjectState says what became of one managed object.
-// +kubebuilder:validation:Enum=Pending;Applied;Failed;Deleting
+// +kubebuilder:validation:Enum=Pending;Applied;Drifted;Contended;Failed;Deleting
 type ObjectState string
 
 const (
@@ -111,6 +122,12 @@ const (
 	ObjectPending ObjectState = "Pending"
 	// ObjectApplied is an object that the API server holds as the manifest says.
 	ObjectApplied ObjectState = "Applied"
+	// ObjectDrifted is an object that was changed and is left so for now: because
+	// of the policy, the suspension, or its break-glass annotation.
+	ObjectDrifted ObjectState = "Drifted"
+	// ObjectContended is an object that somebody else changes back again and again.
+	// It is put back less often.
+	ObjectContended ObjectState = "Contended"
 	// ObjectFailed is an object that the API server did not accept, or that
 	// could not be removed.
 	ObjectFailed ObjectState = "Failed"
@@ -136,6 +153,10 @@ type ManagedResourceStatus struct {
 	// their values, after the last apply.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Configuration identifies what was last applied: the object in the manifest,
+	// and the rules for it.
+	// +optional
+	Configuration string `json:"configuration,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`
@@ -192,7 +213,7 @@ type VidraResourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Watching, Drifted and, while they are true,
-	// Reconciling and Stalled.
+	// Reconciling, Stalled, Suspended and UnmatchedIgnoreRules.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// ignoring gives a VidraResource rules.
+func ignoring(rules ...v1alpha1.IgnoreRule) func(*v1alpha1.VidraResource) {
+	return withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 100_000, Ignore: rules})
+}
+
+// replicas is how many replicas a Deployment is to have.
+func replicas(t require.TestingT, obj client.Object) int64 {
+	n, found, err := unstructured.NestedInt64(get(t, obj).Object, "spec", "replicas")
+	require.NoError(t, err)
+	require.True(t, found)
+	return n
+}
+
+// scale changes the replicas of a Deployment as an autoscaler does.
+func scale(t *testing.T, obj *unstructured.Unstructured, manager string, n int) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":`+string(rune('0'+n))+`}}`))
+	require.NoError(t, admin.SubResource("scale").Patch(t.Context(), obj.DeepCopy(), patch, client.FieldOwner(manager)))
+}
+
+// TestIgnoredPath leaves a path to others. Vidra sets it when it creates the object,
+// owns it no more, and writes it again when the rule goes; what else is changed is
+// put back all the time.
+func TestIgnoredPath(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	rule := v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Name: "web"}, Paths: []string{"/spec/replicas"}}
+	newVidraResource(t, ns, web, ignoring(rule))
+	awaitReady(t, ns)
+	deployment := declaredObject(t, ns, web, "Deployment", "web")
+	require.EqualValues(t, 1, replicas(t, deployment), "it is created as the manifest says")
+	require.NotContains(t, ownedBy(t, deployment, "vidra/"+ns), "f:replicas")
+
+	mark := env.AuditMark()
+	require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":3}}`))
+	require.NoError(t, mergePatch(deployment, `{"spec":{"template":{"metadata":{"labels":{"app":"web","edited":null}}}}}`))
+	image := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.invalid/web:2"}]}}}}`
+	require.NoError(t, edit(deployment, "application/strategic-merge-patch+json", image))
+	await(t, func(c *assert.CollectT) {
+		containers, _, err := unstructured.NestedSlice(get(c, deployment).Object, "spec", "template", "spec", "containers")
+		require.NoError(c, err)
+		require.Equal(c, "registry.invalid/web:1", containers[0].(map[string]any)["image"])
+	})
+	require.EqualValues(t, 3, replicas(t, deployment))
+	require.Len(t, operatorSince(t, mark).on("deployments", ns, "web").writes(), 1, "the image is all that was put back")
+
+	// Another manifest leaves the field alone, too, and so does a new life.
+	changed := manifests(web, configMap("more", "hello"))
+	setManifest(t, ns, changed)
+	awaitReady(t, ns)
+	require.EqualValues(t, 3, replicas(t, deployment))
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Ignore = nil })
+	await(t, func(c *assert.CollectT) { require.EqualValues(c, 1, replicas(c, deployment)) })
+	awaitReady(t, ns)
+	awaitInOrder(t, ns, declared(t, ns, changed)...)
+}
+
+// TestIgnoredPathOfAnObjectThatExists adds a rule later: the field keeps its value,
+// though only Vidra had set it.
+func TestIgnoredPathOfAnObjectThatExists(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web)
+	awaitReady(t, ns)
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
+		spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Paths: []string{"/data/greeting"}}}
+	})
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, web, "ConfigMap", "page")
+	require.Equal(t, "hello", greeting(t, page))
+	owned := ownedBy(t, page, "vidra/"+ns)
+	require.NotContains(t, owned, "f:greeting")
+	require.Contains(t, owned, "f:farewell")
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi","farewell":"bye"}}`))
+	await(t, func(c *assert.CollectT) {
+		require.Empty(c, difference("", map[string]any{"data": map[string]any{"greeting": "hi", "farewell": "goodbye"}}, get(c, page).Object))
+	})
+}
+
+// TestIgnoredManager leaves to an autoscaler what it sets, wherever that is, and to
+// nobody else.
+func TestIgnoredManager(t *testing.T) {
+	t.Parallel()
+	const scaler = "autoscaler"
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, ignoring(v1alpha1.IgnoreRule{
+		Target:   v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Managers: []string{scaler},
+	}))
+	v := awaitReady(t, ns)
+	deployment := declaredObject(t, ns, web, "Deployment", "web")
+	require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":2}}`))
+	awaitInOrder(t, ns, deployment)
+
+	mark := env.AuditMark()
+	scale(t, deployment, scaler, 4)
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).on("deployments", ns, "web").writes() })
+	scale(t, deployment, scaler, 5)
+	page := declaredObject(t, ns, web, "ConfigMap", "page")
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi"}}`))
+	awaitInOrder(t, ns, page)
+	require.EqualValues(t, 5, replicas(t, deployment))
+	require.Len(t, operatorSince(t, mark).on("deployments", ns, "web").writes(), 1, "it is left once, and for good")
+	require.Len(t, withReason(eventsAbout(t, deployment), "ChangeReverted"), 1, "what the person did, not what the autoscaler did")
+	setManifest(t, ns, manifests(web, configMap("more", "hello")))
+	awaitReady(t, ns)
+	require.EqualValues(t, 5, replicas(t, deployment), "a new manifest does not take it back")
+	require.Equal(t, v.UID, getVidraResource(t, ns).UID)
+}
+
+// TestIgnoreRulesThatDoNotFit: a rule that matches nothing is said, one that cannot
+// be is refused.
+func TestIgnoreRulesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, ignoring(
+		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Deployment"}, Paths: []string{"/spec/replicas"}},
+		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "StatefulSet"}, Paths: []string{"/spec/replicas"}},
+		v1alpha1.IgnoreRule{Paths: []string{"/spec/nosuchfield"}},
+	))
+	v := awaitReady(t, ns)
+	unmatched := condition(t, v, v1alpha1.ConditionUnmatchedIgnoreRules)
+	require.Contains(t, unmatched.Message, "spec.drift.ignore[1]")
+	require.Contains(t, unmatched.Message, "/spec/nosuchfield")
+	require.NotContains(t, unmatched.Message, "spec.drift.ignore[0]")
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Ignore = spec.Drift.Ignore[:1] })
+	await(t, func(c *assert.CollectT) {
+		for _, condition := range getVidraResource(c, ns).Status.Conditions {
+			require.NotEqual(c, v1alpha1.ConditionUnmatchedIgnoreRules, condition.Type)
+		}
+	})
+	for reason, rule := range map[string]v1alpha1.IgnoreRule{
+		"a rule needs paths or managers": {Target: v1alpha1.IgnoreTarget{Kind: "Deployment"}},
+		"should match":                   {Paths: []string{"spec.replicas"}},
+	} {
+		v := getVidraResource(t, ns)
+		v.Spec.Drift.Ignore = []v1alpha1.IgnoreRule{rule}
+		require.ErrorContains(t, admin.Update(context.Background(), v), reason)
+	}
+}
+
+// ownedBy is the text of what a field manager applied to an object.
+func ownedBy(t *testing.T, obj client.Object, manager string) string {
+	t.Helper()
+	for _, e := range get(t, obj).GetManagedFields() {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply {
+			return e.FieldsV1.GetRawString()
+		}
+	}
+	return ""
+}
+
+// TestF23Fight has somebody change a field back whenever Vidra puts it back. That
+// object is put back less often, the status says who fights and how to end it, other
+// objects are put back at once, and when it is over, that is said.
+func TestF23Fight(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	manifest := manifests(web, configMap("other", "hello"))
+	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 3}))
+	v := awaitReady(t, ns)
+	page, other := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "other")
+	mark := env.AuditMark()
+	ctx, stop := context.WithCancel(t.Context())
+	fighting := make(chan struct{})
+	go func() {
+		defer close(fighting)
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			_ = mergePatch(page, `{"data":{"greeting":"mine"}}`) // it fails when the test ends
+			<-ticker.C
+		}
+	}()
+	t.Cleanup(func() { stop(); <-fighting })
+	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"), "ConfigMap "+ns+"/page", `"person" changes data.greeting back`,
+		"more than 3 times within a minute", `"managers":["person"]`)
+	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore", "data.greeting", "person", "spec.drift.ignore")
+	writes := func() int { return len(operatorSince(t, mark).on("configmaps", ns, "page").writes()) }
+	require.Never(t, func() bool { return writes() > 4 }, 3*time.Second, 200*time.Millisecond)
+	for range 5 {
+		require.NoError(t, mergePatch(declaredObject(t, ns, manifest, "Service", "web"), `{"spec":{"selector":{"app":"mine"}}}`))
+		awaitInOrder(t, ns, declaredObject(t, ns, manifest, "Service", "web"))
+	}
+	require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, other)
+	stop()
+	<-fighting
+	awaitInOrder(t, ns, page) // within the backoff of 10 s
+	require.LessOrEqual(t, writes(), 6)
+	require.Equal(t, v1alpha1.ObjectContended, entry(t, getVidraResource(t, ns), "ConfigMap", "page").State, "it is not over yet")
+}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestRestartLeavesWhatWasLeft restarts the operator and then changes a spec: what a
+// policy or an annotation has left alone is left alone.
+func TestRestartLeavesWhatWasLeft(t *testing.T) {
+	ns := newNamespace(t)
+	warned, glass := ns+"-warned", ns+"-glass"
+	newVidraResource(t, ns, configMap("warned", "hello"), named(warned), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
+	newVidraResource(t, ns, configMap("glass", "hello"), named(glass))
+	awaitReady(t, warned)
+	awaitReady(t, glass)
+	one, two := declaredObject(t, ns, configMap("warned", ""), "ConfigMap", "warned"), declaredObject(t, ns, configMap("glass", ""), "ConfigMap", "glass")
+	require.NoError(t, mergePatch(one, `{"data":{"greeting":"mine"}}`))
+	annotate(t, two, time.Now().Add(time.Hour).Format(time.RFC3339), "incident 42")
+	require.NoError(t, mergePatch(two, `{"data":{"greeting":"hotfix"}}`))
+	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected)
+	awaitNotReady(t, glass, v1alpha1.ReasonDriftDetected)
+
+	stopOperator(t)
+	setManifest(t, glass, configMap("glass", "hello, world"))
+	mark := env.AuditMark()
+	startOperator(t)
+	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")
+	changeSpec(t, warned, func(spec *v1alpha1.VidraResourceSpec) { spec.Interval = &metav1.Duration{Duration: time.Hour} })
+	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")
+	await(t, func(c *assert.CollectT) {
+		require.Contains(c, condition(c, getVidraResource(c, glass), v1alpha1.ConditionDrifted).Message, "incident 42")
+	})
+	awaitSilence(t)
+	require.Empty(t, operatorSince(t, mark).objectsIn(ns).writes())
+	require.Equal(t, "mine", greeting(t, one))
+	require.Equal(t, "hotfix", greeting(t, two))
+	require.NoError(t, mergePatch(two, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
+	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, two)) })
+}
+
+// TestSuspendedManifestIsTakenBack changes the manifest while suspended, and takes the
+// change back: nothing is left of it, and what had drifted is put back.
+func TestSuspendedManifestIsTakenBack(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	both := manifests(configMap("page", "hello"), configMap("other", "hello"))
+	newVidraResource(t, ns, both)
+	awaitReady(t, ns)
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+	awaitReady(t, ns)
+	other := declaredObject(t, ns, both, "ConfigMap", "other")
+	require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
+	setManifest(t, ns, configMap("page", "hi"))
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, v1alpha1.ReasonSuspended, condition(c, getVidraResource(c, ns), v1alpha1.ConditionReady).Reason)
+	})
+	setManifest(t, ns, both)
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
+	awaitReady(t, ns)
+	awaitInOrder(t, ns, declared(t, ns, both)...)
+}
+
+// TestLostLabelWhileLeft strips the label by which an object is watched while it is
+// left alone: that is told as what it is, and an ignored field keeps its value.
+func TestLostLabelWhileLeft(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, ignoring(v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Deployment"}, Paths: []string{"/spec/replicas", "/metadata/labels"}}))
+	v := awaitReady(t, ns)
+	deployment, page := declaredObject(t, ns, web, "Deployment", "web"), declaredObject(t, ns, web, "ConfigMap", "page")
+	require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":7}}`))
+	require.NoError(t, mergePatch(deployment, `{"metadata":{"labels":{"managed-by":null,"app":"mine"}}}`))
+	await(t, func(c *assert.CollectT) { require.Equal(c, "vidra", get(c, deployment).GetLabels()["managed-by"]) })
+	require.EqualValues(t, 7, replicas(t, deployment))
+	require.Equal(t, "mine", get(t, deployment).GetLabels()["app"])
+
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Mode = v1alpha1.DriftWarn })
+	awaitReady(t, ns)
+	require.NoError(t, mergePatch(page, `{"metadata":{"labels":{"managed-by":null}}}`))
+	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "ConfigMap "+ns+"/page", "managed-by", "removed")
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Mode = v1alpha1.DriftCorrect })
+	awaitInOrder(t, ns, page)
+}
+
+// TestIgnoredPathInLists leaves a field of an item whose key the API server completes,
+// and one of a map that can only be had as a whole.
+func TestIgnoredPathInLists(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web)
+	awaitReady(t, ns)
+	service := declaredObject(t, ns, web, "Service", "web")
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
+		spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Paths: []string{"/spec/ports/0/targetPort", "/spec/selector/app"}}}
+	})
+	awaitReady(t, ns)
+	live := &corev1.Service{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(service), live))
+	require.Equal(t, 8080, live.Spec.Ports[0].TargetPort.IntValue(), "its value stays")
+	require.Equal(t, map[string]string{"app": "web"}, live.Spec.Selector)
+	patch := `{"spec":{"selector":{"app":"green"},"ports":[{"name":"http","port":80,"targetPort":9090}]}}`
+	require.NoError(t, edit(service, "application/strategic-merge-patch+json", patch))
+	require.NoError(t, edit(service, "application/strategic-merge-patch+json", `{"spec":{"ports":[{"port":80,"name":"renamed"}]}}`))
+	await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(service), live))
+		require.Equal(c, "http", live.Spec.Ports[0].Name, "this is put back")
+	})
+	require.Equal(t, 9090, live.Spec.Ports[0].TargetPort.IntValue())
+	require.Equal(t, map[string]string{"app": "green"}, live.Spec.Selector)
+	setManifest(t, ns, manifests(web, configMap("more", "hello")))
+	awaitReady(t, ns)
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(service), live))
+	require.Equal(t, map[string]string{"app": "green"}, live.Spec.Selector)
+}
+
+// TestLongReasons: what somebody wrote into an annotation or a rule does not make the
+// status too large to be written.
+func TestLongReasons(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	long := strings.Repeat("long", 200)
+	var paths []string
+	for i := range 40 {
+		paths = append(paths, "/"+long+strings.Repeat("x", i))
+	}
+	newVidraResource(t, ns, configMap("page", "hello"), ignoring(v1alpha1.IgnoreRule{Paths: paths}))
+	v := awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	annotate(t, page, time.Now().Add(time.Hour).Format(time.RFC3339), strings.Repeat(long, 50))
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hotfix"}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, v)
+}

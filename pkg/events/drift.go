@@ -1,0 +1,54 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// drifted tells of what is not put back, or less often.
+func drifted(owner corev1.ObjectReference, change Change) []Event {
+	e := Event{Type: corev1.EventTypeWarning, Regarding: owner}
+	switch change.Action {
+	case Detected:
+		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, Name(change.Object)+": "+change.Note
+	case Contended:
+		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, Name(change.Object)+": "+change.Note
+	case Settled:
+		e.Type, e.Reason, e.Action = corev1.EventTypeNormal, ReasonDriftSettled, ActionRestore
+		e.Note = Name(change.Object) + ": nobody changes it back any more"
+	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released:
+		return nil
+	}
+	object := change.Object
+	object.FieldPath = fieldPath(change.Fields)
+	e.Related = &object
+	return []Event{e}
+}
+
+// Differences says which fields differ, what they are and should be, and who
+// changed them.
+func Differences(changes []ownership.Change) string {
+	parts := make([]string, 0, len(changes))
+	for _, c := range changes {
+		part := c.Path
+		switch {
+		case c.Withheld:
+			part += " (values withheld) was " + strings.ToLower(string(c.Kind))
+		case c.Kind == ownership.Removed:
+			part += fmt.Sprintf(" was removed and should be %s", c.Restored)
+		case c.Restored == "":
+			part += fmt.Sprintf(" is %s and should be nothing", c.Found)
+		default:
+			part += fmt.Sprintf(" is %s and should be %s", c.Found, c.Restored)
+		}
+		if c.Manager != "" {
+			part += fmt.Sprintf(", set by %q", c.Manager)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// without is an applied configuration without what is left to others in the
+// object as it is. whole is what a dry run of it makes of the object: what is owned
+// as a whole there is left as a whole.
+func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, manager string) (full, lean map[string]any, err error) {
+	if err := errors.Join(json.Unmarshal(body, &full), json.Unmarshal(body, &lean)); err != nil {
+		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
+	}
+	var paths [][]string
+	for _, path := range ign.paths {
+		paths = append(paths, ownership.Whole(whole, manager, full, path))
+	}
+	for _, m := range ign.managed {
+		for _, path := range ownership.SetBy(live, m.managers, full) {
+			if len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool {
+				return isBelow(path, ownership.Whole(whole, manager, full, above))
+			}) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	// What is removed from a list moves what follows.
+	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
+	for _, path := range slices.CompactFunc(paths, slices.Equal) {
+		removePath(lean, path)
+	}
+	keepMarks(full, lean)
+	return full, lean, nil
+}
+
+// keepMarks puts back what is ours in any case: the label that is watched, and the
+// annotation that names the owner.
+func keepMarks(full, lean map[string]any) {
+	marks := &unstructured.Unstructured{Object: full}
+	kept := &unstructured.Unstructured{Object: lean}
+	labels, annotations := kept.GetLabels(), kept.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
+	for key, value := range marks.GetAnnotations() {
+		if strings.HasPrefix(key, v1alpha1.OwnerAnnotationPrefix) {
+			annotations[key] = value
+		}
+	}
+	kept.SetLabels(labels)
+	kept.SetAnnotations(annotations)
+}
+
+// isBelow says whether a path is another one, or below it.
+func isBelow(path, above []string) bool {
+	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
+}
+
+// compareTokens orders the indexes of a list as numbers.
+func compareTokens(a, b string) int {
+	i, errI := strconv.Atoi(a)
+	j, errJ := strconv.Atoi(b)
+	if errI == nil && errJ == nil {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(a, b)
+}
+
+// cede gives up, in the object as it is, what is left to others and still ours. It
+// returns the object, and the configuration without it.
+func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
+	whole, err := a.patchDry(ctx, t, t.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	var body []byte
+	err = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		full, lean, err := t.ignored.without(t.body, live, whole, a.manager)
+		if err != nil {
+			return err
+		}
+		if body, err = json.Marshal(lean); err != nil {
+			return err
+		}
+		managedFields, ceded := ownership.Cede(live, a.manager, full, lean)
+		if !ceded {
+			return nil
+		}
+		patch, err := json.Marshal([]map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		})
+		if err != nil {
+			return err
+		}
+		written, err := a.resource(t.key).Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
+		if apierrors.IsConflict(err) { // somebody wrote meanwhile
+			if fresh, getErr := a.get(ctx, t.key); getErr == nil && fresh != nil {
+				live = fresh
+			}
+		}
+		if err == nil {
+			live = written
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
+	}
+	return live, body, nil
+}

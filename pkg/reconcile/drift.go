@@ -1,0 +1,236 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// leave is why an object that somebody changed is left as it is.
+type leave struct {
+	// why is for people.
+	why string
+	// silent says that it is not to be spoken of.
+	silent bool
+	// until is when the object is looked at again; zero when only a change of the
+	// VidraResource ends it.
+	until time.Time
+}
+
+// drift is an object that is left as somebody changed it.
+type drift struct {
+	leave
+	deleted bool
+	// fields that differ; none if all that is known is that the object is to be
+	// left alone for a while.
+	fields []ownership.Change
+	// unknown is why it cannot be told what differs.
+	unknown string
+}
+
+// maxReason is how many bytes of a reason or rule that somebody gave are told.
+const maxReason = 256
+
+// over says whether the object is to be looked at again.
+func (d drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
+
+// text tells of the drift.
+func (d drift) text() string {
+	what := "it was deleted"
+	switch {
+	case d.deleted:
+	case d.unknown != "":
+		what = "it was changed; what differs cannot be told: " + d.unknown
+	default:
+		what = events.Differences(d.fields)
+	}
+	return events.Truncate(what, maxMessage) + ". It is left so: " + d.why
+}
+
+// leaves says whether what was changed is left as it is, as far as the
+// VidraResource says so.
+func (p *pass) leaves(d *desired) *leave {
+	switch mode := p.vr.DriftMode(); {
+	case p.vr.Spec.Suspend:
+		return &leave{why: "spec.suspend is true"}
+	case mode == v1alpha1.DriftWarn:
+		return &leave{why: "spec.drift.mode is Warn"}
+	case mode == v1alpha1.DriftIgnore:
+		return &leave{why: "spec.drift.mode is Ignore", silent: true}
+	}
+	// A deleted object has no annotations any more.
+	if known, ok := p.session.drifts[d.id]; ok && p.now.Before(known.until) {
+		return &known.leave
+	}
+	return nil
+}
+
+// leaves says why the object of a task is left as it was found; nil if it is put
+// right. The annotations of the object count, too.
+func (a *applier) leaves(t task) (l *leave, problem string) {
+	if t.why == whyNew || t.cause.Found == nil {
+		return t.leave, ""
+	}
+	glass, ok, problem := breakGlassOf(t.cause.Found, time.Now())
+	if t.leave != nil && t.leave.until.IsZero() {
+		return t.leave, ""
+	}
+	if !ok {
+		return nil, problem
+	}
+	return &leave{
+		why:   fmt.Sprintf("its annotations say until %s: %s", glass.until.UTC().Format(time.RFC3339), events.Truncate(glass.reason, maxReason)),
+		until: glass.until,
+	}, ""
+}
+
+// observe finds out what was changed, and writes nothing.
+func (a *applier) observe(ctx context.Context, r result, l *leave) result {
+	r.left = l
+	if r.cause.Found == nil && !l.silent {
+		// What lost its label looks as if it were deleted.
+		live, err := a.get(ctx, r.key)
+		if err != nil {
+			r.err = err
+			return r
+		}
+		r.cause.Found = live
+	}
+	found := r.cause.Found
+	if found == nil {
+		return r
+	}
+	if a.watched {
+		a.index.Begin(a.owner, r.key, a.manager)
+	}
+	if !l.silent {
+		if restored, err := a.dryRun(ctx, r.task); err != nil {
+			r.unknown = message(err, r.id)
+		} else {
+			// Whose a field is does not matter while nobody puts it back.
+			r.fields = slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {
+				return c.Kind == ownership.Taken
+			})
+		}
+	}
+	if a.watched {
+		a.trigger.Commit(a.owner, r.key, trigger.Applied{
+			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent), Left: !l.silent,
+			UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
+		})
+	}
+	return r
+}
+
+// settleObserved notes what was found in an object that is left as it is.
+func (p *pass) settleObserved(r result) {
+	s, entry := p.session, p.session.inventory[r.id]
+	before, known := s.drifts[r.id]
+	now := drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown}
+	delete(s.failures, r.id)
+	s.drifts[r.id] = now
+	p.waits = p.waits || r.why == whyChanged
+	if r.left.silent {
+		entry.State = v1alpha1.ObjectApplied
+		return
+	}
+	if !now.deleted && len(now.fields) == 0 && now.unknown == "" {
+		// What is ours in it may have become somebody else's, with our value: the
+		// digest of the last apply stays what is expected one day.
+		entry.State = v1alpha1.ObjectApplied
+		return
+	}
+	told := entry.State == v1alpha1.ObjectDrifted && (!known || before.text() == now.text())
+	entry.State = v1alpha1.ObjectDrifted
+	if !told {
+		s.untold = append(s.untold, events.Change{
+			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(entry.UID)), Fields: now.fields, Note: now.text(),
+		})
+	}
+}
+
+// expectAgain has objects that were left as they are expected as they were
+// applied: those whose time is over, or all of them.
+func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
+	s := p.session
+	causes := map[trigger.ObjectKey]trigger.Cause{}
+	known := map[trigger.ObjectKey]trigger.Applied{}
+	for id, left := range s.drifts {
+		d, entry := s.byID[id], s.inventory[id]
+		if entry == nil {
+			delete(s.drifts, id)
+			continue
+		}
+		if d == nil || !all && !left.over(p.now) {
+			continue // what has left the manifest may come back before it is removed
+		}
+		delete(s.drifts, id)
+		causes[d.key] = trigger.Cause{Unsure: true}
+		if applied, ok := appliedBefore(p.applier.manager, entry); ok {
+			known[d.key] = applied
+		} else {
+			p.Index.Forget(p.owner, d.key) // nothing is known of it
+		}
+	}
+	if p.applier.watched && len(known) > 0 {
+		p.Index.Load(p.owner, known)
+	}
+	return causes
+}
+
+// drifted are the failures of what is left, or put back less often, for the
+// conditions.
+func (s *session) withDrifts(failures map[identity]failure) map[identity]failure {
+	all := make(map[identity]failure, len(failures))
+	for id, entry := range s.inventory {
+		left, known := s.drifts[id]
+		switch {
+		case s.byID[id] == nil:
+		case entry.State == v1alpha1.ObjectContended:
+			all[id] = failure{v1alpha1.ReasonDriftContended, s.contests[id].text(id)}
+		case entry.State == v1alpha1.ObjectDrifted && known:
+			all[id] = failure{v1alpha1.ReasonDriftDetected, left.text()}
+		case entry.State == v1alpha1.ObjectDrifted:
+			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is left so"}
+		}
+	}
+	for id, why := range failures {
+		all[id] = why
+	}
+	return all
+}
+
+// dryRun asks what an apply would make of an object that exists.
+func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	whole, err := a.patchDry(ctx, t, t.body)
+	if err != nil || t.ignored == nil {
+		return whole, err
+	}
+	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.manager)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(lean)
+	if err != nil {
+		return nil, err
+	}
+	return a.patchDry(ctx, t, body)
+}
+
+// patchDry sends an apply that writes nothing.
+func (a *applier) patchDry(ctx context.Context, t task, body []byte) (*unstructured.Unstructured, error) {
+	return a.resource(t.key).Patch(ctx, t.key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+}

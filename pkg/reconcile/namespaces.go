@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// residents knows which VidraResources have objects in which namespaces.
+type residents struct {
+	// mu guards namespaces.
+	mu         sync.Mutex
+	namespaces map[trigger.Owner][]string
+}
+
+// set notes the namespaces of the objects of an owner; none forget it.
+func (r *residents) set(owner trigger.Owner, objects []*desired) {
+	var names []string
+	for _, d := range objects {
+		if d.id.namespace != "" {
+			names = append(names, d.id.namespace)
+		}
+	}
+	slices.Sort(names)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(names) == 0 {
+		delete(r.namespaces, owner)
+		return
+	}
+	if r.namespaces == nil {
+		r.namespaces = map[trigger.Owner][]string{}
+	}
+	r.namespaces[owner] = slices.Compact(names)
+}
+
+// of lists the owners that have objects in a namespace.
+func (r *residents) of(namespace string) []trigger.Owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var owners []trigger.Owner
+	for owner, names := range r.namespaces {
+		if _, found := slices.BinarySearch(names, namespace); found {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+// terminating says whether a namespace is being deleted, from the cache.
+func (p *pass) terminating(ctx context.Context, namespace string) bool {
+	going, known := p.going[namespace]
+	if !known && namespace != "" {
+		ns := &metav1.PartialObjectMetadata{}
+		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
+		going = err == nil && ns.DeletionTimestamp != nil
+		p.going[namespace] = going
+	}
+	return going
+}
+
+// onNamespace has VidraResources look at all their objects when a namespace comes
+// or goes in which they have some.
+func (r *Reconciler) onNamespace() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	look := func(obj client.Object) {
+		for _, owner := range r.residents.of(obj.GetName()) {
+			r.Trigger.EnqueueAll(owner)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
+			if !e.IsInInitialList {
+				look(e.Object)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { look(e.Object) },
+	}
+}

@@ -1,0 +1,185 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// rule is an ignore rule, ready to be matched.
+type rule struct {
+	spec     v1alpha1.IgnoreRule
+	selector labels.Selector
+	// matched says that the rule covers something in the manifest.
+	matched bool
+}
+
+// rulesOf reads the ignore rules of a VidraResource.
+func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
+	if vr.Spec.Drift == nil {
+		return nil, nil
+	}
+	rules := make([]*rule, 0, len(vr.Spec.Drift.Ignore))
+	for i, spec := range vr.Spec.Drift.Ignore {
+		selector := labels.Everything()
+		if spec.Target.LabelSelector != nil {
+			var err error
+			if selector, err = metav1.LabelSelectorAsSelector(spec.Target.LabelSelector); err != nil {
+				return nil, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
+			}
+		}
+		rules = append(rules, &rule{spec: spec, selector: selector})
+	}
+	return rules, nil
+}
+
+// covers says whether the rule is for an object of the manifest.
+func (r *rule) covers(obj *unstructured.Unstructured) bool {
+	target, gvk := r.spec.Target, obj.GroupVersionKind()
+	same := func(want, is string) bool { return want == "" || want == is }
+	return same(target.Group, gvk.Group) && same(target.Kind, gvk.Kind) &&
+		same(target.Name, obj.GetName()) && same(target.Namespace, obj.GetNamespace()) &&
+		r.selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// ignored are the rules for one object.
+type ignored struct {
+	// paths are left to everybody.
+	paths [][]string
+	// managed are left to some managers.
+	managed []managedPaths
+}
+
+// managedPaths are paths that are left to managers; no paths are all.
+type managedPaths struct {
+	paths    [][]string
+	managers []string
+}
+
+// ignoredIn are the rules for an object of the manifest, also as they were given;
+// nil if there are none. It marks the rules that cover something in it.
+func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*ignored, []v1alpha1.IgnoreRule) {
+	var ign ignored
+	var given []v1alpha1.IgnoreRule
+	for _, r := range rules {
+		if !r.covers(obj) {
+			continue
+		}
+		var paths [][]string
+		for _, pointer := range r.spec.Paths {
+			if path := parsePointer(pointer); removePath(obj.DeepCopy().Object, path) {
+				paths = append(paths, path)
+			}
+		}
+		switch {
+		case len(r.spec.Paths) > 0 && len(paths) == 0:
+			continue
+		case len(r.spec.Managers) > 0:
+			ign.managed = append(ign.managed, managedPaths{paths: paths, managers: r.spec.Managers})
+		default:
+			ign.paths = append(ign.paths, paths...)
+		}
+		r.matched = true
+		given = append(given, r.spec)
+	}
+	if len(given) == 0 {
+		return nil, nil
+	}
+	return &ign, given
+}
+
+// unmatched names the rules that match nothing in the manifest.
+func unmatched(rules []*rule) []string {
+	var names []string
+	for i, r := range rules {
+		if r.matched {
+			continue
+		}
+		text, err := json.Marshal(r.spec)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		names = append(names, fmt.Sprintf("spec.drift.ignore[%d] %s", i, events.Truncate(string(text), maxReason)))
+	}
+	return names
+}
+
+// parsePointer splits a JSON pointer (RFC 6901) into its tokens.
+func parsePointer(pointer string) []string {
+	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, token := range tokens {
+		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return tokens
+}
+
+// removePath removes what is at a path of a JSON value, and reports whether there
+// was something. Maps and lists that are empty then stay.
+func removePath(value any, path []string) bool {
+	token, last := path[0], len(path) == 1
+	switch value := value.(type) {
+	case map[string]any:
+		child, found := value[token]
+		if !found || !last {
+			return found && removeIn(child, path[1:], func(list []any) { value[token] = list })
+		}
+		delete(value, token)
+		return true
+	default:
+		return false
+	}
+}
+
+// removeIn is removePath for a value that may be a list, whose shorter form is
+// handed to replace.
+func removeIn(value any, path []string, replace func([]any)) bool {
+	list, ok := value.([]any)
+	if !ok {
+		return removePath(value, path)
+	}
+	i, err := strconv.Atoi(path[0])
+	switch {
+	case err != nil || i < 0 || i >= len(list):
+		return false
+	case len(path) > 1:
+		return removeIn(list[i], path[1:], func(shorter []any) { list[i] = shorter })
+	}
+	replace(slices.Delete(slices.Clone(list), i, i+1))
+	return true
+}
+
+// breakGlass is what the annotations of an object say about leaving it alone.
+type breakGlass struct {
+	until  time.Time
+	reason string
+}
+
+// breakGlassOf reads the break-glass annotations of an object. ok says that it is
+// to be left alone now; problem, why annotations that are there do not count.
+func breakGlassOf(obj *unstructured.Unstructured, now time.Time) (glass breakGlass, ok bool, problem string) {
+	annotations := obj.GetAnnotations()
+	text, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
+	if !asked {
+		return glass, false, ""
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	reason := strings.TrimSpace(annotations[v1alpha1.BreakGlassReasonAnnotation])
+	switch {
+	case err != nil:
+		return glass, false, fmt.Sprintf("the annotation %s is no time in RFC 3339: %q", v1alpha1.BreakGlassUntilAnnotation, text)
+	case reason == "":
+		return glass, false, fmt.Sprintf("the annotation %s is missing, so %s does not count",
+			v1alpha1.BreakGlassReasonAnnotation, v1alpha1.BreakGlassUntilAnnotation)
+	}
+	return breakGlass{until: until, reason: reason}, now.Before(until), ""
+}

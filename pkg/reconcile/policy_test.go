@@ -1,0 +1,265 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const webDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"app":"web"},"annotations":{"a/b":"c"}},
+"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}}`
+
+func unstructuredOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	require.NoError(t, u.UnmarshalJSON([]byte(text)))
+	return u
+}
+
+func TestIgnoredIn(t *testing.T) {
+	t.Parallel()
+	replicas := []string{"/spec/replicas"}
+	cases := map[string]struct {
+		rule v1alpha1.IgnoreRule
+		want *ignored
+	}{
+		"All":            {v1alpha1.IgnoreRule{Paths: replicas}, &ignored{paths: [][]string{{"spec", "replicas"}}}},
+		"Target":         {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Paths: replicas}, &ignored{paths: [][]string{{"spec", "replicas"}}}},
+		"OtherGroup":     {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "batch"}, Paths: replicas}, nil},
+		"OtherKind":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Job"}, Paths: replicas}, nil},
+		"OtherName":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Name: "api"}, Paths: replicas}, nil},
+		"OtherNamespace": {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Namespace: "bank"}, Paths: replicas}, nil},
+		"Labels": {v1alpha1.IgnoreRule{
+			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}, Paths: replicas,
+		}, &ignored{paths: [][]string{{"spec", "replicas"}}}},
+		"OtherLabels": {v1alpha1.IgnoreRule{
+			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}}, Paths: replicas,
+		}, nil},
+		"Escaped":  {v1alpha1.IgnoreRule{Paths: []string{"/metadata/annotations/a~1b"}}, &ignored{paths: [][]string{{"metadata", "annotations", "a/b"}}}},
+		"InAList":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/1/image"}}, &ignored{paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
+		"NoIndex":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/x", "/spec/template/spec/containers/3"}}, nil},
+		"NoField":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused", "/spec/replicas/x", "/nothing/at/all"}}, nil},
+		"Managers": {v1alpha1.IgnoreRule{Managers: []string{"hpa"}}, &ignored{managed: []managedPaths{{managers: []string{"hpa"}}}}},
+		"Both":     {v1alpha1.IgnoreRule{Paths: replicas, Managers: []string{"hpa"}}, &ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}}},
+		"BothNone": {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused"}, Managers: []string{"hpa"}}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{tc.rule}}}})
+			require.NoError(t, err)
+			got, given := ignoredIn(rules, unstructuredOf(t, webDeployment))
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.want != nil, len(given) == 1)
+			require.Equal(t, tc.want == nil, len(unmatched(rules)) == 1, "what matches nothing is said")
+		})
+	}
+}
+
+func TestRulesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	_, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{
+		Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/a"}}, {Target: v1alpha1.IgnoreTarget{LabelSelector: selector}}},
+	}}})
+	require.ErrorContains(t, err, "spec.drift.ignore[1].target.labelSelector")
+}
+
+// TestWithout removes what is left to others from what is applied.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	live := unstructuredOf(t, webDeployment)
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(
+			`{"f:spec":{"f:replicas":{},"f:paused":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
+	}})
+	containers := []string{"spec", "template", "spec", "containers"}
+	cases := map[string]struct {
+		reason string
+		ign    ignored
+		want   string
+	}{
+		"Paths": {
+			"Several items of a list are the ones that were meant.",
+			ignored{paths: [][]string{append(containers[:4:4], "0"), append(containers[:4:4], "1"), {"spec", "replicas"}}},
+			`{"template":{"spec":{"containers":[{"name":"log","image":"log:1"}]}}}`,
+		},
+		"Managers": {
+			"The key of an item that others set, too, stays.",
+			ignored{managed: []managedPaths{{managers: []string{"hpa"}}}},
+			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy"},{"name":"log","image":"log:1"}]}}}`,
+		},
+		"Both": {
+			"A manager has only the paths of the rule.",
+			ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}},
+			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
+		},
+		"OtherManager": {
+			"Others have nothing.",
+			ignored{managed: []managedPaths{{managers: []string{"kubectl"}}}},
+			`{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			full, lean, err := tc.ign.without([]byte(webDeployment), live, live, "vidra/web")
+			require.NoError(t, err)
+			spec, err := json.Marshal(lean["spec"])
+			require.NoError(t, err)
+			require.JSONEq(t, tc.want, string(spec), tc.reason)
+			whole, err := json.Marshal(full)
+			require.NoError(t, err)
+			require.JSONEq(t, webDeployment, string(whole))
+		})
+	}
+}
+
+func TestBreakGlassOf(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 17, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		until, reason string
+		ok            bool
+		problem       string
+	}{
+		"Now":      {"2026-01-31T18:00:00Z", "incident 42", true, ""},
+		"Zone":     {"2026-01-31T18:30:00+01:00", "incident 42", true, ""},
+		"Over":     {"2026-01-31T17:00:00Z", "incident 42", false, ""},
+		"NoTime":   {"1h", "incident 42", false, "RFC 3339"},
+		"NoReason": {"2026-01-31T18:00:00Z", " ", false, v1alpha1.BreakGlassReasonAnnotation},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			obj := unstructuredOf(t, webDeployment)
+			obj.SetAnnotations(map[string]string{v1alpha1.BreakGlassUntilAnnotation: tc.until, v1alpha1.BreakGlassReasonAnnotation: tc.reason})
+			_, ok, problem := breakGlassOf(obj, now)
+			require.Equal(t, tc.ok, ok)
+			require.Contains(t, problem, tc.problem)
+			require.Equal(t, tc.problem == "", problem == "")
+		})
+	}
+	_, ok, problem := breakGlassOf(unstructuredOf(t, webDeployment), now)
+	require.False(t, ok)
+	require.Empty(t, problem)
+}
+
+// TestContest puts fields back at given times.
+func TestContest(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	field := func(path string) []ownership.Change { return []ownership.Change{{Path: path, Manager: "hpa"}} }
+	c := &contest{heals: map[string][]time.Time{}}
+	for i := range 3 {
+		require.False(t, c.healed(field("a"), 3, at(i)))
+		require.False(t, c.healed(field("b"), 3, at(i)), "each field counts by itself")
+	}
+	require.False(t, c.healed(nil, 3, at(3)), "so does the object as a whole")
+	require.False(t, c.healed(field("a"), 3, at(61)), "the first one is more than a minute ago")
+	require.False(t, c.contended)
+	require.True(t, c.healed(field("a"), 3, at(61)))
+	require.Equal(t, at(61).Add(contestMin), c.until)
+	require.Equal(t, "a", c.field.Path)
+	last := contestMin
+	for i := range 10 {
+		now := at(100 + i)
+		require.False(t, c.healed(field("a"), 3, now), "it is said once")
+		wait := c.until.Sub(now)
+		require.Equal(t, min(2*last, contestMax), wait)
+		last = wait
+	}
+	require.False(t, c.over(c.until.Add(contestWindow)))
+	require.True(t, c.over(c.until.Add(contestWindow+time.Second)))
+
+	quiet := &contest{heals: map[string][]time.Time{}}
+	quiet.healed(field("a"), 3, at(0))
+	require.False(t, quiet.over(at(60)))
+	require.True(t, quiet.over(at(61)))
+}
+
+// TestContestTellsHowToEndIt names who changes the field, and the rule that leaves
+// it to them.
+func TestContestTellsHowToEndIt(t *testing.T) {
+	t.Parallel()
+	id := identity{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, namespace: "shop", name: "web"}
+	c := &contest{field: ownership.Change{Path: "spec.replicas", Manager: "hpa"}, limit: 5}
+	require.Equal(t, `"hpa" changes spec.replicas back again and again: it was put back more than 5 times within a minute, and is put back less often now.`+
+		` To leave the field to others, add to spec.drift.ignore: {"target":{"group":"apps","kind":"Deployment","name":"web","namespace":"shop"},"managers":["hpa"]}`, c.text(id))
+	c.field = ownership.Change{}
+	require.Equal(t, "somebody changes the object back again and again: it was put back more than 5 times within a minute, and is put back less often now", c.text(id))
+	require.Equal(t, "somebody changes it back again and again", (*contest)(nil).text(id))
+}
+
+// TestNoAppointmentIsKeptTwice: a time that has passed is no reason for another pass,
+// whatever keeps this one from doing something about it.
+func TestNoAppointmentIsKeptTwice(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	id := identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, namespace: "shop", name: "a"}
+	d := &desired{id: id, key: trigger.ObjectKey{Name: "a"}}
+	for name, o := range map[string]outcome{"Stalled": {stalled: &failure{}}, "Deleting": {deleting: true}, "Failing": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &pass{
+				Reconciler: &Reconciler{}, vr: &v1alpha1.VidraResource{}, now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
+				session: &session{
+					byID: map[identity]*desired{id: d}, nextResync: now.Add(time.Hour),
+					drifts:   map[identity]drift{id: {leave: leave{until: now.Add(-time.Second)}}},
+					contests: map[identity]*contest{id: {contended: true, until: now.Add(-time.Second)}},
+				},
+			}
+			require.GreaterOrEqual(t, p.rest(o), retryMin/2)
+		})
+	}
+}
+
+// TestWrappedErrorsKeepSecrets: what the API server says of a Secret is withheld, also
+// where something was said before it.
+func TestWrappedErrorsKeepSecrets(t *testing.T) {
+	t.Parallel()
+	id := identity{GroupKind: secretKind, namespace: "shop", name: "login"}
+	err := fmt.Errorf("leave fields to others: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "login",
+		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")}))
+	require.NotContains(t, message(err, id), "hunter2")
+	require.True(t, isObject(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "login")), "login"))
+}
+
+// TestQuietEndsAContest: when nothing had to be put back for a minute, that is said,
+// and the object counts as applied.
+func TestQuietEndsAContest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	id := identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, namespace: "shop", name: "a"}
+	d := &desired{id: id, key: trigger.ObjectKey{Name: "a"}}
+	p := &pass{now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{}, session: &session{
+		byID:      map[identity]*desired{id: d},
+		inventory: map[identity]*v1alpha1.ManagedResourceStatus{id: {State: v1alpha1.ObjectContended, UID: "u"}},
+		contests:  map[identity]*contest{id: {contended: true, until: now.Add(-contestWindow)}},
+	}}
+	p.endContests()
+	require.Equal(t, v1alpha1.ObjectContended, p.session.inventory[id].State)
+	p.now = now.Add(time.Second)
+	p.unsolved[d.key] = trigger.Cause{}
+	p.endContests()
+	require.Equal(t, v1alpha1.ObjectContended, p.session.inventory[id].State, "somebody has just changed it back")
+	delete(p.unsolved, d.key)
+	p.endContests()
+	require.Equal(t, v1alpha1.ObjectApplied, p.session.inventory[id].State)
+	require.Equal(t, events.Settled, p.session.untold[0].Action)
+	require.Empty(t, p.session.contests)
+}
