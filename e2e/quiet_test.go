@@ -1,10 +1,6 @@
 package e2e
 
 import (
-	"bufio"
-	"net/http"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,23 +64,4 @@ func awaitSilence(t *testing.T) {
 }
 
 // reconciles is how many passes over VidraResources the operator has made.
-func reconciles(t *testing.T) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.MetricsURL, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	total := 0
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		series, value, _ := strings.Cut(lines.Text(), " ")
-		if strings.HasPrefix(series, `controller_runtime_reconcile_total{controller="vidraresource"`) {
-			n, err := strconv.Atoi(value)
-			require.NoError(t, err)
-			total += n
-		}
-	}
-	require.NoError(t, lines.Err())
-	return total
-}
+func reconciles(t require.TestingT) int { return metric(t, operator, passesMetric) }

@@ -1,7 +1,6 @@
 package watches
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,11 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -89,43 +85,14 @@ func newManyKinds(t *testing.T) *manyKinds {
 	var err error
 	k.config, err = env.UserConfig(user)
 	require.NoError(t, err)
-	grantAll(t, user, slices.Concat(k.good, k.missing, k.stalled))
+	allowed := []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
+	}
+	for _, key := range slices.Concat(k.good, k.missing, k.stalled) {
+		allowed = append(allowed, key.GVR)
+	}
+	grant(t, user, allowed...)
 	return k
-}
-
-// grantAll lets a user list and watch many resources, and tells of kinds, and
-// returns when the API server knows it.
-func grantAll(t *testing.T, user string, keys []watchregistry.Key) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Name: user}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"},
-		Resources: []string{"customresourcedefinitions", "apiservices"}, Verbs: []string{"list", "watch"},
-	}}}
-	for _, key := range keys {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{
-			APIGroups: []string{key.GVR.Group}, Resources: []string{key.GVR.Resource}, Verbs: []string{"list", "watch"},
-		})
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	for _, obj := range []client.Object{role, binding} {
-		require.NoError(t, admin.Create(t.Context(), obj))
-		t.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
-	}
-	await(t, func(c *assert.CollectT) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "list", Group: keys[0].GVR.Group, Resource: keys[0].GVR.Resource,
-			},
-		}}
-		require.NoError(c, admin.Create(context.Background(), review))
-		assert.True(c, review.Status.Allowed)
-	})
 }
 
 // stall has the API server not answer the lists of some kinds, of which every

@@ -30,14 +30,18 @@ func atOnce(t *testing.T, what string, f func()) {
 	assert.Less(t, time.Since(start), 2*time.Second, "%s waits for nobody", what)
 }
 
-// grant lets a user list and watch a resource, and returns when the API server
+// grant lets a user list and watch resources, and returns when the API server
 // knows it.
-func grant(t *testing.T, user string, gvr schema.GroupVersionResource) {
+func grant(t *testing.T, user string, resources ...schema.GroupVersionResource) {
 	t.Helper()
+	gvr := resources[0]
 	meta := metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s", user, gvr.Resource)}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{gvr.Group}, Resources: []string{gvr.Resource}, Verbs: []string{"list", "watch"}},
-	}}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta}
+	for _, gvr := range resources {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{gvr.Group}, Resources: []string{gvr.Resource}, Verbs: []string{"list", "watch"},
+		})
+	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
