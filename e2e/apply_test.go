@@ -123,8 +123,9 @@ func TestForeignObjectIsLeftAlone(t *testing.T) {
 	manifest := manifests(configMap("foreign", "hello"), configMap("ours", "hello"))
 	newVidraResource(t, ns, manifest)
 
-	v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/foreign", "Vidra does not manage it")
-	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", "foreign")
+	v := awaitNotReady(t, ns, v1alpha1.ReasonAdoptionRefused, "ConfigMap "+ns+"/foreign", "Vidra does not manage it",
+		`data.greeting is "mine" and should be "hello"`)
+	awaitEvent(t, v, corev1.EventTypeWarning, "AdoptionRefused", "Apply", "foreign", "data.greeting")
 	requireInOrder(t, ns, declaredObject(t, ns, manifest, "ConfigMap", "ours"))
 	require.Len(t, v.Status.ManagedResources, 1, "what is not ours is not in the inventory")
 
@@ -139,7 +140,7 @@ func TestForeignObjectThatGoesAwayIsApplied(t *testing.T) {
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: ns}}
 	require.NoError(t, admin.Create(t.Context(), foreign))
 	newVidraResource(t, ns, configMap("c", "hello"))
-	v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Vidra does not manage it")
+	v := awaitNotReady(t, ns, v1alpha1.ReasonAdoptionRefused, "Vidra does not manage it")
 	require.NoError(t, admin.Delete(t.Context(), foreign))
 	awaitReady(t, ns)
 	requireInOrder(t, ns, declared(t, ns, configMap("c", "hello"))[0])

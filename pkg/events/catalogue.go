@@ -16,6 +16,7 @@ const (
 	ReasonManifestInvalid = "ManifestInvalid"
 	ReasonKindUnavailable = "KindUnavailable"
 	ReasonApplyFailed     = "ApplyFailed"
+	ReasonAdoptionRefused = "AdoptionRefused"
 	ReasonRecovered       = "Recovered"
 )
 

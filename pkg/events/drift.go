@@ -20,7 +20,7 @@ func drifted(owner corev1.ObjectReference, change Change) []Event {
 	case Settled:
 		e.Type, e.Reason, e.Action = corev1.EventTypeNormal, ReasonDriftSettled, ActionRestore
 		e.Note = Name(change.Object) + ": nobody changes it back any more"
-	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released:
+	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned:
 		return nil
 	}
 	object := change.Object

@@ -37,6 +37,9 @@ const (
 	Settled Action = "Settled"
 	// Released says that the object was to be removed, and was left to its other owners.
 	Released Action = "Released"
+	// Orphaned says that the object was to be removed, and was left in place as
+	// nobody's.
+	Orphaned Action = "Orphaned"
 )
 
 // Change is what was done to one object.
@@ -87,7 +90,7 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 			created++
 		case Configured:
 			configured++
-		case Restored, Recreated, Relabelled, Pruned, Released, Detected, Contended, Settled:
+		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Detected, Contended, Settled:
 		}
 	}
 	if created+configured == 0 {
@@ -109,7 +112,7 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		what = "created it again after it had been deleted"
 	case Relabelled:
 		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-	case Created, Configured, Pruned, Released, Detected, Contended, Settled:
+	case Created, Configured, Pruned, Released, Orphaned, Detected, Contended, Settled:
 		return nil
 	}
 	if change.Note != "" {
@@ -146,7 +149,7 @@ func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResour
 
 // pruned tells that objects were removed.
 func pruned(owner corev1.ObjectReference, changes []Change) []Event {
-	var removed, released, parts []string
+	var removed, released, orphaned, parts []string
 	for _, change := range changes {
 		if change.Action == Pruned {
 			removed = append(removed, Name(change.Object))
@@ -154,12 +157,18 @@ func pruned(owner corev1.ObjectReference, changes []Change) []Event {
 		if change.Action == Released {
 			released = append(released, Name(change.Object))
 		}
+		if change.Action == Orphaned {
+			orphaned = append(orphaned, Name(change.Object))
+		}
 	}
 	if len(removed) > 0 {
 		parts = append(parts, "Removed "+strings.Join(removed, ", "))
 	}
 	if len(released) > 0 {
 		parts = append(parts, "Left to their other owners: "+strings.Join(released, ", "))
+	}
+	if len(orphaned) > 0 {
+		parts = append(parts, "Left in place, as nobody's: "+strings.Join(orphaned, ", "))
 	}
 	if len(parts) == 0 {
 		return nil
@@ -175,6 +184,7 @@ var problems = map[string]string{
 	v1alpha1.ReasonManifestInvalid:        ActionApply,
 	v1alpha1.ReasonKindUnavailable:        ActionApply,
 	v1alpha1.ReasonApplyFailed:            ActionApply,
+	v1alpha1.ReasonAdoptionRefused:        ActionApply,
 	v1alpha1.ReasonDestinationUnsupported: ActionApply,
 	v1alpha1.ReasonPruneFailed:            ActionPrune,
 }

@@ -170,3 +170,19 @@ func cede(fields fieldsV1, before, after any) (ceded bool) {
 	}
 	return ceded
 }
+
+// Without returns the managedFields of obj without what manager applied or wrote: what
+// it owned is nobody's then, and stays as it is. See Cede for how to write it. An
+// empty entry stands for none at all: the API server takes an empty list for one that
+// was left out.
+func Without(obj *unstructured.Unstructured, manager string) []any {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
+	list = slices.DeleteFunc(list, func(item any) bool {
+		m, _ := item.(map[string]any)
+		return m["manager"] == manager
+	})
+	if len(list) == 0 {
+		return []any{map[string]any{}}
+	}
+	return list
+}

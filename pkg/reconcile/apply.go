@@ -27,6 +27,10 @@ type applier struct {
 	index       *trigger.Index
 	owner       trigger.Owner
 	manager     string
+	// adopt says what is done about objects that exist.
+	adopt v1alpha1.AdoptPolicy
+	// orphans says that what is to be removed is left in place.
+	orphans bool
 	// watched says whether events of the objects are wanted.
 	watched bool
 	// inventory says what was applied before; it is only read.
@@ -98,7 +102,9 @@ func (a *applier) meet(ctx context.Context, t task) (task, error) {
 		return t, err
 	}
 	if live != nil && !a.mayTake(live) {
-		return t, errForeign
+		if err := a.adopts(ctx, t, live); err != nil {
+			return t, err
+		}
 	}
 	t.cause = trigger.Cause{Deleted: live == nil, Found: live}
 	return t, nil
@@ -163,9 +169,6 @@ func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asL
 	return known && trigger.DigestOf(live, a.manager, expected.Left) == expected.Digest &&
 		live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue, expected.Left
 }
-
-// errForeign refuses to take over an object.
-var errForeign = fmt.Errorf("it exists and Vidra does not manage it: remove it from the manifest, or delete the object so that Vidra can create it")
 
 // mayTake says whether an object that exists may be applied for the first time:
 // if we applied it before, if it names us as an owner, as the first Vidra

@@ -86,7 +86,7 @@ func (p *pass) settle(r result) {
 		s.healed(change, p.now)
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
-	case events.Created, events.Configured, events.Pruned, events.Released, events.Detected, events.Contended, events.Settled:
+	case events.Created, events.Configured, events.Pruned, events.Released, events.Orphaned, events.Detected, events.Contended, events.Settled:
 	}
 }
 
@@ -129,7 +129,7 @@ func (p *pass) meetAll(ctx context.Context, todo plan) plan {
 			continue
 		}
 		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id)
-		if errors.Is(errs[i], errForeign) {
+		if refused := new(refusal); errors.As(errs[i], &refused) {
 			delete(p.session.inventory, t.id)
 		}
 		p.session.reread = p.session.reread || kindGone(errs[i], t.id.name)
@@ -255,6 +255,9 @@ func (p *pass) settleRemoval(id identity, done removal) {
 			s.untold = append(s.untold, change)
 		}
 		return
+	case done.orphaned:
+		change.Action = events.Orphaned
+		s.untold = append(s.untold, change)
 	case done.released:
 		change.Action = events.Released
 		s.untold = append(s.untold, change)

@@ -41,7 +41,10 @@ func misfit(err error) bool {
 
 // explain turns the error of an apply into a reason and a message for people.
 func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
+	refused := new(refusal)
 	switch {
+	case errors.As(err, &refused):
+		return failure{v1alpha1.ReasonAdoptionRefused, err.Error()}
 	case kindGone(err, id.name):
 		return *notServed(gvk)
 	case missingNamespace(err):
@@ -88,7 +91,7 @@ const (
 // severity orders the reasons: the first one that occurs is the reason of the
 // whole.
 var severity = []string{
-	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonPruneFailed,
+	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonPruneFailed,
 	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonDriftContended, v1alpha1.ReasonDriftDetected,
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonProgressing,
 }

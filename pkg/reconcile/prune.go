@@ -38,6 +38,8 @@ type removal struct {
 	deleted bool
 	// released says that our fields were given up and others still own it.
 	released bool
+	// orphaned says that it was left in place, as nobody's.
+	orphaned bool
 	// missing says that its kind is not served.
 	missing bool
 	err     error
@@ -82,6 +84,8 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk sch
 		return removal{gone: true}
 	case live.GetDeletionTimestamp() != nil:
 		return removal{deleted: true}
+	case a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
+		return a.orphan(ctx, key, live)
 	case a.shared(live):
 		return a.release(ctx, key, gvk)
 	}

@@ -37,6 +37,9 @@ const (
 	ReasonKindUnavailable = "KindUnavailable"
 	// ReasonApplyFailed says that an object was not accepted, for another cause.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonAdoptionRefused says that an object exists that is not Vidra's, and that
+	// spec.adopt says not to take it.
+	ReasonAdoptionRefused = "AdoptionRefused"
 	// ReasonPruneFailed says that an object that left the manifest is still there.
 	ReasonPruneFailed = "PruneFailed"
 	// ReasonDestinationUnsupported says that the destination is another cluster.

@@ -55,6 +55,24 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
+	// Adopt says what is done about an object that exists and that no VidraResource
+	// owns.
+	// +optional
+	// +kubebuilder:default:=IfIdentical
+	Adopt AdoptPolicy `json:"adopt,omitempty"`
+
+	// Prune deletes what leaves the manifest. When false, it is left in place, as
+	// nobody's.
+	// +optional
+	// +kubebuilder:default:=true
+	Prune *bool `json:"prune,omitempty"`
+
+	// DeletionPolicy says what becomes of the objects when the VidraResource is
+	// deleted.
+	// +optional
+	// +kubebuilder:default:=Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
 	// Suspend has Vidra write no object: a changed manifest waits, and what somebody
 	// changes is reported and not put back. Deleting the VidraResource removes its
 	// objects all the same.

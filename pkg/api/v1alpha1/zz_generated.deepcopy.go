@@ -224,6 +224,11 @@ func (in *VidraResourceSpec) DeepCopyInto(out *VidraResourceSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.Prune != nil {
+		in, out := &in.Prune, &out.Prune
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Drift != nil {
 		in, out := &in.Drift, &out.Drift
 		*out = new(DriftPolicy)

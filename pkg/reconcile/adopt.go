@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// refusal is why an object that exists is not taken over.
+type refusal struct{ why string }
+
+// Error implements error.
+func (r *refusal) Error() string {
+	return "it exists and Vidra does not manage it: " + r.why
+}
+
+// adopts returns a refusal if an object that exists, and that no VidraResource owns,
+// is not to be taken over. It writes nothing.
+func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstructured) error {
+	switch a.adopt {
+	case v1alpha1.AdoptAlways:
+		return nil
+	case v1alpha1.AdoptNever:
+		return &refusal{"spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it"}
+	case v1alpha1.AdoptIfIdentical:
+	}
+	adopted, err := a.patchDry(ctx, t, t.body)
+	if err != nil {
+		return err
+	}
+	// What Vidra adds to every object is no difference.
+	marked := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.OwnerAnnotationKey(a.owner.Name): a.owner.Name}},
+	}}
+	found := live.DeepCopy()
+	keepMarks(marked.Object, found.Object)
+	differs := slices.DeleteFunc(ownership.Drift(found, adopted, a.manager), func(c ownership.Change) bool {
+		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
+	})
+	if len(differs) == 0 {
+		return nil
+	}
+	return &refusal{events.Truncate(events.Differences(differs), maxMessage) +
+		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it"}
+}
+
+// orphan leaves an object in place, without a trace of us: what we own of it is
+// nobody's then. An apply of nothing would take it away. The label stays while
+// another VidraResource needs it.
+func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	annotations := map[string]any{}
+	for name, value := range live.GetAnnotations() {
+		if strings.HasPrefix(name, v1alpha1.OwnerAnnotationPrefix) && value == a.owner.Name {
+			annotations[name] = nil
+		}
+	}
+	metadata := map[string]any{
+		"resourceVersion": live.GetResourceVersion(), "annotations": annotations,
+		"managedFields": ownership.Without(live, a.manager),
+	}
+	if !a.shared(live) {
+		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return removal{err: err}
+	}
+	_, err = a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
+	if err != nil {
+		return removal{err: fmt.Errorf("leave the object in place: %w", err)}
+	}
+	return removal{gone: true, orphaned: true}
+}
