@@ -224,6 +224,9 @@ func TestBreakGlassEnds(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), deleted.DeepCopy()))
 	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "it was deleted", "incident 43")
 
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Interval = &metav1.Duration{Duration: time.Hour} })
+	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "it was deleted", "incident 43")
+
 	require.NoError(t, mergePatch(removed, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
 	awaitInOrder(t, ns, removed)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "hotfix" -> "hello"`)

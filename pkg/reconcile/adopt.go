@@ -35,7 +35,8 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 		return &refusal{"spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it"}
 	case v1alpha1.AdoptIfIdentical:
 	}
-	adopted, err := a.patchDry(ctx, t, t.body)
+	t.cause.Found = live
+	adopted, err := a.dryRun(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,13 @@ func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstr
 	for name, value := range live.GetAnnotations() {
 		if strings.HasPrefix(name, v1alpha1.OwnerAnnotationPrefix) && value == a.owner.Name {
 			annotations[name] = nil
+		}
+	}
+	if text, listed := live.GetAnnotations()[v1alpha1.OwnerAnnotation]; listed {
+		others := slices.DeleteFunc(strings.Split(text, ","), func(name string) bool { return strings.TrimSpace(name) == a.owner.Name })
+		annotations[v1alpha1.OwnerAnnotation] = strings.Join(others, ",")
+		if len(others) == 0 {
+			annotations[v1alpha1.OwnerAnnotation] = nil
 		}
 	}
 	metadata := map[string]any{

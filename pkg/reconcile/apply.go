@@ -78,8 +78,8 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		}
 		r.cause = trigger.Cause{Deleted: live == nil, Found: live}
 	}
-	if found := r.cause.Found; t.why == whyDrift && found != nil && found.GetDeletionTimestamp() != nil {
-		r.ending = true // its end will be an event
+	if found := r.cause.Found; found != nil && found.GetDeletionTimestamp() != nil && (t.why == whyDrift || t.why == whyRetry) {
+		r.ending = true
 		return r
 	}
 	var left *leave

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json" // integers stay integers
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"

@@ -62,8 +62,14 @@ func (p *pass) settle(r result) {
 		return
 	}
 	delete(s.failures, r.id)
-	if r.ending || r.asLeft && r.live == nil {
-		return // its end will be an event; or nothing has changed since it was left
+	switch {
+	case r.ending && r.why == whyRetry:
+		s.failures[r.id] = failure{v1alpha1.ReasonProgressing, "is being deleted, and will be created again"}
+		return
+	case r.ending: // its end will be an event
+		return
+	case r.asLeft && r.live == nil: // nothing has changed since it was left
+		return
 	}
 	delete(s.drifts, r.id)
 	entry.State = v1alpha1.ObjectApplied

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -126,7 +126,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 		}
 	}
 	if a.watched {
-		a.trigger.Commit(a.owner, r.key, trigger.Applied{
+		a.trigger.Observed(a.owner, r.key, trigger.Applied{
 			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent), Left: !l.silent,
 			UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
 		})
@@ -173,8 +173,10 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 			delete(s.drifts, id)
 			continue
 		}
-		if d == nil || !all && !left.over(p.now) {
-			continue // what has left the manifest may come back before it is removed
+		if rests := left.deleted && p.now.Before(left.until); d == nil || rests || !all && !left.over(p.now) {
+			// What has left the manifest may come back before it is removed; and what
+			// was deleted has no annotations any more.
+			continue
 		}
 		delete(s.drifts, id)
 		causes[d.key] = trigger.Cause{Unsure: true}

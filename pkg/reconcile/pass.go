@@ -69,7 +69,8 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 	// A pass without a cause is a full one, but not for the sake of what failed or
 	// of heals that are to be told.
 	p.mayRetry = p.resync || p.causes.All || s.reread || s.due(p.now)
-	p.all = p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || p.causes.Gone || s.reread ||
+	behind := s.status.ObservedGeneration != vr.Generation // something was held back
+	p.all = behind || p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || p.causes.Gone || s.reread ||
 		len(p.causes.Objects) == 0 && !s.untoldHeals(p.now)
 	return p
 }

@@ -96,7 +96,11 @@ func makePlan(in planInput) plan {
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
 		case is.changed:
 			cause.Unsure = cause.Unsure || cause.Found == nil && is.asksForRest
-			p.apply = append(p.apply, task{desired: d, why: whyChanged, cause: cause})
+			t := task{desired: d, why: whyChanged, cause: cause}
+			if is.leave != nil && !is.leave.until.IsZero() { // a policy does not keep a changed manifest back
+				t.leave = is.leave
+			}
+			p.apply = append(p.apply, t)
 		case drifted:
 			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause, leave: is.leave})
 		case unfinished(entry.State):
@@ -109,9 +113,10 @@ func makePlan(in planInput) plan {
 	return p
 }
 
-// unfinished says whether an object in a state has still to be applied.
+// unfinished says whether an object in a state has still to be applied. One that is
+// being deleted left the manifest, and is back in it.
 func unfinished(state v1alpha1.ObjectState) bool {
-	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed
+	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed || state == v1alpha1.ObjectDeleting
 }
 
 // leftovers are the objects of the inventory that the manifest does not have.

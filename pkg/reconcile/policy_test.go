@@ -263,3 +263,13 @@ func TestQuietEndsAContest(t *testing.T) {
 	require.Equal(t, events.Settled, p.session.untold[0].Action)
 	require.Empty(t, p.session.contests)
 }
+
+// TestWithoutKeepsIntegers: a rule changes nothing of what it does not cover.
+func TestWithoutKeepsIntegers(t *testing.T) {
+	t.Parallel()
+	const body = `{"kind":"Widget","spec":{"id":9007199254740993,"replicas":1}}`
+	ign := ignored{paths: [][]string{{"spec", "replicas"}}}
+	_, lean, err := ign.without([]byte(body), unstructuredOf(t, webDeployment), unstructuredOf(t, webDeployment), "vidra/web")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, lean["spec"])
+}

@@ -127,6 +127,13 @@ func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
 	f.land(owner, key, verdict, parked)
 }
 
+// Observed ends a look at an object that was left as it was found. Unlike Commit, it
+// puts nothing right: what was noted before it has still to be looked at.
+func (f *Factory) Observed(owner Owner, key ObjectKey, found Applied) {
+	verdict, parked := f.index.commit(owner, compact(key), found)
+	f.land(owner, key, verdict, parked)
+}
+
 // Abort ends an apply that was not accepted, and judges what arrived meanwhile.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
 	verdict, parked := f.index.abort(owner, compact(key))

@@ -379,3 +379,16 @@ func TestLookLeavesToTheHandlerWhatItHasNotJudged(t *testing.T) {
 	require.False(t, r.index.InOrder(owner, key, kept, true), "what was judged is as it is")
 	require.Len(t, r.Take(owner).Objects, 1)
 }
+
+func TestLookSettlesNothing(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	r.event(t, configMap("red", "101"))
+	require.Len(t, r.Take(owner).Objects, 1)
+	r.event(t, configMap("green", "102")) // before the look at the first one begins
+	r.index.Begin(owner, key, manager)
+	left := appliedAt("red", "101")
+	left.Left = true
+	r.Observed(owner, key, left)
+	require.Len(t, r.Take(owner).Objects, 1, "nothing was put right")
+}
