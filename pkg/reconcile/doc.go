@@ -7,12 +7,14 @@
 //
 // An edit of a managed object reaches it through package trigger as a cause
 // that names the object; the plan is then that object alone, and the apply one
-// PATCH. Deciding (plan, summarize, events.Transitions) is pure; doing is thin.
+// PATCH. Where the policy leaves drift alone, the object is looked at instead, with
+// a dry run. Deciding (plan, ignore rules, summarize, events.Transitions) is pure;
+// doing is thin.
 //
 // Invariants: an object is in the inventory of the status before it is created
 // and until it is known to be gone; nothing is removed that this VidraResource
-// does not own at that moment, and nothing is taken over that existed without
-// it; the status is written on transitions, not on every pass; a pass that finds
-// everything in order sends no request; what fails is retried when its time has
-// come, not whenever something else happens.
+// does not own at that moment, and nothing that existed without it is changed,
+// unless spec.adopt says so; the status is written on transitions, not on every
+// pass; a pass that finds everything in order sends no request; what fails is
+// retried when its time has come, not whenever something else happens.
 package reconcile
