@@ -242,8 +242,7 @@ func TestBreakGlassNeedsAReason(t *testing.T) {
 	newVidraResource(t, ns, configMap("page", "hello"))
 	v := awaitReady(t, ns)
 	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
-	annotate(t, page, "tomorrow", "")
-	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hotfix"}}`))
+	require.NoError(t, mergePatch(page, `{"metadata":{"annotations":{%q:"tomorrow"}},"data":{"greeting":"hotfix"}}`, v1alpha1.BreakGlassUntilAnnotation))
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting", "RFC 3339", "tomorrow")
 	awaitInOrder(t, ns, page)
 }
