@@ -32,8 +32,7 @@ func (e eager) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil || r.Method != http.MethodGet || response.StatusCode != http.StatusTooManyRequests {
 			return response, err
 		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close() // it was only read
+		body, err := readAll(response)
 		if err != nil {
 			return nil, err
 		}
@@ -48,4 +47,10 @@ func (e eager) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return e.next.RoundTrip(r)
+}
+
+// readAll reads the body of an answer, and closes it.
+func readAll(response *http.Response) ([]byte, error) {
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	return io.ReadAll(response.Body)
 }

@@ -29,8 +29,7 @@ func (f frank) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return response, nil //nolint:nilerr // it does not say how long
 	}
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // it was only read
+	body, err := readAll(response)
 	if err != nil {
 		return nil, err
 	}

@@ -137,12 +137,11 @@ func Cede(obj *unstructured.Unstructured, manager string, before, after map[stri
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	for _, item := range list {
 		m, _ := item.(map[string]any)
-		fields, _ := m["fieldsV1"].(map[string]any)
-		if m["manager"] == manager && m["operation"] == "Apply" && m["subresource"] == nil && fields != nil {
-			if cede(fields, before, after) {
+		if r := record(m); r.text("manager") == manager && r.applies() {
+			if cede(r.fields(), before, after) {
 				ceded = true
 			}
-			if len(fields) == 0 {
+			if len(r.fields()) == 0 {
 				continue
 			}
 		}

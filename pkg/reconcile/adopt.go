@@ -41,11 +41,8 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 		return err
 	}
 	// What Vidra adds to every object is no difference.
-	marked := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.OwnerAnnotationKey(a.owner.Name): a.owner.Name}},
-	}}
 	found := live.DeepCopy()
-	keepMarks(marked.Object, found.Object)
+	mark(found, a.owner.Name)
 	differs := slices.DeleteFunc(ownership.Drift(found, adopted, a.manager), func(c ownership.Change) bool {
 		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
 	})
@@ -60,14 +57,11 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 // nobody's then. An apply of nothing would take it away. The label stays while
 // another VidraResource needs it.
 func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	annotations := map[string]any{}
-	for name, value := range live.GetAnnotations() {
-		if strings.HasPrefix(name, v1alpha1.OwnerAnnotationPrefix) && value == a.owner.Name {
-			annotations[name] = nil
-		}
-	}
+	annotations := map[string]any{v1alpha1.OwnerAnnotationKey(a.owner.Name): nil}
 	if text, listed := live.GetAnnotations()[v1alpha1.OwnerAnnotation]; listed {
-		others := slices.DeleteFunc(strings.Split(text, ","), func(name string) bool { return strings.TrimSpace(name) == a.owner.Name })
+		others := slices.DeleteFunc(v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: text}), func(name string) bool {
+			return name == a.owner.Name
+		})
 		annotations[v1alpha1.OwnerAnnotation] = strings.Join(others, ",")
 		if len(others) == 0 {
 			annotations[v1alpha1.OwnerAnnotation] = nil

@@ -3,15 +3,14 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json" // integers stay integers
 	"k8s.io/client-go/util/retry"
@@ -22,11 +21,12 @@ import (
 
 // without is an applied configuration without what is left to others in the
 // object as it is. whole is what a dry run of it makes of the object: what is owned
-// as a whole there is left as a whole.
-func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, manager string) (full, lean map[string]any, err error) {
-	if err := errors.Join(json.Unmarshal(body, &full), json.Unmarshal(body, &lean)); err != nil {
+// as a whole there is left as a whole. What marks the object as the owner's is not left.
+func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, owner string) (full, lean map[string]any, err error) {
+	if err := json.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
 	}
+	lean, manager := runtime.DeepCopyJSON(full), v1alpha1.FieldManager(owner)
 	var paths [][]string
 	for _, path := range ign.paths {
 		paths = append(paths, ownership.Whole(whole, manager, full, path))
@@ -43,32 +43,10 @@ func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured,
 	// What is removed from a list moves what follows.
 	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
 	for _, path := range slices.CompactFunc(paths, slices.Equal) {
-		removePath(lean, path)
+		withoutPath(lean, path)
 	}
-	keepMarks(full, lean)
+	mark(&unstructured.Unstructured{Object: lean}, owner)
 	return full, lean, nil
-}
-
-// keepMarks puts back what is ours in any case: the label that is watched, and the
-// annotation that names the owner.
-func keepMarks(full, lean map[string]any) {
-	marks := &unstructured.Unstructured{Object: full}
-	kept := &unstructured.Unstructured{Object: lean}
-	labels, annotations := kept.GetLabels(), kept.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
-	for key, value := range marks.GetAnnotations() {
-		if strings.HasPrefix(key, v1alpha1.OwnerAnnotationPrefix) {
-			annotations[key] = value
-		}
-	}
-	kept.SetLabels(labels)
-	kept.SetAnnotations(annotations)
 }
 
 // isBelow says whether a path is another one, or below it.
@@ -95,7 +73,7 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 	}
 	var body []byte
 	err = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
-		full, lean, err := t.ignored.without(t.body, live, whole, a.manager)
+		full, lean, err := t.ignored.without(t.body, live, whole, a.owner.Name)
 		if err != nil {
 			return err
 		}

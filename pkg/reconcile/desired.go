@@ -151,24 +151,29 @@ func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (
 	if d.id.GroupKind == secretKind {
 		mergeStringData(u)
 	}
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
-	u.SetLabels(labels)
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha1.OwnerAnnotationKey(owner)] = owner
-	u.SetAnnotations(annotations)
+	mark(u, owner)
 	body, err := u.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
 	}
 	d.body, d.configuration = body, identify(body)
 	return d, nil
+}
+
+// mark sets what every object of an owner has: the label that is watched, and the
+// annotation that names the owner.
+func mark(u *unstructured.Unstructured, owner string) {
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
+	annotations[v1alpha1.OwnerAnnotationKey(owner)] = owner
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
 }
 
 // leaveToOthers takes over the ignore rules for the object.

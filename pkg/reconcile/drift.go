@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -142,11 +143,7 @@ func (p *pass) settleObserved(r result) {
 	delete(s.failures, r.id)
 	s.drifts[r.id] = now
 	p.waits = p.waits || r.why == whyChanged
-	if r.left.silent {
-		entry.State = v1alpha1.ObjectApplied
-		return
-	}
-	if !now.deleted && len(now.fields) == 0 && now.unknown == "" {
+	if r.left.silent || !now.deleted && len(now.fields) == 0 && now.unknown == "" {
 		// What is ours in it may have become somebody else's, with our value: the
 		// digest of the last apply stays what is expected one day.
 		entry.State = v1alpha1.ObjectApplied
@@ -192,10 +189,10 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	return causes
 }
 
-// drifted are the failures of what is left, or put back less often, for the
-// conditions.
-func (s *session) withDrifts(failures map[identity]failure) map[identity]failure {
-	all := make(map[identity]failure, len(failures))
+// withDrifts are the failures, and what is left as somebody changed it or put back
+// less often, for the conditions.
+func (s *session) withDrifts() map[identity]failure {
+	all := make(map[identity]failure, len(s.failures))
 	for id, entry := range s.inventory {
 		left, known := s.drifts[id]
 		switch {
@@ -208,9 +205,7 @@ func (s *session) withDrifts(failures map[identity]failure) map[identity]failure
 			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is left so"}
 		}
 	}
-	for id, why := range failures {
-		all[id] = why
-	}
+	maps.Copy(all, s.failures)
 	return all
 }
 
@@ -220,7 +215,7 @@ func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructure
 	if err != nil || t.ignored == nil {
 		return whole, err
 	}
-	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.manager)
+	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.owner.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -99,16 +99,22 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 	s := p.session
 	_, failed := s.failures[d.id]
-	kept, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
+	changed := p.changedSince(s.inventory[d.id], d)
 	return prospect{
-		changed:     p.changedSince(s.inventory[d.id], d),
+		changed:     changed,
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        s.watches[watchKey(d.key)].State == watchregistry.Pending,
 		held:        failed && !p.mayRetry,
 		contended:   p.contended(d),
-		asksForRest: !synced || trigger.AsksForRest(kept),
+		asksForRest: changed && p.asksForRest(d),
 		leave:       p.leaves(d),
 	}
+}
+
+// asksForRest says whether an annotation of an object may want it left alone.
+func (p *pass) asksForRest(d *desired) bool {
+	kept, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
+	return !synced || trigger.AsksForRest(kept)
 }
 
 // changedSince says whether an object of the manifest is, or may be, another one than

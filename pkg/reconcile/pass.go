@@ -209,7 +209,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
 	p.endContests()
-	o.failures, o.unmatched = s.withDrifts(s.failures), s.unmatched
+	o.failures, o.unmatched = s.withDrifts(), s.unmatched
 	o.suspended, o.waits = p.vr.Spec.Suspend, p.waits
 	if o.entries, o.order = s.entries(); o.stalled != nil {
 		o.entries = s.status.ManagedResources
@@ -262,8 +262,8 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 func (p *pass) rest(o outcome) time.Duration {
 	s := p.session
 	unsolved := len(p.unsolved)
-	for id, c := range s.contests {
-		if d := s.byID[id]; d != nil && c.contended && p.now.Before(c.until) {
+	for id := range s.contests {
+		if d := s.byID[id]; d != nil && p.contended(d) {
 			if _, waits := p.unsolved[d.key]; waits {
 				unsolved-- // it has a time of its own
 			}

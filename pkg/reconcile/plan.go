@@ -57,7 +57,7 @@ type prospect struct {
 	// contended says that somebody changes it back, and its time to be put back
 	// again has not come.
 	contended bool
-	// asksForRest says that an annotation wants it left alone.
+	// asksForRest says that it changed and that an annotation may want it left alone.
 	asksForRest bool
 	// leave is why it is left as it was found; nil if it is put right.
 	leave *leave

@@ -77,7 +77,7 @@ func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*ignored, []v1alp
 		}
 		var paths [][]string
 		for _, pointer := range r.spec.Paths {
-			if path := parsePointer(pointer); removePath(obj.DeepCopy().Object, path) {
+			if path := parsePointer(pointer); hasPath(obj.Object, path) {
 				paths = append(paths, path)
 			}
 		}
@@ -123,39 +123,51 @@ func parsePointer(pointer string) []string {
 	return tokens
 }
 
-// removePath removes what is at a path of a JSON value, and reports whether there
-// was something. Maps and lists that are empty then stay.
-func removePath(value any, path []string) bool {
-	token, last := path[0], len(path) == 1
-	switch value := value.(type) {
-	case map[string]any:
-		child, found := value[token]
-		if !found || !last {
-			return found && removeIn(child, path[1:], func(list []any) { value[token] = list })
+// hasPath says whether a JSON value has something at a path.
+func hasPath(value any, path []string) bool {
+	for _, token := range path {
+		found := false
+		switch at := value.(type) {
+		case map[string]any:
+			value, found = at[token]
+		case []any:
+			var i int
+			if i, found = indexIn(at, token); found {
+				value = at[i]
+			}
 		}
-		delete(value, token)
-		return true
-	default:
-		return false
+		if !found {
+			return false
+		}
 	}
+	return true
 }
 
-// removeIn is removePath for a value that may be a list, whose shorter form is
-// handed to replace.
-func removeIn(value any, path []string, replace func([]any)) bool {
-	list, ok := value.([]any)
-	if !ok {
-		return removePath(value, path)
+// withoutPath is a JSON value without what is at a path, if there is something. It
+// changes the value. Maps and lists that are empty then stay.
+func withoutPath(value any, path []string) any {
+	token, last := path[0], len(path) == 1
+	switch at := value.(type) {
+	case map[string]any:
+		if child, found := at[token]; found && last {
+			delete(at, token)
+		} else if found {
+			at[token] = withoutPath(child, path[1:])
+		}
+	case []any:
+		if i, found := indexIn(at, token); found && last {
+			return slices.Delete(at, i, i+1)
+		} else if found {
+			at[i] = withoutPath(at[i], path[1:])
+		}
 	}
-	i, err := strconv.Atoi(path[0])
-	switch {
-	case err != nil || i < 0 || i >= len(list):
-		return false
-	case len(path) > 1:
-		return removeIn(list[i], path[1:], func(shorter []any) { list[i] = shorter })
-	}
-	replace(slices.Delete(slices.Clone(list), i, i+1))
-	return true
+	return value
+}
+
+// indexIn is the index of a list that a token of a path names.
+func indexIn(list []any, token string) (i int, found bool) {
+	i, err := strconv.Atoi(token)
+	return i, err == nil && i >= 0 && i < len(list)
 }
 
 // breakGlass is what the annotations of an object say about leaving it alone.

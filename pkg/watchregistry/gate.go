@@ -87,12 +87,17 @@ func (g *gate) do(ctx context.Context, streamedList bool, send func(context.Cont
 			}
 			return err
 		case retry, missing:
-			g.stats.restarted(string(reason))
-			g.tell(failed, reason, err)
-			seconds, _ := apierrors.SuggestsClientDelay(err)
-			g.breaker.trip(reason, time.Duration(seconds)*time.Second)
+			g.fail(reason, err)
 		}
 	}
+}
+
+// fail notes a failure, after which the next request waits.
+func (g *gate) fail(reason Reason, err error) {
+	g.stats.restarted(string(reason))
+	g.tell(failed, reason, err)
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	g.breaker.trip(reason, time.Duration(seconds)*time.Second)
 }
 
 // expire notes that the API server has forgotten what was asked for (410), and that

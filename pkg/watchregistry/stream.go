@@ -127,10 +127,7 @@ func (s *stream) swallows(err error) bool {
 		g.brokeOff = s.initial != nil
 		return false
 	default:
-		g.stats.restarted(string(reason))
-		g.tell(failed, reason, err)
-		seconds, _ := apierrors.SuggestsClientDelay(err)
-		g.breaker.trip(reason, time.Duration(seconds)*time.Second)
+		g.fail(reason, err)
 		if !apierrors.IsTooManyRequests(err) {
 			return false
 		}

@@ -216,14 +216,13 @@ func (w *watch) tell(life *incarnation, what event, reason Reason, err error) {
 	if w.life != life {
 		return
 	}
-	if what == synced {
+	switch {
+	case what == synced:
 		w.stats.syncTook.Store(int64(time.Since(life.began)))
-	}
-	if what == notServed {
+	case what == notServed:
 		r.wg.Go(func() { life.end(w.ctx, w.stats) })
 		w.life = nil
-	}
-	if what == listed && w.phase.hasSynced {
+	case what == listed && w.phase.hasSynced:
 		for owner := range w.owners {
 			r.notifier.add(func() { r.opts.OnRelist(owner, w.key) })
 		}
