@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,44 +129,14 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// floor is the process that runs runFloor.
-type floor struct {
-	cmd  *exec.Cmd
-	hold io.Closer
-}
-
-// startFloor starts the floor and returns when it watches. It ends with this
-// process, or with stop.
-func startFloor(ctx context.Context, kubeconfig, namespace string) (*floor, error) {
-	self, err := os.Executable()
+// startFloor starts a process that runs runFloor, and returns when it watches.
+func startFloor(ctx context.Context, kubeconfig, namespace string) (*child, error) {
+	f, err := startChild(ctx, "the floor", floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace)
-	cmd.Stderr = os.Stderr
-	hold, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the floor: %w", err)
-	}
-	f := &floor{cmd: cmd, hold: hold}
-	if line, _ := bufio.NewReader(out).ReadString('\n'); line != floorReady+"\n" {
-		return nil, errors.Join(errors.New("the floor did not become ready"), f.stop())
+	if err := f.await(floorReady); err != nil {
+		return nil, errors.Join(err, f.stop())
 	}
 	return f, nil
-}
-
-// stop ends the floor, and returns an error if it had failed.
-func (f *floor) stop() error {
-	_ = f.hold.Close()
-	if err := f.cmd.Wait(); err != nil {
-		return fmt.Errorf("the floor: %w", err)
-	}
-	return nil
 }

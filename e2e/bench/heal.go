@@ -43,10 +43,8 @@ func (o *healOptions) parse(args []string) error {
 		return fmt.Errorf("-rounds is %d: at least one is needed", o.rounds)
 	case o.objects < len(kinds):
 		return fmt.Errorf("-objects is %d: at least %d are needed, one of each kind that is edited", o.objects, len(kinds))
-	case o.output != "table" && o.output != "json":
-		return fmt.Errorf("-o is %q: it can be table or json", o.output)
 	}
-	return nil
+	return checkOutput(o.output)
 }
 
 // runHeal measures how long an edit stands until Vidra has put it back, beside
@@ -66,14 +64,7 @@ func runHeal(ctx context.Context, args []string) error {
 	if err := errors.Join(err, l.close()); err != nil {
 		return err
 	}
-	show := result.table
-	if o.output == "json" {
-		show = result.json
-	}
-	if err := show(os.Stdout); err != nil {
-		return err
-	}
-	return result.verdict()
+	return show(os.Stdout, result, o.output)
 }
 
 // heal runs the rounds, after one that does not count: it opens connections and

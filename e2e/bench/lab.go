@@ -36,7 +36,7 @@ const (
 type lab struct {
 	env      *testenv.Env
 	operator *testenv.Operator
-	floor    *floor
+	floor    *child
 	// client and dynamic reach the API server as an administrator.
 	client  client.Client
 	dynamic dynamic.Interface

@@ -80,3 +80,31 @@ func parseFlags(fs *flag.FlagSet, out io.Writer, args []string) error {
 	}
 	return nil
 }
+
+// report is the result of a benchmark.
+type report interface {
+	table(out io.Writer) error
+	json(out io.Writer) error
+	// verdict is an error if the figures are not what they are said to be.
+	verdict() error
+}
+
+// checkOutput says whether the flag -o has a value that show knows.
+func checkOutput(output string) error {
+	if output != "table" && output != "json" {
+		return fmt.Errorf("-o is %q: it can be table or json", output)
+	}
+	return nil
+}
+
+// show prints a report as the flag -o says, and returns its verdict.
+func show(out io.Writer, r report, output string) error {
+	write := r.table
+	if output == "json" {
+		write = r.json
+	}
+	if err := write(out); err != nil {
+		return err
+	}
+	return r.verdict()
+}

@@ -37,10 +37,8 @@ func (o *memoryOptions) parse(args []string) error {
 		return fmt.Errorf("-objects is %d: at least one is needed", o.objects)
 	case o.perOwner < 1:
 		return fmt.Errorf("-per-resource is %d: at least one is needed", o.perOwner)
-	case o.output != "table" && o.output != "json":
-		return fmt.Errorf("-o is %q: it can be table or json", o.output)
 	}
-	return nil
+	return checkOutput(o.output)
 }
 
 // runMemory measures what it takes to watch objects that Vidra applied: the
@@ -56,14 +54,7 @@ func runMemory(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	show := result.table
-	if o.output == "json" {
-		show = result.json
-	}
-	if err := show(os.Stdout); err != nil {
-		return err
-	}
-	return result.verdict()
+	return show(os.Stdout, result, o.output)
 }
 
 // memory starts a control plane, applies the objects, and measures each way to

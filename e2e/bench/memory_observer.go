@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -141,41 +138,12 @@ func (c *counter) count() {
 }
 
 // observer is the process that runs runObserver.
-type observer struct {
-	cmd  *exec.Cmd
-	hold io.Closer
-	out  *bufio.Reader
-}
+type observer struct{ *child }
 
-// startObserver starts an observer. It ends with this process, or with stop.
+// startObserver starts an observer.
 func startObserver(ctx context.Context, way, kubeconfig string, objects int) (*observer, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, observerCommand,
-		"-kubeconfig", kubeconfig, "-way", way, "-objects", fmt.Sprint(objects))
-	cmd.Stderr = os.Stderr
-	hold, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the observer: %w", err)
-	}
-	return &observer{cmd: cmd, hold: hold, out: bufio.NewReader(out)}, nil
-}
-
-// await waits until the observer prints a line.
-func (w *observer) await(line string) error {
-	if got, _ := w.out.ReadString('\n'); got != line+"\n" {
-		return errors.New("the observer did not become " + line)
-	}
-	return nil
+	c, err := startChild(ctx, "the observer", observerCommand, "-kubeconfig", kubeconfig, "-way", way, "-objects", fmt.Sprint(objects))
+	return &observer{c}, err
 }
 
 // figures waits until the observer has its figures.
@@ -184,13 +152,4 @@ func (w *observer) figures() (f watchFigures, err error) {
 		return f, fmt.Errorf("the observer did not see every edit: %w", err)
 	}
 	return f, nil
-}
-
-// stop ends the observer, and returns an error if it had failed.
-func (w *observer) stop() error {
-	_ = w.hold.Close()
-	if err := w.cmd.Wait(); err != nil {
-		return fmt.Errorf("the observer: %w", err)
-	}
-	return nil
 }
