@@ -93,7 +93,7 @@ func TestRolesSpellOutTheirVerbs(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 6, roles)
+	require.Equal(t, 8, roles)
 }
 
 func TestOperatorPodIsAdmitted(t *testing.T) {

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,6 +93,7 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 	tests := map[string]struct {
 		reason   string
 		manifest string
+		want     string
 		parts    []string
 	}{
 		"yaml": {
@@ -108,9 +111,26 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 			manifest: manifests(configMap("new", "hello"), configMap("new", "hi")),
 			parts:    []string{"document 2", "ConfigMap", "new"},
 		},
+		"itself": {
+			reason: "it would apply and prune itself",
+			manifest: manifests(configMap("new", "hello"), "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata:\n  name: inner\nspec:\n  manifest: |\n"+
+				"    apiVersion: infrahub.operators.com/v1alpha1\n    kind: VidraResource\n    metadata:\n      name: SELF\n"),
+			parts: []string{"document 2", "VidraResource inner", "itself"},
+		},
+		"template": {
+			reason:   "a template that nobody rendered is no manifest",
+			manifest: configMap("{{ .Values.name }}", "hello"),
+			parts:    []string{"document 1"},
+		},
+		"cyclic": {
+			reason:   "an alias that holds itself has no end",
+			manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: &m\n  name: loop\n  annotations: *m\n",
+			parts:    []string{"document 1"},
+		},
 		"empty": {
 			reason:   "an empty manifest is more likely a slip than the wish to remove everything",
 			manifest: "# nothing\n",
+			want:     v1alpha1.ReasonManifestEmpty,
 			parts:    []string{"no object"},
 		},
 	}
@@ -119,16 +139,18 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			good := configMap("old", "hello")
+			tt.manifest = strings.ReplaceAll(tt.manifest, "SELF", ns)
 			newVidraResource(t, ns, good)
 			before := awaitReady(t, ns)
 			old := requireInOrder(t, ns, declared(t, ns, good)[0])
 
 			mark := env.AuditMark()
 			setManifest(t, ns, tt.manifest)
-			v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, tt.parts...)
+			want := cmp.Or(tt.want, v1alpha1.ReasonManifestInvalid)
+			v := awaitNotReady(t, ns, want, tt.parts...)
 			require.Equal(t, metav1.ConditionTrue, condition(t, v, v1alpha1.ConditionStalled).Status, tt.reason)
 			require.Equal(t, v1alpha1.DeployFailed, v.Status.DeployState)
-			awaitEvent(t, v, corev1.EventTypeWarning, "ManifestInvalid", "Apply", tt.parts...)
+			awaitEvent(t, v, corev1.EventTypeWarning, want, "Apply", tt.parts...)
 			require.Equal(t, before.Status.ManagedResources, v.Status.ManagedResources)
 			require.Equal(t, old.GetResourceVersion(), get(t, old).GetResourceVersion())
 			require.Empty(t, operatorSince(t, mark).objectsIn(ns), "nothing is applied, nothing is pruned")
@@ -213,8 +235,8 @@ func TestDestinationThatIsAnotherCluster(t *testing.T) {
 	newVidraResource(t, ns, configMap("c", "hello"), func(v *v1alpha1.VidraResource) {
 		v.Spec.Destination.Server = "https://elsewhere.invalid:6443"
 	})
-	v := awaitNotReady(t, ns, v1alpha1.ReasonDestinationUnsupported, "elsewhere.invalid")
-	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnsupported", "Apply", "elsewhere.invalid")
+	v := awaitNotReady(t, ns, v1alpha1.ReasonDestinationUnreachable, "elsewhere.invalid")
+	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnreachable", "Connect", "elsewhere.invalid")
 	require.Empty(t, v.Status.ManagedResources)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, v)

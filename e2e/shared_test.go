@@ -97,8 +97,8 @@ func TestSharedNamespaceInDisagreement(t *testing.T) {
 	awaitReady(t, one)
 	mark := env.AuditMark()
 	second := newVidraResource(t, ns, manifestTwo, named(two))
-	v := awaitNotReady(t, two, v1alpha1.ReasonApplyFailed, "Namespace "+ns, "VidraResource "+one, "metadata.labels.team")
-	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", "VidraResource "+one, "metadata.labels.team")
+	v := awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "Namespace "+ns, "VidraResource "+one, "metadata.labels.team")
+	awaitEvent(t, v, corev1.EventTypeWarning, "OwnershipConflict", "Apply", "VidraResource "+one, "metadata.labels.team")
 	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "ConfigMap", "two"))
 
 	// The second one tries again, less and less often, and changes nothing.

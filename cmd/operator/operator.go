@@ -47,6 +47,10 @@ type options struct {
 	probeAddress   string
 	leaderElect    bool
 	workers        int
+
+	kubeconfigNamespace   string
+	requireServiceAccount bool
+	backstopInterval      time.Duration
 }
 
 // bind makes the options flags.
@@ -56,7 +60,13 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics. When false: over HTTP to everybody.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 turns them off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding a Lease, so that several replicas can run.")
-	fs.IntVar(&o.workers, "workers", 4, "How many VidraResources are worked on at a time.")
+	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are worked on at a time. Some are kept free of those of other clusters.")
+	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
+		"The namespace of the Secrets labelled cluster-kubeconfig that tell how other clusters are reached. Empty: all namespaces.")
+	fs.BoolVar(&o.requireServiceAccount, "require-service-account", false,
+		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
+	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
+		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
 }
 
 // run runs the operator until ctx ends.
@@ -69,12 +79,14 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
 	}
 	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
-	restConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
+	restConfig.WarningHandlerWithContext = reconcile.Warnings{
+		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
+	}
 	mgr, err := newManager(restConfig, o)
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o.workers)
+	reconciler, recorder, err := wire(mgr, o)
 	if err != nil {
 		return err
 	}
@@ -133,7 +145,7 @@ func scheme() (*runtime.Scheme, error) {
 }
 
 // wire makes the rooms and connects them.
-func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Recorder, error) {
+func wire(mgr manager.Manager, o options) (*reconcile.Reconciler, *events.Recorder, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -162,7 +174,8 @@ func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Reco
 	registry.AddCluster("", local)
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: recorder, Metrics: reconcile.NewMetrics(),
+		Index: index, Trigger: factory, Recorder: recorder, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
+		RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 	}
 	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
 		if err := metrics.Registry.Register(collector); err != nil {
@@ -170,7 +183,7 @@ func wire(mgr manager.Manager, workers int) (*reconcile.Reconciler, *events.Reco
 		}
 	}
 	return reconciler, recorder, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
-		reconciler.SetupWithManager(mgr, workers), addProbes(mgr))
+		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 
 // addProbes makes the process live while it runs and ready when its caches are

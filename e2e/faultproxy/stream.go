@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,9 @@ type stream struct {
 	// stream ends: an *ending is in order, anything else is abrupt.
 	ctx context.Context
 	end context.CancelCauseFunc
+
+	// muted says that events do not pass.
+	muted atomic.Bool
 
 	// rest of the event that is being read, and what comes after it.
 	rest []byte
@@ -79,8 +83,10 @@ func (s *stream) Close() error {
 func (s *stream) next() ([]byte, error) {
 	err := s.ctx.Err()
 	var event []byte
-	if err == nil {
-		event, err = s.encoding.read(s.events)
+	for err == nil {
+		if event, err = s.encoding.read(s.events); !s.muted.Load() {
+			break
+		}
 	}
 	if err == nil {
 		return event, nil
@@ -131,6 +137,22 @@ func (p *Proxy) CloseStreams(match Match) int {
 // that carries the Status of the error, and returns how many it were.
 func (p *Proxy) ErrorStreams(match Match, err apierrors.APIStatus) int {
 	return p.endStreams(match, &ending{status: statusOf(err)})
+}
+
+// MuteStreams has the running watches that match, which go on, bring nothing any
+// more, and returns how many it were: no API server does that, but one whose events
+// were lost looks so.
+func (p *Proxy) MuteStreams(match Match) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for s := range p.streams {
+		if match.matches(s.request) {
+			s.muted.Store(true)
+			n++
+		}
+	}
+	return n
 }
 
 // endStreams ends the streams that match, each once.

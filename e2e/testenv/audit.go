@@ -13,6 +13,8 @@ import (
 type AuditEvent struct {
 	// User that sent it, as RBAC knows it.
 	User string
+	// As is the user that it impersonates; empty if it does not.
+	As string
 	// Verb of the request: get, list, watch, create, update, patch, delete...
 	Verb string
 	// Resource, Subresource, Namespace and Name that it is about; empty where
@@ -88,12 +90,13 @@ func (e *Env) AuditSince(mark AuditMark) ([]AuditEvent, error) {
 
 // auditLine is the part of audit.k8s.io/v1 Event that we use.
 type auditLine struct {
-	Stage      string
-	Verb       string
-	RequestURI string
-	UserAgent  string
-	User       struct{ Username string }
-	ObjectRef  struct {
+	Stage            string
+	Verb             string
+	RequestURI       string
+	UserAgent        string
+	User             struct{ Username string }
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
 	}
 	ResponseStatus           struct{ Code int }
@@ -131,6 +134,7 @@ func (l *auditLine) counts() bool {
 func (l *auditLine) event() AuditEvent {
 	return AuditEvent{
 		User:        l.User.Username,
+		As:          l.ImpersonatedUser.Username,
 		Verb:        l.Verb,
 		Group:       l.ObjectRef.APIGroup,
 		Resource:    l.ObjectRef.Resource,

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -24,6 +26,9 @@ type OperatorOptions struct {
 	// Namespace and ServiceAccount that it runs as. Default to
 	// OperatorNamespace and OperatorServiceAccount, which Install makes.
 	Namespace, ServiceAccount string
+	// Config is how it reaches the API server. Defaults to the rights of the
+	// ServiceAccount.
+	Config *rest.Config
 	// Args are added to those that StartOperator passes.
 	Args []string
 	// Env is added to the environment, as "KEY=value".
@@ -65,7 +70,7 @@ func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, 
 	if o.ReadyTimeout == 0 {
 		o.ReadyTimeout = time.Minute
 	}
-	kubeconfig, err := e.ServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount)
+	kubeconfig, err := e.kubeconfigOf(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,17 @@ func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, 
 		return nil, errors.Join(fmt.Errorf("starting %s: %w; %s", o.Binary, err, op.process.tail()), op.Kill())
 	}
 	return op, nil
+}
+
+// kubeconfigOf makes the kubeconfig of an operator.
+func (e *Env) kubeconfigOf(ctx context.Context, o OperatorOptions) (string, error) {
+	if o.Config == nil {
+		return e.ServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount)
+	}
+	e.mu.Lock()
+	path := e.path(fmt.Sprintf("operator-%d.kubeconfig", len(e.operators)+1))
+	e.mu.Unlock()
+	return path, writeKubeconfig(path, o.Config)
 }
 
 // launch starts the process and registers it for Env.Stop.

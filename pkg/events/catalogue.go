@@ -18,6 +18,7 @@ const (
 	ReasonApplyFailed     = "ApplyFailed"
 	ReasonAdoptionRefused = "AdoptionRefused"
 	ReasonRecovered       = "Recovered"
+	ReasonReplaced        = "Replaced"
 )
 
 // Actions of Events: what Vidra was doing.

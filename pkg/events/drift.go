@@ -20,6 +20,8 @@ func drifted(owner corev1.ObjectReference, change Change) []Event {
 	case Settled:
 		e.Type, e.Reason, e.Action = corev1.EventTypeNormal, ReasonDriftSettled, ActionRestore
 		e.Note = Name(change.Object) + ": nobody changes it back any more"
+	case Replaced:
+		e.Type, e.Reason, e.Action, e.Note = corev1.EventTypeNormal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
 	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned:
 		return nil
 	}

@@ -40,6 +40,9 @@ const (
 	// Orphaned says that the object was to be removed, and was left in place as
 	// nobody's.
 	Orphaned Action = "Orphaned"
+	// Replaced says that the object was deleted, to be created again, because a field of
+	// it cannot change.
+	Replaced Action = "Replaced"
 )
 
 // Change is what was done to one object.
@@ -90,7 +93,7 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 			created++
 		case Configured:
 			configured++
-		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Detected, Contended, Settled:
+		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
 		}
 	}
 	if created+configured == 0 {
@@ -112,7 +115,7 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		what = "created it again after it had been deleted"
 	case Relabelled:
 		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-	case Created, Configured, Pruned, Released, Orphaned, Detected, Contended, Settled:
+	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
 		return nil
 	}
 	if change.Note != "" {
@@ -185,7 +188,11 @@ var problems = map[string]string{
 	v1alpha1.ReasonKindUnavailable:        ActionApply,
 	v1alpha1.ReasonApplyFailed:            ActionApply,
 	v1alpha1.ReasonAdoptionRefused:        ActionApply,
-	v1alpha1.ReasonDestinationUnsupported: ActionApply,
+	v1alpha1.ReasonOwnershipConflict:      ActionApply,
+	v1alpha1.ReasonManifestEmpty:          ActionApply,
+	v1alpha1.ReasonSourceUnavailable:      ActionApply,
+	v1alpha1.ReasonServiceAccountRequired: ActionApply,
+	v1alpha1.ReasonDestinationUnreachable: "Connect",
 	v1alpha1.ReasonPruneFailed:            ActionPrune,
 }
 

@@ -54,6 +54,9 @@ func (e *Error) object() string {
 // out.
 func (p Position) String() string {
 	var parts []string
+	if p.Source != "" {
+		parts = append(parts, p.Source)
+	}
 	if p.Document > 0 {
 		parts = append(parts, fmt.Sprintf("document %d", p.Document))
 	}

@@ -14,6 +14,8 @@ const DefaultMaxBytes = 1_572_864
 
 // Position says where an object stands in the text of its manifest.
 type Position struct {
+	// Source is the name that Options gave the text; empty for the only one.
+	Source string
 	// Document counts the documents from 1, empty ones included, the way
 	// a `---` separates them. Comments before the first `---` are no document.
 	Document int
@@ -34,6 +36,9 @@ type Object struct {
 
 // Options are the limits that Parse keeps. The zero value is useful.
 type Options struct {
+	// Source names the text where there are several, for people: positions begin
+	// with it.
+	Source string
 	// MaxBytes is the largest text that is read. YAML aliases may add as much
 	// again when they are expanded, and no more. Defaults to DefaultMaxBytes.
 	//
@@ -71,7 +76,7 @@ func Parse(text string, opts Options) ([]Object, error) {
 		limit = DefaultMaxBytes
 	}
 	if len(text) > limit {
-		return nil, Errors{{Message: fmt.Sprintf(
+		return nil, Errors{{Position: Position{Source: opts.Source}, Message: fmt.Sprintf(
 			"the manifest has %d bytes, and the limit is %d: split it in several", len(text), limit)}}
 	}
 
@@ -82,8 +87,14 @@ func Parse(text string, opts Options) ([]Object, error) {
 		}
 		r.document(doc)
 	}
+	for _, err := range r.errs {
+		err.Position.Source = opts.Source
+	}
 	if len(r.errs) > 0 {
 		return nil, r.errs
+	}
+	for i := range r.objects {
+		r.objects[i].Position.Source = opts.Source
 	}
 	return r.objects, nil
 }

@@ -10,7 +10,7 @@ import (
 // Stage is one of the steps in which the objects of a manifest are applied.
 // Those of one stage do not depend on each other; the next stage begins when
 // they are in place (for a CRD: accepted; its kind is waited for by whoever needs it).
-type Stage int
+type Stage uint8
 
 // The stages in their order.
 const (
@@ -20,36 +20,43 @@ const (
 	// StageCRDs holds the CustomResourceDefinitions: their kinds are not served
 	// before.
 	StageCRDs
-	// StageRest holds everything else.
-	StageRest
+	// StageCluster holds what else has no namespace: roles, classes.
+	StageCluster
+	// StageNamespaced holds what lives in namespaces.
+	StageNamespaced
+	// StageWebhooks holds what can refuse or change the other objects, and needs some
+	// of them to answer: webhook configurations, admission policies and their bindings,
+	// and APIServices.
+	StageWebhooks
 )
 
 // String returns the stage's name, for logs.
 func (s Stage) String() string {
-	switch s {
-	case StageNamespaces:
-		return "Namespaces"
-	case StageCRDs:
-		return "CRDs"
-	}
-	return "Rest"
+	return [...]string{"Namespaces", "CRDs", "Cluster", "Namespaced", "Webhooks"}[s]
 }
 
 // StageOf returns the stage in which objects of a kind are applied.
-func StageOf(gk schema.GroupKind) Stage {
-	switch gk {
-	case schema.GroupKind{Group: "", Kind: "Namespace"}:
+func StageOf(gk schema.GroupKind, namespaced bool) Stage {
+	switch {
+	case gk == schema.GroupKind{Kind: "Namespace"}:
 		return StageNamespaces
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		return StageCRDs
+	case gk.Group == "admissionregistration.k8s.io", gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return StageWebhooks
+	case namespaced:
+		return StageNamespaced
 	}
-	return StageRest
+	return StageCluster
 }
 
-// Sort brings objects into the order of their stages, in place. Within a stage
-// they keep the order that they have.
-func Sort(objects []Object) {
-	slices.SortStableFunc(objects, func(a, b Object) int {
-		return cmp.Compare(StageOf(a.GroupVersionKind().GroupKind()), StageOf(b.GroupVersionKind().GroupKind()))
-	})
+// Sort brings objects into the order of their stages, in place. namespaced tells of a
+// kind whether its objects live in namespaces. Within a stage they keep the order
+// that they have.
+func Sort(objects []Object, namespaced func(schema.GroupVersionKind) bool) {
+	stage := func(o Object) Stage {
+		gvk := o.GroupVersionKind()
+		return StageOf(gvk.GroupKind(), namespaced(gvk))
+	}
+	slices.SortStableFunc(objects, func(a, b Object) int { return cmp.Compare(stage(a), stage(b)) })
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,7 +108,8 @@ func TestResolve(t *testing.T) {
 }
 
 func TestSort(t *testing.T) {
-	objects, err := Parse(configMap("a")+
+	objects, err := Parse("apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: hook}\n"+
+		"---\napiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: api}\n---\n"+configMap("a")+
 		"---\napiVersion: acme.io/v1\nkind: Namespace\nmetadata: {name: not-core}\n"+
 		"---\napiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: crd1}\n"+
 		"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns1}\n"+
@@ -116,15 +118,16 @@ func TestSort(t *testing.T) {
 		"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns0}\n", Options{})
 	require.NoError(t, err)
 
-	Sort(objects)
+	namespaced := func(gvk schema.GroupVersionKind) bool { return gvk.Kind == "ConfigMap" }
+	Sort(objects, namespaced)
 	var names []string
 	var stages []Stage
 	for _, o := range objects {
 		names = append(names, o.GetName())
-		stages = append(stages, StageOf(o.GroupVersionKind().GroupKind()))
+		stages = append(stages, StageOf(o.GroupVersionKind().GroupKind(), namespaced(o.GroupVersionKind())))
 	}
-	require.Equal(t, []string{"ns1", "ns0", "crd1", "crd2", "a", "not-core", "b"}, names,
+	require.Equal(t, []string{"ns1", "ns0", "crd1", "crd2", "not-core", "a", "b", "hook", "api"}, names,
 		"stages come in order, and within a stage the manifest's order stays")
 	require.IsNonDecreasing(t, stages)
-	require.Equal(t, "Namespaces CRDs Rest", StageNamespaces.String()+" "+StageCRDs.String()+" "+StageRest.String())
+	require.Equal(t, "Namespaces CRDs Cluster Namespaced Webhooks", fmt.Sprint(StageNamespaces, " ", StageCRDs, " ", StageCluster, " ", StageNamespaced, " ", StageWebhooks))
 }

@@ -18,14 +18,23 @@ type Kinds interface {
 	Invalidate(group string)
 }
 
-// Destination is a cluster that objects are applied to.
+// Destination is a cluster that objects are applied to. See cluster.Cluster.
 type Destination interface {
 	Kinds
 	Dynamic() dynamic.Interface
+	// Name is the cluster in the keys of objects and watches; empty for the local one.
+	Name() string
+	// As is a client that impersonates.
+	As(username string) (dynamic.Interface, error)
+	// Unreachable says why nothing can be done there at present; nil if it can.
+	Unreachable() error
 }
 
 // Watches is the part of a watchregistry.Registry that reconciling needs.
 type Watches interface {
+	AddCluster(name string, c watchregistry.Cluster)
+	RemoveCluster(name string)
+	Wake(cluster string)
 	Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Sync(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)

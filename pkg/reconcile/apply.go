@@ -23,12 +23,18 @@ import (
 // use on different objects.
 type applier struct {
 	destination Destination
-	trigger     *trigger.Factory
-	index       *trigger.Index
-	owner       trigger.Owner
-	manager     string
+	// client reads and writes the objects, as itself or as a ServiceAccount.
+	client  dynamic.Interface
+	trigger *trigger.Factory
+	index   *trigger.Index
+	owner   trigger.Owner
+	manager string
 	// adopt says what is done about objects that exist.
 	adopt v1alpha1.AdoptPolicy
+	// force says that what cannot be changed is deleted and created again, and
+	// recreated for which configuration that was done before.
+	force     bool
+	recreated map[identity]string
 	// orphans says that what is to be removed is left in place.
 	orphans bool
 	// watched says whether events of the objects are wanted.
@@ -59,6 +65,10 @@ type result struct {
 	problem string
 	// ending says that the object is being deleted.
 	ending bool
+	// replaced is why it was deleted to be created again; empty if it was not.
+	replaced string
+	// warnings are what the API server said of it besides.
+	warnings []string
 }
 
 // apply does a task.
@@ -87,9 +97,17 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		return a.observe(ctx, r, left)
 	}
 	expected, _ := a.expected(t)
+	ctx, heard := withWarnings(ctx)
 	r.live, r.digest, r.err = a.patch(ctx, r.task)
-	if r.err == nil {
+	r.warnings = heard.all()
+	switch {
+	case r.err == nil:
 		r.describe(a.manager, expected)
+	case apierrors.IsInvalid(r.err) && (t.why != whyNew || t.cause.Found != nil):
+		refused := r.err
+		if r.err = a.recreate(ctx, t, refused); r.err == nil {
+			r.ending, r.replaced = true, message(refused, r.id)
+		}
 	}
 	return r
 }
@@ -148,7 +166,7 @@ func isObject(err error, name string) bool {
 }
 
 func (a *applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
-	return a.destination.Dynamic().Resource(key.GVR).Namespace(key.Namespace)
+	return a.client.Resource(key.GVR).Namespace(key.Namespace)
 }
 
 // expected is what the last apply of an object left behind.
@@ -266,7 +284,15 @@ func (a *applier) shared(live *unstructured.Unstructured) bool {
 	return false
 }
 
-// rivals returns an error if a conflict is with another VidraResource.
+// rivalry is a field for which another VidraResource wants another value.
+type rivalry struct{ other, field string }
+
+// Error implements error.
+func (r *rivalry) Error() string {
+	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
+}
+
+// rivals returns a rivalry if a conflict is with another VidraResource.
 func rivals(conflict error) error {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
@@ -284,8 +310,7 @@ func rivals(conflict error) error {
 		_, rest, _ := strings.Cut(cause.Message, `"`)
 		manager, _, _ := strings.Cut(rest, `"`)
 		if name, ours := strings.CutPrefix(manager, v1alpha1.FieldManagerPrefix); ours {
-			return fmt.Errorf("VidraResource %s wants another value of %s: let only one of them set it",
-				name, strings.TrimPrefix(cause.Field, "."))
+			return &rivalry{other: name, field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ var (
 // wanted is a ConfigMap of a manifest.
 func wanted(name string) *desired {
 	return &desired{
-		id: idOf(configMapKind, "shop", name), gvk: configMapKind, stage: manifest.StageRest,
+		id: idOf(configMapKind, "shop", name), gvk: configMapKind, stage: manifest.StageNamespaced,
 		key: trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: name}, body: []byte(name),
 	}
 }

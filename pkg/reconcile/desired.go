@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,13 +27,16 @@ var (
 
 // read makes the session know what the manifest of vr wants. It fails for a
 // manifest that cannot be read, and then changes nothing.
-func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Kinds) error {
-	parsed, err := manifest.Parse(vr.Spec.Manifest, manifest.Options{})
+func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, parts []part, kinds Destination) error {
+	parsed, err := parse(parts)
 	if err != nil {
 		return err
 	}
 	if len(parsed) == 0 {
 		return errEmpty
+	}
+	if err := holdsItself(vr.Name, parsed); err != nil {
+		return err
 	}
 	rules, err := rulesOf(vr)
 	if err != nil {
@@ -59,10 +63,10 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 	if err != nil {
 		return err
 	}
-	manifest.Sort(known)
+	manifest.Sort(known, func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced })
 	objects := make([]*desired, 0, len(known))
 	for _, object := range known {
-		d, err := newDesired(vr.Name, object, mappings[object.GroupVersionKind()])
+		d, err := newDesired(vr.Name, kinds.Name(), object, mappings[object.GroupVersionKind()])
 		if err != nil {
 			return err
 		}
@@ -81,7 +85,8 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, kinds Ki
 
 // errEmpty is what a manifest without objects fails with. Taking it for the
 // wish to remove everything would make a slip of the pen a catastrophe.
-var errEmpty = fmt.Errorf("the manifest holds no object: delete the VidraResource to remove what it applied")
+var errEmpty = errors.New("the manifest holds no object, so what was applied before stays as it is: " +
+	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
 
 // adopt takes over what was read. What waited for its kind is attempted anew.
 func (s *session) adopt(generation int64, objects []*desired, waiting []unresolved) {
@@ -134,15 +139,16 @@ func notServed(gvk schema.GroupVersionKind) *failure {
 		gvk.Kind, gvk.GroupVersion())}
 }
 
-// newDesired prepares an object of the manifest of the VidraResource owner.
-func newDesired(owner string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
+// newDesired prepares an object of the manifest of the VidraResource owner, for a
+// cluster.
+func newDesired(owner, at string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
 	u := object.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &desired{
 		id:    identity{GroupKind: gvk.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()},
 		gvk:   gvk,
-		key:   trigger.ObjectKey{GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
-		stage: manifest.StageOf(gvk.GroupKind()),
+		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
+		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced),
 	}
 	if d.id.GroupKind == crdKind {
 		d.provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")

@@ -11,8 +11,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/manifest"
-	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -62,8 +60,12 @@ func (p *pass) settle(r result) {
 		return
 	}
 	delete(s.failures, r.id)
+	p.heard(r)
+	if r.replaced != "" {
+		p.settleRecreation(r)
+	}
 	switch {
-	case r.ending && r.why == whyRetry:
+	case r.ending && r.why != whyDrift, r.replaced != "":
 		s.failures[r.id] = failure{v1alpha1.ReasonProgressing, "is being deleted, and will be created again"}
 		return
 	case r.ending: // its end will be an event
@@ -72,6 +74,9 @@ func (p *pass) settle(r result) {
 		return
 	}
 	delete(s.drifts, r.id)
+	if r.cause.Found != nil {
+		p.seen(r.id, r.cause.Found)
+	}
 	entry.State = v1alpha1.ObjectApplied
 	if c := s.contests[r.id]; c != nil && c.contended {
 		entry.State = v1alpha1.ObjectContended
@@ -82,6 +87,7 @@ func (p *pass) settle(r result) {
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
 	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
 	entry.Configuration = r.configuration
+	p.seen(r.id, r.live)
 	if r.action == "" {
 		return
 	}
@@ -112,7 +118,7 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	entry.State = v1alpha1.ObjectFailed
 	if kindGone(r.err, r.id.name) {
 		entry.State = v1alpha1.ObjectPending
-		p.Local.Invalidate(r.gvk.Group)
+		p.applier.destination.Invalidate(r.gvk.Group)
 		s.reread = true
 	}
 }
@@ -203,7 +209,7 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 	s := p.session
 	for len(ids) > 0 {
 		n := 1
-		for n < len(ids) && manifest.StageOf(ids[n].GroupKind) == manifest.StageOf(ids[0].GroupKind) {
+		for n < len(ids) && ids[n].stage() == ids[0].stage() {
 			n++
 		}
 		removals := make([]removal, n)
@@ -227,11 +233,11 @@ func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceSt
 	if entry.State != v1alpha1.ObjectDeleting || p.mayRetry || !p.applier.watched {
 		return false
 	}
-	mapping, err := p.Local.Mapping(ctx, gvkOf(entry))
+	mapping, err := p.applier.destination.Mapping(ctx, gvkOf(entry))
 	if err != nil {
 		return false
 	}
-	_, found, synced := p.Watches.Get(watchregistry.Key{GVR: mapping.GVR}, entry.Namespace, entry.Name)
+	_, found, synced := p.Watches.Get(p.watchOf(mapping), entry.Namespace, entry.Name)
 	return found && synced
 }
 

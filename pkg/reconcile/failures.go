@@ -41,10 +41,15 @@ func misfit(err error) bool {
 
 // explain turns the error of an apply into a reason and a message for people.
 func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
-	refused := new(refusal)
+	refused, rival := new(refusal), new(rivalry)
+	fixed := new(immutable)
 	switch {
 	case errors.As(err, &refused):
 		return failure{v1alpha1.ReasonAdoptionRefused, err.Error()}
+	case errors.As(err, &rival):
+		return failure{v1alpha1.ReasonOwnershipConflict, err.Error()}
+	case errors.As(err, &fixed):
+		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	case kindGone(err, id.name):
 		return *notServed(gvk)
 	case missingNamespace(err):
@@ -59,11 +64,15 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 	}
 }
 
-// message is the text of an error. The API server quotes values in its errors;
-// those of a Secret are left out.
+// message is the text of an error. The API server quotes values in its errors, in
+// full: long ones are shortened, and those of a Secret are left out. That a right is
+// missing says nothing of an object.
 func message(err error, id identity) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || id.GroupKind != secretKind {
+	if !errors.As(err, &status) || id.GroupKind != secretKind || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
+		if text := invalidText(err); text != "" {
+			return events.Truncate(text, maxMessage)
+		}
 		return events.Truncate(err.Error(), maxMessage)
 	}
 	var fields []string
@@ -80,6 +89,25 @@ func message(err error, id identity) string {
 		reason, strings.Join(fields, ", "))
 }
 
+// invalidText names the fields that the API server calls invalid, and why, without
+// the long values that it quotes before the reason; empty for another error.
+func invalidText(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	const long, kept = 200, 60
+	var parts []string
+	for _, cause := range status.Status().Details.Causes {
+		text, _, _ := strings.Cut(cause.Message, "\n") // a difference follows
+		if at := strings.LastIndex(text, ": "); len(text) > long && at > kept {
+			text = events.Truncate(text, kept) + text[at:]
+		}
+		parts = append(parts, cause.Field+": "+text)
+	}
+	return strings.Join(slices.Compact(parts), "; ")
+}
+
 const (
 	// maxNamed is how many failing objects a message names.
 	maxNamed = 3
@@ -91,7 +119,8 @@ const (
 // severity orders the reasons: the first one that occurs is the reason of the
 // whole.
 var severity = []string{
-	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonPruneFailed,
+	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonDestinationUnreachable,
+	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed,
 	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonDriftContended, v1alpha1.ReasonDriftDetected,
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonProgressing,
 }

@@ -88,8 +88,14 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 	}
 	return cluster.Mapping{GVR: gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), Namespaced: true}, nil
 }
-func (l *lab) Invalidate(string)     {}
-func (l *lab) Record([]events.Event) {}
+func (l *lab) Invalidate(string)                        {}
+func (l *lab) Name() string                             { return "" }
+func (l *lab) Unreachable() error                       { return nil }
+func (l *lab) As(string) (dynamic.Interface, error)     { return l.Dynamic(), nil }
+func (l *lab) AddCluster(string, watchregistry.Cluster) {}
+func (l *lab) RemoveCluster(string)                     {}
+func (l *lab) Wake(string)                              {}
+func (l *lab) Record([]events.Event)                    {}
 
 func (l *lab) Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status {
 	return l.Sync(owner, want)

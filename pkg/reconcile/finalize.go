@@ -25,6 +25,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	s.adopt(p.vr.Generation, nil, nil)
 	clear(s.drifts) // nothing is left as it is any more
 	clear(s.contests)
+	if why := p.connect(); why != nil && len(s.inventory) > 0 && (p.starting || !p.letGo()) {
+		why.message += fmt.Sprintf(". Its objects (%d) are removed when that is mended; to leave them, set spec.deletionPolicy to Orphan", len(s.inventory))
+		return p.block(ctx, *why)
+	}
 	p.all = true
 	p.watch(ctx)
 	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))

@@ -7,18 +7,56 @@ import (
 )
 
 // Metrics count what a Reconciler does. It implements prometheus.Collector.
-type Metrics struct{ *prometheus.CounterVec }
+type Metrics struct {
+	heals, corrections, failures *prometheus.CounterVec
+}
 
 // NewMetrics makes Metrics of nothing done yet.
 func NewMetrics() *Metrics {
-	return &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "vidra_heals_total",
-		Help: "Objects that were put back: Restored (somebody had changed it), Recreated (somebody had deleted it) or Relabelled (it had lost the label by which it is watched).",
-	}, []string{"group", "kind", "action"})}
+	return &Metrics{
+		heals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vidra_heals_total",
+			Help: "Objects that were put back: Restored (somebody had changed it), Recreated (somebody had deleted it) or Relabelled (it had lost the label by which it is watched).",
+		}, []string{"group", "kind", "action"}),
+		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vidra_backstop_corrections_total",
+			Help: "Differences that only the comparison with the API server found, once every --backstop-interval. Anything but 0 is a bug of Vidra: please report it.",
+		}, []string{"group", "kind"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vidra_backstop_failures_total",
+			Help: "Comparisons with the API server that it did not answer.",
+		}, []string{"group", "kind"}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	m.heals.Describe(to)
+	m.corrections.Describe(to)
+	m.failures.Describe(to)
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	m.heals.Collect(to)
+	m.corrections.Collect(to)
+	m.failures.Collect(to)
 }
 
 func (m *Metrics) healed(id identity, action events.Action) {
 	if m != nil {
-		m.WithLabelValues(id.Group, id.Kind, string(action)).Inc()
+		m.heals.WithLabelValues(id.Group, id.Kind, string(action)).Inc()
+	}
+}
+
+func (m *Metrics) backstopCorrected(id identity) {
+	if m != nil {
+		m.corrections.WithLabelValues(id.Group, id.Kind).Inc()
+	}
+}
+
+func (m *Metrics) backstopFailed(id identity) {
+	if m != nil {
+		m.failures.WithLabelValues(id.Group, id.Kind).Inc()
 	}
 }

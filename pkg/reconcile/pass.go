@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,6 +49,8 @@ type pass struct {
 	outdatedWait bool
 	// waits says that something is not done while the VidraResource is suspended.
 	waits bool
+	// starting says that the destination is not known yet, and soon will be.
+	starting bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
@@ -56,8 +59,8 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first,
 		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
 		applier: &applier{
-			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
-			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(),
+			destination: r.Local, client: r.Local.Dynamic(), trigger: r.Trigger, index: r.Index, owner: owner,
+			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force, recreated: s.recreated,
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 		},
 	}
@@ -87,12 +90,19 @@ func (s *session) untoldHeals(now time.Time) bool {
 
 // run does the pass.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
-	if why := p.read(ctx); why != nil {
+	if why := p.connect(); why != nil {
+		return p.block(ctx, *why)
+	}
+	if why := p.read(ctx); why != nil && why.reason == v1alpha1.ReasonSourceUnavailable {
+		return p.block(ctx, *why)
+	} else if why != nil {
 		return p.stall(ctx, *why)
 	}
 	p.load()
 	p.watch(ctx)
-	todo := p.meetAll(ctx, p.suspend(p.plan(ctx, p.look())))
+	causes := p.look()
+	p.backstop(ctx, causes)
+	todo := p.meetAll(ctx, p.suspend(p.plan(ctx, causes)))
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.giveBack()
 		return reconcile.Result{}, err
@@ -110,19 +120,36 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 // returns why only the author can help.
 func (p *pass) read(ctx context.Context) *failure {
 	s := p.session
-	if s.generation == p.vr.Generation && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
+	sourcesChanged := p.sourcesChanged()
+	if s.generation == p.vr.Generation && !sourcesChanged && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
 		return s.stalled
 	}
-	if server := p.vr.Spec.Destination.Server; server != "" && server != v1alpha1.LocalServer {
-		return &failure{v1alpha1.ReasonDestinationUnsupported, fmt.Sprintf(
-			"the destination %s is another cluster, which this version of Vidra cannot reach: leave spec.destination.server out, or set it to %s",
-			server, v1alpha1.LocalServer)}
+	if p.RequireServiceAccount && p.vr.Spec.ServiceAccountName == "" {
+		return &failure{v1alpha1.ReasonServiceAccountRequired,
+			"this Vidra applies objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
+	}
+	parts, versions, why := p.gather(ctx)
+	if why != nil {
+		return why
 	}
 	old := s.byID
-	defer func() { p.residents.set(p.owner, s.objects) }()
-	if err := s.read(ctx, p.vr, p.Local); err != nil {
-		return &failure{v1alpha1.ReasonManifestInvalid, events.Truncate(err.Error(), maxMessage)}
+	defer func() {
+		s.sources = versions
+		if isLocal(p.vr.Spec.Destination.Server) {
+			p.residents.set(p.owner, s.objects)
+		}
+	}()
+	if err := s.read(ctx, p.vr, parts, p.applier.destination); err != nil {
+		reason := v1alpha1.ReasonManifestInvalid
+		if errors.Is(err, errEmpty) {
+			reason = v1alpha1.ReasonManifestEmpty
+		}
+		return &failure{reason, events.Truncate(err.Error(), maxMessage)}
 	}
+	if why := p.tooLarge(); why != nil {
+		return why
+	}
+	p.changed = p.changed || sourcesChanged
 	for id, was := range old {
 		// The same object in another version is another watch's.
 		if is := s.byID[id]; is != nil && is.key != was.key {
@@ -209,9 +236,14 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
 	p.endContests()
+	if o.stalled == nil && o.blocked == nil && !o.deleting {
+		p.checkup()
+		o.health = s.health
+	}
+	o.warnings = s.warningsIn()
 	o.failures, o.unmatched = s.withDrifts(), s.unmatched
-	o.suspended, o.waits = p.vr.Spec.Suspend, p.waits
-	if o.entries, o.order = s.entries(); o.stalled != nil {
+	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
+	if o.entries, o.order = s.entries(); o.stalled != nil || o.blocked != nil {
 		o.entries = s.status.ManagedResources
 	}
 	for _, d := range s.objects {
@@ -269,7 +301,7 @@ func (p *pass) rest(o outcome) time.Duration {
 			}
 		}
 	}
-	switch pending := o.stalled == nil && (len(s.failures) > 0 || unsolved > 0); {
+	switch pending := o.stalled == nil && (o.blocked != nil || len(s.failures) > 0 || unsolved > 0); {
 	case pending && s.due(p.now):
 		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
 		delay := backoff.Step()
@@ -317,6 +349,12 @@ func (p *pass) rest(o outcome) time.Duration {
 func (p *pass) appointments() []time.Time {
 	s := p.session
 	var times []time.Time
+	if !s.nextBackstop.IsZero() {
+		times = append(times, s.nextBackstop)
+	}
+	if len(s.doubts) > 0 {
+		times = append(times, s.doubtUntil)
+	}
 	for _, left := range s.drifts {
 		times = append(times, left.until)
 	}

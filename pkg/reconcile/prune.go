@@ -23,11 +23,14 @@ import (
 // first.
 func compareForRemoval(a, b identity) int {
 	return cmp.Or(
-		cmp.Compare(manifest.StageOf(b.GroupKind), manifest.StageOf(a.GroupKind)),
+		cmp.Compare(b.stage(), a.stage()),
 		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
 	)
 }
+
+// stage is the one in which the object is applied.
+func (id identity) stage() manifest.Stage { return manifest.StageOf(id.GroupKind, id.namespace != "") }
 
 // removal is what came of the removal of one object.
 type removal struct {
@@ -56,7 +59,7 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	case err != nil:
 		return removal{err: err}
 	}
-	key := trigger.ObjectKey{GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
+	key := trigger.ObjectKey{Cluster: a.destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	if a.watched {
 		a.index.Leave(a.owner, key)
 	}

@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -35,6 +37,9 @@ const (
 	goneForGood = 10 * time.Second
 	// resyncJitter spreads resyncs over this part of their interval.
 	resyncJitter = 0.1
+	// passageRetry is when a pass over a VidraResource of another cluster is tried
+	// again that found no place. See passage.
+	passageRetry = 100 * time.Millisecond
 	// recomputeQPS is how many objects a second are applied only because their digest
 	// is of another version of Vidra.
 	recomputeQPS = 50
@@ -49,6 +54,15 @@ type Reconciler struct {
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
 	Local Destination
+	// Remotes are the other clusters. Optional: without them there is only Local.
+	Remotes *cluster.Destinations
+	// Metadata watches what spec.manifestFrom names.
+	Metadata metadata.Interface
+	// BackstopInterval is the time between two comparisons of every object with the API
+	// server, by dry runs. Zero turns them off.
+	BackstopInterval time.Duration
+	// RequireServiceAccount refuses VidraResources without spec.serviceAccountName.
+	RequireServiceAccount bool
 	// Watches, Index and Trigger tell what happens to the objects.
 	Watches Watches
 	Index   *trigger.Index
@@ -62,6 +76,9 @@ type Reconciler struct {
 	Parallel int
 
 	residents residents
+	tenants   tenants
+	passage   *passage
+	sources   sources
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
@@ -80,6 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
+	leave, ok := r.passage.enter(vr.Spec.Destination.Server)
+	if !ok {
+		return reconcile.Result{RequeueAfter: passageRetry}, nil
+	}
+	defer leave()
 	p := r.newPass(owner, vr)
 	if !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
@@ -137,8 +159,10 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetSession(owner)
 	r.residents.set(owner, nil)
+	r.sources.release(owner)
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
+	r.depart(owner)
 }
 
 // forgetSession has the next pass begin from what the cache holds.

@@ -80,6 +80,20 @@ type session struct {
 	// stalled is why generation cannot be read; nil if it can.
 	stalled *failure
 
+	// sources are the versions of what spec.manifestFrom names that were read.
+	sources map[sourceKey]string
+	// health is what is known of the health of the objects; nil if nothing is. seen
+	// is what requests told of it.
+	health *healthReport
+	seen   map[identity]trigger.Health
+	// warnings are what the API server says of the objects besides, of those that this
+	// process has applied; heard says that it has applied some.
+	warnings map[identity][]string
+	heard    bool
+	// recreated holds the configuration for which an object was deleted, to be created
+	// again.
+	recreated map[identity]string
+
 	// inventory holds every object that is ours or about to be.
 	inventory map[identity]*v1alpha1.ManagedResourceStatus
 	// failures holds why objects are not as they should be.
@@ -109,6 +123,11 @@ type session struct {
 	// cause; nextRetry is zero when nothing has to be retried.
 	nextResync, nextRetry time.Time
 
+	// nextBackstop is when the objects are compared with the API server; doubts are the
+	// versions of those that differed then, to be looked at again at doubtUntil.
+	nextBackstop, doubtUntil time.Time
+	doubts                   map[identity]string
+
 	// untold are the changes that no Event tells of yet.
 	untold []events.Change
 
@@ -130,6 +149,9 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		missing:   map[identity]time.Time{},
 		drifts:    map[identity]drift{},
 		contests:  map[identity]*contest{},
+		warnings:  map[identity][]string{},
+		recreated: map[identity]string{},
+		doubts:    map[identity]string{},
 	}
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]

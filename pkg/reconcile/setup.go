@@ -18,6 +18,11 @@ import (
 // are being deleted, and on the owners that the trigger names. workers is how
 // many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+	r.passage = newPassage(workers)
+	r.sources.changed = r.Trigger.EnqueueAll
+	if err := mgr.Add(&r.sources); err != nil {
+		return fmt.Errorf("set up the watches of manifests: %w", err)
+	}
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return !e.ObjectNew.GetDeletionTimestamp().IsZero() },
 	})

@@ -19,6 +19,13 @@ type outcome struct {
 	generation int64
 	// stalled is why nothing was done, and its reason.
 	stalled *failure
+	// blocked is why nothing can be done at present.
+	blocked *failure
+	// wait says that Ready waits for health, which is what is known of it.
+	wait   bool
+	health *healthReport
+	// warnings are what the API server said besides; nil if nothing is known of it.
+	warnings []string
 	// deleting says that the VidraResource is going.
 	deleting bool
 	// all says that every object was looked at.
@@ -79,11 +86,17 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 			meta.RemoveStatusCondition(&after.Conditions, kind)
 		}
 	}
-	if o.stalled == nil { // otherwise nothing was watched or compared
+	if o.stalled == nil && o.blocked == nil { // otherwise nothing was watched or compared
 		set(watching)
 		set(driftedCondition(o))
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
 			"Nothing in the manifest is matched by "+few(o.unmatched))
+		if o.health != nil {
+			set(healthyCondition(o.health, healthOf(before)))
+		}
+		if o.warnings != nil {
+			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarnings, few(o.warnings))
+		}
 		standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	}
 	set(ready)
@@ -91,7 +104,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	// kstatus wants it.
 	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !left(ready.Reason), ready.Reason, ready.Message)
-	after.DeployState = deployState(ready)
+	after.DeployState = deployState(ready, o.health)
 	switch after.DeployState {
 	case v1alpha1.DeploySucceeded:
 		after.LastError = ""
@@ -108,11 +121,13 @@ func left(reason string) bool {
 }
 
 // deployState translates the Ready condition for users of the first operator.
-func deployState(ready metav1.Condition) v1alpha1.DeployState {
+func deployState(ready metav1.Condition, health *healthReport) v1alpha1.DeployState {
 	switch {
+	case ready.Reason == v1alpha1.ReasonUnhealthy && !health.failed():
+		return v1alpha1.DeployRunning
 	case ready.Status == metav1.ConditionTrue:
 		return v1alpha1.DeploySucceeded
-	case ready.Reason == v1alpha1.ReasonKindUnavailable:
+	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:
 		return v1alpha1.DeployPending
 	case ready.Reason == v1alpha1.ReasonPruneFailed, left(ready.Reason):
 		return v1alpha1.DeployStale
@@ -129,6 +144,8 @@ func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
 	switch {
 	case o.stalled != nil:
 		c.Reason, c.Message = o.stalled.reason, o.stalled.message
+	case o.blocked != nil:
+		c.Reason, c.Message = o.blocked.reason, o.blocked.message
 	case o.deleting && reason == "":
 		c.Reason = v1alpha1.ReasonDeleting
 		c.Message = "Waiting until the last object is gone"
@@ -136,6 +153,9 @@ func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
 		c.Reason, c.Message = reason, message
 	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
 		c.Reason, c.Message = watching.Reason, watching.Message
+	case o.wait && o.health != nil && (o.health.unknown || len(o.health.ill) > 0):
+		health := healthyCondition(o.health, nil)
+		c.Reason, c.Message = health.Reason, health.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
 		c.Message = fmt.Sprintf("All objects are applied (%d)", len(o.entries))

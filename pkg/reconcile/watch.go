@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -31,9 +32,14 @@ func (p *pass) watch(ctx context.Context) {
 	}
 	var kinds []watchregistry.Kind
 	for _, u := range s.unresolved {
-		kinds = append(kinds, watchregistry.Kind{GVK: u.gvk})
+		kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.destination.Name(), GVK: u.gvk})
 	}
 	p.Watches.Await(p.owner, kinds)
+}
+
+// watchOf is the watch of a kind at the destination.
+func (p *pass) watchOf(mapping cluster.Mapping) watchregistry.Key {
+	return watchregistry.Key{Cluster: p.applier.destination.Name(), GVR: mapping.GVR}
 }
 
 // needed lists what has to be watched. It is not complete when discovery cannot
@@ -47,10 +53,10 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete b
 		if p.session.byID[id] != nil {
 			continue
 		}
-		mapping, err := p.Local.Mapping(ctx, gvkOf(entry))
+		mapping, err := p.applier.destination.Mapping(ctx, gvkOf(entry))
 		switch {
 		case err == nil:
-			want = append(want, watchregistry.Key{GVR: mapping.GVR})
+			want = append(want, p.watchOf(mapping))
 		case !meta.IsNoMatchError(err):
 			complete = false
 		}

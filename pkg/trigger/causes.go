@@ -26,7 +26,8 @@ type Causes struct {
 	// All says that every object of the owner has to be looked at.
 	All bool
 	// Gone says that an object which was to be removed is gone.
-	Gone bool
+	Gone   bool
+	Health bool
 }
 
 // Empty says whether there is nothing to look at.

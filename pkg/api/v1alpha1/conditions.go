@@ -21,6 +21,11 @@ const (
 	// ConditionUnmatchedIgnoreRules stands in the status while a rule of
 	// spec.drift.ignore matches nothing in the manifest.
 	ConditionUnmatchedIgnoreRules = "UnmatchedIgnoreRules"
+	// ConditionHealthy says whether the objects are healthy, as kstatus reads them.
+	ConditionHealthy = "Healthy"
+	// ConditionWarnings stands in the status while the API server warns of an object of
+	// the manifest: of a version that is going to be removed, for example.
+	ConditionWarnings = "Warnings"
 )
 
 // Reasons of conditions. Where an Event speaks of the same problem, it has the
@@ -42,8 +47,20 @@ const (
 	ReasonAdoptionRefused = "AdoptionRefused"
 	// ReasonPruneFailed says that an object that left the manifest is still there.
 	ReasonPruneFailed = "PruneFailed"
-	// ReasonDestinationUnsupported says that the destination is another cluster.
-	ReasonDestinationUnsupported = "DestinationUnsupported"
+	// ReasonManifestEmpty says that the manifest holds no object. What was applied
+	// before stays.
+	ReasonManifestEmpty = "ManifestEmpty"
+	// ReasonSourceUnavailable says that a part of the manifest cannot be read.
+	ReasonSourceUnavailable = "SourceUnavailable"
+	// ReasonServiceAccountRequired says that spec.serviceAccountName is missing, and
+	// that Vidra was started so that it must not be.
+	ReasonServiceAccountRequired = "ServiceAccountRequired"
+	// ReasonOwnershipConflict says that another VidraResource wants another value for
+	// the same field.
+	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonDestinationUnreachable says that the API server of the destination cannot
+	// be reached, or that there are no credentials for it.
+	ReasonDestinationUnreachable = "DestinationUnreachable"
 	// ReasonDeleting says that the VidraResource is going and waits for its objects.
 	ReasonDeleting = "Deleting"
 
@@ -66,6 +83,12 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonNothingMatches says that an ignore rule matches nothing.
 	ReasonNothingMatches = "NothingMatches"
+	// ReasonHealthy says that every object is healthy.
+	ReasonHealthy = "Healthy"
+	// ReasonUnhealthy says that an object has failed, or is not healthy yet.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonWarnings says that the API server warns of an object.
+	ReasonWarnings = "APIServerWarns"
 	// ReasonNamespaceTerminating says that the namespace of an object is going.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 )

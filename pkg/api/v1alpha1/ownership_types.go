@@ -4,6 +4,10 @@ const (
 	// KeepAnnotation on a managed object, with the value "true", has Vidra leave the
 	// object in place when it leaves the manifest, and when the VidraResource goes.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
+
+	// AllowRecreateAnnotation on an object, with the value "true", lets spec.force
+	// delete and create it again although its kind holds data.
+	AllowRecreateAnnotation = "vidraresource.infrahub.operators.com/allow-recreate"
 )
 
 // AdoptPolicy says what is done about an object that exists and that no

@@ -35,6 +35,8 @@ const (
 
 // VidraResourceSpec says which objects must exist, where, and how they are
 // kept that way.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.serviceAccountName) || self.serviceAccountName == "" || self.?destination.?namespace.orValue("") != ""`,message="serviceAccountName names a ServiceAccount in spec.destination.namespace: set that, too"
 type VidraResourceSpec struct {
 	// Destination is where the objects live.
 	// +optional
@@ -45,6 +47,34 @@ type VidraResourceSpec struct {
 	// namespace get the namespace of the destination.
 	// +optional
 	Manifest string `json:"manifest,omitempty"`
+
+	// ManifestFrom names ConfigMaps and Secrets that hold more of the manifest, each
+	// part documents of its own, in this order behind spec.manifest. They are read in
+	// the cluster that Vidra runs in, and when one changes, it is read again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ManifestFrom []ManifestSource `json:"manifestFrom,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount, in the namespace of the destination,
+	// that the objects are read and written as. What it may not do, Vidra does not do
+	// for this VidraResource. Without it Vidra uses its own rights.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// Wait has Ready wait until the objects are healthy, as kstatus reads them. When
+	// false, the condition Healthy tells of it and Ready does not depend on it.
+	// +optional
+	Wait bool `json:"wait,omitempty"`
+
+	// Force has an object that cannot be changed, because an immutable field of it
+	// differs, deleted and created again. It never does so to a Namespace,
+	// CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim or
+	// StatefulSet without the annotation
+	// vidraresource.infrahub.operators.com/allow-recreate: "true".
+	// +optional
+	Force bool `json:"force,omitempty"`
 
 	// Interval between two comparisons of every object with the manifest, in
 	// addition to the events of the watches. It is jittered by a tenth.
@@ -90,13 +120,42 @@ type VidraResourceSpec struct {
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
 }
 
+// ManifestSource is one key of a ConfigMap or Secret that holds a part of a manifest.
+type ManifestSource struct {
+	// Kind is ConfigMap or Secret.
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind"`
+	// Name of the ConfigMap or Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Namespace of the ConfigMap or Secret. Defaults to the namespace of the
+	// destination.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// Key under which the part stands in data (for a ConfigMap, binaryData, too).
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+	// Optional has a missing object or key count as an empty part. Otherwise nothing
+	// is applied or removed before it is there.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
 // Destination is where the objects of a VidraResource live.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.server) == has(oldSelf.server) || (has(self.server) ? self.server : oldSelf.server) in ["", "https://kubernetes.default.svc"]`,message="server cannot change, because the objects would stay behind in the old cluster: create another VidraResource and delete this one"
 type Destination struct {
 	// Server is the URL of the API server. Empty and
-	// https://kubernetes.default.svc both mean the cluster that Vidra runs in.
+	// https://kubernetes.default.svc both mean the cluster that Vidra runs in. Another
+	// one is reached with the kubeconfig in the Secret with the label
+	// cluster-kubeconfig whose server is this URL. It cannot change.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:space:]]')",message="server must not contain white space"
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || self in ["", "https://kubernetes.default.svc"] && oldSelf in ["", "https://kubernetes.default.svc"]`,message="server cannot change, because the objects would stay behind in the old cluster: create another VidraResource and delete this one"
 	Server string `json:"server,omitempty"`
 
 	// Namespace is the namespace of the objects that name none.
@@ -230,8 +289,8 @@ type VidraResourceStatus struct {
 	// ObservedGeneration is the generation that the status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Watching, Drifted and, while they are true,
-	// Reconciling, Stalled, Suspended and UnmatchedIgnoreRules.
+	// Conditions are Ready, Watching, Drifted, Healthy and, while they are true,
+	// Reconciling, Stalled, Suspended, UnmatchedIgnoreRules and Warnings.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

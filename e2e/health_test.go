@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// waiting has Ready wait until the objects are healthy.
+func waiting(v *v1alpha1.VidraResource) { v.Spec.Wait = true }
+
+// setHealth gives an object the status of a controller that says Ready.
+func setHealth(t *testing.T, obj *unstructured.Unstructured, ready metav1.ConditionStatus, message string) {
+	t.Helper()
+	patch := `{"status":{"conditions":[{"type":"Ready","status":"` + string(ready) + `","reason":"Test","message":"` + message + `"}]}}`
+	live := obj.DeepCopy()
+	require.NoError(t, admin.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// TestHealth tells how healthy the objects are, and has Ready depend on it only with
+// spec.wait. It costs no request about the objects.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]bool{"wait": true, "do not wait": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			crd, manifest := newStrictKind(t)
+			newVidraResource(t, ns, manifests(configMap("c", "hello"), manifest), func(v *v1alpha1.VidraResource) { v.Spec.Wait = wait })
+			awaitReady(t, ns)
+			healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy}
+			awaitCondition(t, ns, healthy)
+			thing := thingIn(crd, ns)
+
+			mark := env.AuditMark()
+			setHealth(t, thing, metav1.ConditionFalse, "the disk is full")
+			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy},
+				"Thing "+ns+"/thing", "the disk is full")
+			if wait {
+				v := awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy, "the disk is full")
+				require.Equal(t, v1alpha1.DeployRunning, v.Status.DeployState)
+			} else {
+				awaitReady(t, ns)
+			}
+			setHealth(t, thing, metav1.ConditionTrue, "")
+			awaitCondition(t, ns, healthy)
+			awaitReady(t, ns)
+			require.Empty(t, operatorSince(t, mark).objectsIn(ns), "health costs no request")
+		})
+	}
+}
+
+// TestWaitForDeployment waits for a rollout that the Deployment controller reports.
+func TestWaitForDeployment(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, waiting)
+	awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy, "Deployment "+ns+"/web", "InProgress")
+	deployment := declaredObject(t, ns, web, "Deployment", "web")
+	// No kubelet runs here: nobody else writes that a Pod is ready.
+	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"wait":false}}`))
+	awaitReady(t, ns)
+	requireInOrder(t, ns, deployment)
+}
+
+// TestHealthWithoutEvents knows the health that requests show.
+func TestHealthWithoutEvents(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, withoutEvents)
+	awaitReady(t, ns)
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, metav1.ConditionFalse, condition(c, getVidraResource(c, ns), v1alpha1.ConditionHealthy).Status)
+	})
+}

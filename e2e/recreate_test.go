@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// forced has what cannot be changed created again.
+func forced(v *v1alpha1.VidraResource) { v.Spec.Force = true }
+
+// TestF29ImmutableFields changes fields that cannot change: without spec.force that is
+// an error that names them, with it the object is created again, and what holds data
+// only if it says so itself.
+func TestF29ImmutableFields(t *testing.T) {
+	t.Parallel()
+	_, thing := newStrictKind(t)
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: data\n  annotations: {note: mine}\nspec:\n  storageClassName: slow\n" +
+		"  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n"
+	tests := map[string]struct {
+		reason        string
+		kind, name    string
+		before, after string
+		field         string
+		// kept says that spec.force is not enough, and allow what is.
+		kept  bool
+		allow string
+	}{
+		"selector": {
+			reason: "of a Deployment", kind: "Deployment", name: "web", field: "spec.selector",
+			before: web, after: strings.ReplaceAll(web, "app: web", "app: site"),
+		},
+		"configuration": {
+			reason: "of a ConfigMap that is immutable", kind: "ConfigMap", name: "c", field: "data",
+			before: "immutable: true\n" + configMap("c", "one"), after: "immutable: true\n" + configMap("c", "two"),
+		},
+		"address": {
+			reason: "of a Service, which the present one holds", kind: "Service", name: "s", field: "spec.clusterIPs[0]",
+			before: "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  clusterIP: 10.0.0.122\n  ports: [{port: 80}]\n",
+			after:  "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  clusterIP: 10.0.0.123\n  ports: [{port: 80}]\n",
+		},
+		"rule": {
+			reason: "of a kind whose author said so, in words of his own", kind: "Thing", name: "thing", field: "spec.size",
+			before: thing, after: strings.ReplaceAll(thing, "size: 1", "size: 2"),
+		},
+		"storage class": {
+			reason: "of a claim, which holds data", kind: "PersistentVolumeClaim", name: "data", field: "spec", kept: true,
+			before: claim, after: strings.ReplaceAll(claim, "slow", "fast"),
+			allow: strings.ReplaceAll(strings.ReplaceAll(claim, "slow", "fast"), "note: mine", v1alpha1.AllowRecreateAnnotation+`: "true"`),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, tt.before)
+			awaitReady(t, ns)
+			object := declaredObject(t, ns, tt.before, tt.kind, tt.name)
+			before := get(t, object)
+			setManifest(t, ns, tt.after)
+			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name, tt.field, "spec.force")
+			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, "spec.force")
+			require.Equal(t, before.GetUID(), get(t, object).GetUID(), tt.reason)
+
+			mark := env.AuditMark()
+			require.NoError(t, mergePatch(v, `{"spec":{"force":true}}`))
+			if tt.kept {
+				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.field, v1alpha1.AllowRecreateAnnotation)
+				require.Equal(t, before.GetUID(), get(t, object).GetUID(), "its data is still there")
+				require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+				setManifest(t, ns, tt.allow)
+				await(t, func(c *assert.CollectT) { // a claim waits for its protection to end
+					live := object.DeepCopy()
+					require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(object), live))
+					require.NotEqual(c, before.GetUID(), live.GetUID())
+				})
+				return
+			}
+			v = awaitReady(t, ns)
+			live := requireInOrder(t, ns, declaredObject(t, ns, tt.after, tt.kind, tt.name))
+			require.NotEqual(t, before.GetUID(), live.GetUID())
+			require.Len(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")), 1, "once")
+			awaitEvent(t, v, corev1.EventTypeNormal, "Replaced", "Apply", tt.kind, tt.field)
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			awaitGone(t, live)
+		})
+	}
+}
+
+// TestForceIsNoCureForMistakes deletes nothing for a manifest that is invalid in itself.
+func TestForceIsNoCureForMistakes(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, web, forced)
+	awaitReady(t, ns)
+	deployment := declaredObject(t, ns, web, "Deployment", "web")
+	before := get(t, deployment)
+	mark := env.AuditMark()
+	// The selector changes, and does not match the template.
+	setManifest(t, ns, strings.Replace(web, "    matchLabels:\n      app: web", "    matchLabels:\n      app: site", 1))
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Deployment", "spec.selector", "immutable")
+	require.Equal(t, before.GetUID(), get(t, deployment).GetUID())
+	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+}

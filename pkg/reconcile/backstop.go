@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// DefaultBackstopInterval is the time between two comparisons with the API server.
+	DefaultBackstopInterval = time.Hour
+	// backstopDoubt is how long a difference that the backstop finds may be on its way
+	// through a watch before nobody else has found it.
+	backstopDoubt = 3 * time.Second
+)
+
+// backstop asks the API server of every object, once an interval, whether an apply
+// would change it: should an event be lost or misjudged, which must not be, that is
+// found here. It adds what differs to causes.
+func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
+	s := p.session
+	if !p.all {
+		return // a heal does not wait for it
+	}
+	if p.BackstopInterval <= 0 || !p.applier.watched || p.vr.Spec.Suspend {
+		s.nextBackstop = time.Time{}
+		return
+	}
+	if s.nextBackstop.IsZero() { // a restart is no reason to ask for everything at once
+		s.nextBackstop = p.now.Add(time.Duration(rand.Float64() * float64(p.BackstopInterval))) //nolint:gosec // it spreads, it hides nothing
+	}
+	var asked []*desired
+	due := !p.now.Before(s.nextBackstop)
+	doubts := len(s.doubts) > 0 && !p.now.Before(s.doubtUntil)
+	for _, d := range s.objects {
+		_, known := causes[d.key]
+		_, left := s.drifts[d.id]
+		entry := s.inventory[d.id]
+		_, doubted := s.doubts[d.id]
+		if !known && !left && entry != nil && entry.State == v1alpha1.ObjectApplied && (due && !doubted || doubts && doubted) {
+			asked = append(asked, d)
+		}
+	}
+	if due {
+		s.nextBackstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
+	}
+	found := make([]finding, len(asked))
+	p.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i]) })
+	for i, f := range found {
+		d := asked[i]
+		before, doubted := s.doubts[d.id]
+		delete(s.doubts, d.id)
+		switch {
+		case f.err != nil:
+			p.Metrics.backstopFailed(d.id)
+		case !f.differs:
+		case doubted && before == f.version:
+			p.Metrics.backstopCorrected(d.id)
+			causes[d.key] = trigger.Cause{Deleted: f.live == nil, Found: f.live}
+		default:
+			if len(s.doubts) == 0 {
+				s.doubtUntil = p.now.Add(backstopDoubt)
+			}
+			s.doubts[d.id] = f.version
+		}
+	}
+}
+
+// finding is what a comparison with the API server found.
+type finding struct {
+	live    *unstructured.Unstructured
+	version string
+	differs bool
+	err     error
+}
+
+// compare asks the API server whether an apply would change an object.
+func (a *applier) compare(ctx context.Context, d *desired) finding {
+	live, err := a.get(ctx, d.key)
+	if err != nil || live == nil {
+		return finding{err: err, differs: true}
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return finding{}
+	}
+	applied, err := a.dryRun(ctx, task{desired: d, cause: trigger.Cause{Found: live}})
+	if err != nil {
+		return finding{err: err}
+	}
+	return finding{live: live, version: live.GetResourceVersion(), differs: len(ownership.Drift(live, applied, a.manager)) > 0}
+}

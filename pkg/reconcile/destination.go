@@ -1,0 +1,211 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// startingRetry is when a pass is tried again whose destination is not known yet.
+const startingRetry = 500 * time.Millisecond
+
+// tenants knows which VidraResources are applied to which other clusters.
+type tenants struct {
+	// mu guards servers and at.
+	mu sync.Mutex
+	// servers holds the owners of each cluster, and at the cluster of each owner.
+	servers map[string]map[trigger.Owner]struct{}
+	at      map[trigger.Owner]string
+}
+
+// enter notes the cluster of an owner. It reports whether it is the first one there.
+func (t *tenants) enter(owner trigger.Owner, server string) (first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.servers == nil {
+		t.servers, t.at = map[string]map[trigger.Owner]struct{}{}, map[trigger.Owner]string{}
+	}
+	first = t.servers[server] == nil
+	if first {
+		t.servers[server] = map[trigger.Owner]struct{}{}
+	}
+	t.servers[server][owner] = struct{}{}
+	t.at[owner] = server
+	return first
+}
+
+// leave forgets an owner, and calls last with its cluster if nobody else is there.
+func (t *tenants) leave(owner trigger.Owner, last func(server string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	server, known := t.at[owner]
+	if !known {
+		return
+	}
+	delete(t.at, owner)
+	delete(t.servers[server], owner)
+	if len(t.servers[server]) == 0 {
+		delete(t.servers, server)
+		last(server) // before anybody enters again
+	}
+}
+
+// of lists the owners at a cluster.
+func (t *tenants) of(server string) []trigger.Owner {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	owners := make([]trigger.Owner, 0, len(t.servers[server]))
+	for owner := range t.servers[server] {
+		owners = append(owners, owner)
+	}
+	return owners
+}
+
+// DestinationChanged has the VidraResources at another cluster look at all their
+// objects, and its watches tried again: it cannot be reached any more, can be
+// reached again, or has other credentials. See cluster.DestinationsOptions.
+func (r *Reconciler) DestinationChanged(name string) {
+	r.Watches.Wake(name)
+	for _, owner := range r.tenants.of(name) {
+		r.Trigger.EnqueueAll(owner)
+	}
+}
+
+// isLocal says whether a destination is the cluster that Vidra runs in.
+func isLocal(server string) bool { return server == "" || server == v1alpha1.LocalServer }
+
+// connect finds the destination, and the client with which its objects are read and
+// written. It returns why nothing can be done.
+func (p *pass) connect() *failure {
+	destination := p.Local
+	if server := p.vr.Spec.Destination.Server; !isLocal(server) {
+		remote, err := p.remote(server)
+		if err != nil {
+			return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
+		}
+		destination = remote
+	}
+	p.applier.destination, p.applier.client = destination, destination.Dynamic()
+	if err := destination.Unreachable(); err != nil {
+		p.starting = errors.Is(err, cluster.ErrStarting)
+		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
+	}
+	account := p.vr.Spec.ServiceAccountName
+	if account == "" {
+		return nil
+	}
+	var err error
+	if p.applier.client, err = destination.As(userOf(p.vr.Spec.Destination.Namespace, account)); err != nil {
+		return &failure{v1alpha1.ReasonApplyFailed, err.Error()}
+	}
+	return nil
+}
+
+// userOf is the user that a ServiceAccount is to the API server.
+func userOf(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
+
+// remote finds another cluster, whose kinds can be watched then.
+func (p *pass) remote(server string) (*cluster.Cluster, error) {
+	if p.Remotes == nil {
+		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reaches none", server)
+	}
+	remote, err := p.Remotes.Get(server)
+	if err != nil {
+		return nil, err
+	}
+	if p.tenants.enter(p.owner, remote.Name()) {
+		p.Watches.AddCluster(remote.Name(), remote)
+	}
+	return remote, nil
+}
+
+// depart forgets the destination of an owner that is gone.
+func (r *Reconciler) depart(owner trigger.Owner) {
+	r.tenants.leave(owner, func(server string) {
+		r.Watches.RemoveCluster(server)
+		r.Remotes.Forget(server)
+	})
+}
+
+// block ends a pass that cannot do anything at present. What was applied stays as it
+// is and in the inventory, and what was to be done is done later.
+func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error) {
+	if p.starting {
+		p.giveBack()
+		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
+	}
+	if p.causes.Objects != nil {
+		p.unsolved = p.causes.Objects
+	}
+	p.all = true // all that there is to say of this generation
+	result, err := p.finish(ctx, outcome{blocked: &why})
+	p.Trigger.GiveBack(p.owner, trigger.Causes{All: true})
+	return result, err
+}
+
+// passage bounds how many passes over VidraResources of other clusters are under way:
+// one whose API server does not answer must not keep a worker from the others.
+type passage struct {
+	// each and all are how many passes may be under way at one cluster, and at all
+	// other clusters together.
+	each, all int
+
+	// mu guards under and total.
+	mu    sync.Mutex
+	under map[string]int
+	total int
+}
+
+// newPassage leaves some of the workers to the local cluster.
+func newPassage(workers int) *passage {
+	return &passage{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
+}
+
+// enter takes a place at a cluster, if there is one. leave gives it back.
+func (p *passage) enter(server string) (leave func(), ok bool) {
+	if p == nil || isLocal(server) {
+		return func() {}, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under[server] >= p.each || p.total >= p.all {
+		return nil, false
+	}
+	p.under[server]++
+	p.total++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.total--
+		if p.under[server]--; p.under[server] == 0 {
+			delete(p.under, server)
+		}
+	}, true
+}
+
+// letGo ends the finalization of a VidraResource whose objects are to stay, at a
+// cluster that cannot be reached: they are left as they are.
+func (p *pass) letGo() bool {
+	if !p.vr.Orphans() {
+		return false
+	}
+	s := p.session
+	for id, entry := range s.inventory {
+		s.untold = append(s.untold, events.Change{Action: events.Orphaned, Object: referenceTo(id, gvkOf(entry), "")})
+		delete(s.inventory, id)
+		delete(s.failures, id)
+	}
+	return true
+}

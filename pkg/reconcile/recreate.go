@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// immutable is why an object stays as it is although the API server would accept it
+// as a new one: a field of it cannot change.
+type immutable struct {
+	// fields that cannot change, as the API server names them.
+	fields []string
+	why    string
+}
+
+// Error implements error.
+func (i *immutable) Error() string {
+	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
+}
+
+// keepers are the kinds that hold data, or other objects: they are created again
+// only if the object allows it.
+var keepers = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}: true, {Kind: "PersistentVolume"}: true, {Kind: "PersistentVolumeClaim"}: true,
+	{Group: "apps", Kind: "StatefulSet"}: true, crdKind: true,
+}
+
+// recreate deletes an object whose fields cannot become what the manifest says, so
+// that it is created anew. refused is what the API server answered to the apply. It
+// returns nil if the object is going.
+func (a *applier) recreate(ctx context.Context, t task, refused error) error {
+	fields, creatable := a.creatable(ctx, t, refused)
+	if !creatable {
+		return refused
+	}
+	why := func(text string, args ...any) error {
+		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+	}
+	live, err := a.get(ctx, t.key)
+	switch {
+	case err != nil:
+		return err
+	case live == nil:
+		return refused // it is created with the next attempt
+	case live.GetDeletionTimestamp() != nil:
+		return nil
+	case !a.owns(live):
+		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
+	case !a.force:
+		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
+	case a.shared(live):
+		return why("another VidraResource owns the object, too, so that it is not deleted")
+	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
+		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
+			t.id.Kind, v1alpha1.AllowRecreateAnnotation)
+	case a.recreated[t.id] == t.configuration:
+		return why("it was created again for this manifest before, so it is left: something else changes it")
+	}
+	if a.watched {
+		a.index.Leave(a.owner, t.key)
+	}
+	return a.delete(ctx, t.key, live).err
+}
+
+// creatable says whether the API server would accept as a new object what it refused
+// as a change, and names the fields that it refused. There is no other mark of a
+// field that cannot change: the answers are those to any invalid object. So it is
+// asked, with a dry run under a name that nobody uses.
+func (a *applier) creatable(ctx context.Context, t task, refused error) (fields []string, ok bool) {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(refused) || !errors.As(refused, &status) || status.Status().Details == nil {
+		return nil, false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	probe := t.object()
+	sum := sha256.Sum256([]byte(t.id.name))
+	probe.SetName("vidra-probe-" + hex.EncodeToString(sum[:4]))
+	if t.id.GroupKind == (schema.GroupKind{Kind: "Service"}) { // the present one holds them
+		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+			unstructured.RemoveNestedField(probe.Object, "spec", field)
+		}
+		withoutNodePorts(probe)
+	}
+	body, err := probe.MarshalJSON()
+	if err != nil {
+		return nil, false
+	}
+	_, err = a.resource(t.key).Patch(ctx, probe.GetName(), types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+	return fields, err == nil
+}
+
+// withoutNodePorts removes the ports of the nodes from a Service.
+func withoutNodePorts(service *unstructured.Unstructured) {
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	for _, port := range ports {
+		if fields, ok := port.(map[string]any); ok {
+			delete(fields, "nodePort")
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(service.Object, ports, "spec", "ports") // it was a list before
+	}
+}
+
+// object is the applied configuration.
+func (d *desired) object() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	_ = u.UnmarshalJSON(d.body) // it was encoded from one
+	return u
+}
+
+func allowsRecreate(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[v1alpha1.AllowRecreateAnnotation] == "true"
+}
+
+// settleRecreation notes that an object was deleted to be created anew.
+func (p *pass) settleRecreation(r result) {
+	s := p.session
+	s.recreated[r.id] = r.configuration
+	s.untold = append(s.untold, events.Change{
+		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(s.inventory[r.id].UID)),
+		Note: "deleted, to be created again as the manifest says: " + r.replaced,
+	})
+}

@@ -1,0 +1,152 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// sourceKey is a ConfigMap or Secret that spec.manifestFrom names.
+type sourceKey struct{ kind, namespace, name string }
+
+func (k sourceKey) gvr() schema.GroupVersionResource {
+	if k.kind == "Secret" {
+		return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	}
+	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+// sources watches the ConfigMaps and Secrets that hold manifests: their metadata
+// alone, and each with a watch of its own, so that no right is needed on any other.
+// It is safe for concurrent use.
+type sources struct {
+	// changed is called when a source of an owner comes, changes or goes.
+	changed func(owner trigger.Owner)
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	ended   bool
+	watched map[sourceKey]*source
+	owners  map[trigger.Owner]map[sourceKey]struct{}
+}
+
+// source is one watched ConfigMap or Secret.
+type source struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+	owners   map[trigger.Owner]struct{}
+}
+
+// sync makes the sources of an owner exactly keys. It does not wait for a server.
+func (s *sources) sync(owner trigger.Owner, client metadata.Interface, keys map[sourceKey]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || len(keys) == 0 && len(s.owners[owner]) == 0 {
+		return
+	}
+	if s.watched == nil {
+		s.watched, s.owners = map[sourceKey]*source{}, map[trigger.Owner]map[sourceKey]struct{}{}
+	}
+	for key := range keys {
+		if s.watched[key] == nil {
+			s.watched[key] = s.watchLocked(client, key)
+		}
+		s.watched[key].owners[owner] = struct{}{}
+	}
+	for key := range s.owners[owner] {
+		if _, still := keys[key]; still {
+			continue
+		}
+		delete(s.watched[key].owners, owner)
+		if len(s.watched[key].owners) == 0 {
+			s.watched[key].stop()
+			delete(s.watched, key)
+		}
+	}
+	if len(keys) == 0 {
+		delete(s.owners, owner)
+	} else {
+		s.owners[owner] = keys
+	}
+}
+
+// release forgets the sources of an owner.
+func (s *sources) release(owner trigger.Owner) { s.sync(owner, nil, nil) }
+
+// Start ends the watches when ctx ends. It makes the sources a manager's runnable.
+func (s *sources) Start(ctx context.Context) error {
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, w := range s.watched {
+		w.stop()
+	}
+	return nil
+}
+
+// version is the resourceVersion of a source, empty if it does not exist. It is not
+// known before the watch of the source has begun.
+func (s *sources) version(key sourceKey) (version string, known bool) {
+	s.mu.Lock()
+	w := s.watched[key]
+	s.mu.Unlock()
+	if w == nil || !w.informer.HasSynced() {
+		return "", false
+	}
+	obj, found, err := w.informer.GetStore().GetByKey(key.namespace + "/" + key.name)
+	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok && found && err == nil {
+		return kept.ResourceVersion, true
+	}
+	return "", true
+}
+
+// watchLocked begins to watch a source.
+func (s *sources) watchLocked(client metadata.Interface, key sourceKey) *source {
+	w := &source{owners: map[trigger.Owner]struct{}{}}
+	w.informer = metadatainformer.NewFilteredMetadataInformer(client, key.gvr(), key.namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.name).String()
+		}).Informer()
+	tell := func(any) {
+		s.mu.Lock()
+		owners := make([]trigger.Owner, 0, len(w.owners))
+		for owner := range w.owners {
+			owners = append(owners, owner)
+		}
+		s.mu.Unlock()
+		for _, owner := range owners {
+			s.changed(owner)
+		}
+	}
+	// The setters fail only for an informer that has been started.
+	_ = w.informer.SetTransform(versionOnly)
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it says why
+	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell,
+	})
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	w.stop = stop
+	go w.informer.RunWithContext(ctx)
+	return w
+}
+
+// versionOnly drops what nobody asks for.
+func versionOnly(obj any) (any, error) {
+	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
+		}}, nil
+	}
+	return obj, nil
+}

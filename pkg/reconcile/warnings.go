@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: what
+// the API server says besides an answer becomes a condition of the VidraResource.
+type Warnings struct {
+	// Otherwise handles the warnings of all other requests.
+	Otherwise rest.WarningHandlerWithContext
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
+	if heard, ok := ctx.Value(warningsKey{}).(*warnings); ok {
+		heard.add(text)
+		return
+	}
+	w.Otherwise.HandleWarningHeaderWithContext(ctx, code, agent, text)
+}
+
+type warningsKey struct{}
+
+// warnings are those that the requests of a context were answered with.
+type warnings struct {
+	// mu guards texts.
+	mu    sync.Mutex
+	texts []string
+}
+
+// withWarnings has the warnings of the requests of a context gathered.
+func withWarnings(ctx context.Context) (context.Context, *warnings) {
+	heard := &warnings{}
+	return context.WithValue(ctx, warningsKey{}, heard), heard
+}
+
+func (w *warnings) add(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.texts, text) {
+		w.texts = append(w.texts, text)
+	}
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.texts)
+}
+
+// heard notes what the API server said of an object besides.
+func (p *pass) heard(r result) {
+	if r.live == nil || r.left != nil {
+		return // it was not applied
+	}
+	s := p.session
+	// The answer to the same configuration is known, but for a restart.
+	s.heard = s.heard || r.why == whyNew || r.why == whyChanged
+	if delete(s.warnings, r.id); len(r.warnings) > 0 {
+		s.warnings[r.id] = r.warnings
+	}
+}
+
+// warningsIn are the warnings of the objects of the manifest; nil if this process has
+// applied none of them, so that those in the status stand.
+func (s *session) warningsIn() []string {
+	if !s.heard {
+		return nil
+	}
+	all := []string{}
+	for _, d := range s.objects {
+		for _, text := range s.warnings[d.id] {
+			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(text, maxReason)))
+		}
+	}
+	for id := range s.warnings {
+		if s.byID[id] == nil {
+			delete(s.warnings, id)
+		}
+	}
+	return all
+}
