@@ -51,6 +51,7 @@ type options struct {
 	kubeconfigNamespace   string
 	requireServiceAccount bool
 	backstopInterval      time.Duration
+	sink                  string
 }
 
 // bind makes the options flags.
@@ -67,12 +68,17 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
 		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
+	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
 }
 
 // run runs the operator until ctx ends.
 func run(ctx context.Context, o options) error {
 	if o.workers < 1 {
 		return fmt.Errorf("--workers is %d: at least one is needed", o.workers)
+	}
+	told, err := cloudEvents(o.sink)
+	if err != nil {
+		return err
 	}
 	restConfig, err := config.GetConfig()
 	if err != nil {
@@ -86,7 +92,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o)
+	reconciler, recorder, err := wire(mgr, o, told)
 	if err != nil {
 		return err
 	}
@@ -95,7 +101,7 @@ func run(ctx context.Context, o options) error {
 
 // runAll runs the manager until ctx ends, then has what the controllers left
 // behind written: the heals that no status tells of, and the queued Events.
-func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder *events.Recorder) error {
+func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder recorders) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	recorded := make(chan error, 1)
@@ -144,8 +150,9 @@ func scheme() (*runtime.Scheme, error) {
 	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
-// wire makes the rooms and connects them.
-func wire(mgr manager.Manager, o options) (*reconcile.Reconciler, *events.Recorder, error) {
+// wire makes the rooms and connects them. What the reconciler tells becomes Events,
+// and goes to told, too.
+func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler, recorders, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -158,6 +165,7 @@ func wire(mgr manager.Manager, o options) (*reconcile.Reconciler, *events.Record
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}
+	told = append(told, recorder)
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
 	registry := watchregistry.New(watchregistry.Options{
@@ -174,7 +182,7 @@ func wire(mgr manager.Manager, o options) (*reconcile.Reconciler, *events.Record
 	registry.AddCluster("", local)
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: recorder, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
+		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
 		RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 	}
 	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
@@ -182,7 +190,7 @@ func wire(mgr manager.Manager, o options) (*reconcile.Reconciler, *events.Record
 			return nil, nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return reconciler, recorder, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+	return reconciler, told, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 

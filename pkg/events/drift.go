@@ -11,7 +11,7 @@ import (
 
 // drifted tells of what is not put back, or less often.
 func drifted(owner corev1.ObjectReference, change Change) []Event {
-	e := Event{Type: corev1.EventTypeWarning, Regarding: owner}
+	e := Event{Type: corev1.EventTypeWarning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
 	case Detected:
 		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, Name(change.Object)+": "+change.Note

@@ -64,6 +64,8 @@ type Event struct {
 	Note      string
 	Regarding corev1.ObjectReference
 	Related   *corev1.ObjectReference
+	// Fields of the object that were put back, or that differ.
+	Fields []ownership.Change
 }
 
 // Transitions lists what a person should be told of a pass over a
@@ -125,11 +127,11 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	object.FieldPath = fieldPath(change.Fields)
 	return []Event{{
 		Type: corev1.EventTypeNormal, Reason: ReasonDriftCorrected, Action: ActionRestore,
-		Regarding: owner, Related: &object,
+		Regarding: owner, Related: &object, Fields: change.Fields,
 		Note: Name(change.Object) + ": " + what,
 	}, {
 		Type: corev1.EventTypeNormal, Reason: ReasonChangeReverted, Action: ActionRestore,
-		Regarding: object, Related: &owner,
+		Regarding: object, Related: &owner, Fields: change.Fields,
 		Note: fmt.Sprintf("VidraResource %s manages this object and %s. To keep a change, make it in spec.manifest of the VidraResource",
 			owner.Name, what),
 	}}

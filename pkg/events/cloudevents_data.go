@@ -1,0 +1,150 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+const (
+	// cloudEventType is how the type of every CloudEvent begins: the API group the
+	// other way round, the kind, and the version of CloudEventData. The reason
+	// follows.
+	cloudEventType = "com.operators.infrahub.vidraresource.v1."
+	// cloudEventSource is how the source of every CloudEvent begins. The name of the
+	// VidraResource follows.
+	cloudEventSource = "/apis/infrahub.operators.com/v1alpha1/vidraresources/"
+	// maxCloudEventNote and maxCloudEventFields bound, in bytes before they are JSON,
+	// a CloudEvent below the 64 KiB that every intermediary must forward (CloudEvents
+	// 1.0, "Size Limits").
+	maxCloudEventNote   = 4 << 10
+	maxCloudEventFields = 16 << 10
+)
+
+// CloudEventData is the data of a CloudEvent, as JSON. Members may be added; one
+// that goes or means something else makes a new version in the type.
+type CloudEventData struct {
+	// Reason is a reason of this package, Type is Normal or Warning, Action is an
+	// action of this package: those of the Kubernetes Event.
+	Reason string `json:"reason"`
+	Type   string `json:"type"`
+	Action string `json:"action"`
+	// Note says it for people, in up to 4 KiB.
+	Note string `json:"note"`
+	// VidraResource whose transition this is.
+	VidraResource CloudEventOwner `json:"vidraResource"`
+	// Object that the transition is about; absent where that is the VidraResource.
+	Object *CloudEventObject `json:"object,omitempty"`
+	// Fields that differ or were put back.
+	Fields []CloudEventField `json:"fields,omitempty"`
+	// FieldsOmitted is how many more there are, which would make the CloudEvent too
+	// long.
+	FieldsOmitted int `json:"fieldsOmitted,omitempty"`
+}
+
+// CloudEventOwner names a VidraResource.
+type CloudEventOwner struct {
+	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
+}
+
+// CloudEventObject names an object that a VidraResource manages.
+type CloudEventObject struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	UID        string `json:"uid,omitempty"`
+}
+
+// CloudEventField is an [ownership.Change]. Found and Restored are JSON, cut after
+// 80 characters, and absent where there was or should be nothing, or where Withheld
+// is true.
+type CloudEventField struct {
+	Path        string     `json:"path"`
+	Pointer     string     `json:"pointer,omitempty"`
+	Kind        string     `json:"kind,omitempty"`
+	Found       string     `json:"found,omitempty"`
+	Restored    string     `json:"restored,omitempty"`
+	Manager     string     `json:"manager,omitempty"`
+	Operation   string     `json:"operation,omitempty"`
+	Subresource string     `json:"subresource,omitempty"`
+	Time        *time.Time `json:"time,omitempty"`
+	Withheld    bool       `json:"withheld,omitempty"`
+}
+
+// newCloudEvent makes a CloudEvent of an Event that regards a VidraResource.
+func newCloudEvent(e Event, id string, at time.Time) (event.Event, error) {
+	data := CloudEventData{
+		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: Truncate(e.Note, maxCloudEventNote),
+		VidraResource: CloudEventOwner{Name: e.Regarding.Name, UID: string(e.Regarding.UID)},
+	}
+	subject := e.Regarding
+	if e.Related != nil {
+		subject = *e.Related
+		data.Object = &CloudEventObject{
+			APIVersion: subject.APIVersion, Kind: subject.Kind,
+			Namespace: subject.Namespace, Name: subject.Name, UID: string(subject.UID),
+		}
+	}
+	data.Fields, data.FieldsOmitted = cloudEventFields(e.Fields)
+	encoded := bytes.Buffer{}
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false) // it is no page, and notes have arrows
+	if err := encoder.Encode(data); err != nil {
+		return event.Event{}, err
+	}
+	ce := event.New()
+	ce.SetID(id)
+	ce.SetTime(at.UTC())
+	ce.SetType(cloudEventType + e.Reason)
+	ce.SetSource(cloudEventSource + url.PathEscape(e.Regarding.Name))
+	ce.SetSubject(objectPath(subject))
+	ce.SetDataContentType(event.ApplicationJSON)
+	ce.DataEncoded = encoded.Bytes()
+	return ce, ce.Validate()
+}
+
+// objectPath is apiVersion/kind/namespace/name of an object, without the namespace
+// where it has none.
+func objectPath(ref corev1.ObjectReference) string {
+	parts := []string{ref.APIVersion, url.PathEscape(ref.Kind)}
+	if ref.Namespace != "" {
+		parts = append(parts, url.PathEscape(ref.Namespace))
+	}
+	return strings.Join(append(parts, url.PathEscape(ref.Name)), "/")
+}
+
+// cloudEventFields are as many of the changes as fit, and how many do not.
+func cloudEventFields(changes []ownership.Change) ([]CloudEventField, int) {
+	var fields []CloudEventField
+	size := 0
+	for _, c := range changes {
+		f := CloudEventField{
+			Path: c.Path, Pointer: c.Pointer, Kind: string(c.Kind), Found: c.Found, Restored: c.Restored,
+			Manager: c.Manager, Operation: c.Operation, Subresource: c.Subresource, Withheld: c.Withheld,
+		}
+		if c.Withheld {
+			f.Found, f.Restored = "", ""
+		}
+		if !c.Time.IsZero() {
+			at := c.Time.UTC()
+			f.Time = &at
+		}
+		// The names of the members count, too.
+		const members = 150
+		size += members + len(f.Path) + len(f.Pointer) + len(f.Found) + len(f.Restored) + len(f.Manager)
+		if size > maxCloudEventFields {
+			return fields, len(changes) - len(fields)
+		}
+		fields = append(fields, f)
+	}
+	return fields, 0
+}

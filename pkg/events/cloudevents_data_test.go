@@ -1,0 +1,129 @@
+package events
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// noon is a time with a zone of its own.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("", 3600))
+
+func TestCloudEvent(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		changes []Change
+		subject string
+		data    string
+	}{
+		"Restored": {
+			reason: "The object is the subject, and each field is told in full.",
+			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{{
+				Path: `spec.template.spec.containers[name="web"].image`, Kind: ownership.Changed, Found: `"a&b"`, Restored: `"c"`,
+				Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: noon,
+			}, {Path: "spec.replicas", Pointer: "/spec/replicas", Kind: ownership.Removed, Restored: "2"}}}},
+			subject: "apps/v1/Deployment/shop/web",
+			data: `{"reason": "DriftCorrected", "type": "Normal", "action": "Restore",
+				"note": "Deployment shop/web: put back spec.template.spec.containers[name=\"web\"].image \"a&b\" -> \"c\", set by \"kubectl-edit\" through scale; spec.replicas (removed) -> 2 (the API server does not record who removes a field)",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "d1"},
+				"fields": [
+					{"path": "spec.template.spec.containers[name=\"web\"].image", "kind": "Changed", "found": "\"a&b\"", "restored": "\"c\"",
+					 "manager": "kubectl-edit", "operation": "Update", "subresource": "scale", "time": "2026-01-31T11:00:00Z"},
+					{"path": "spec.replicas", "pointer": "/spec/replicas", "kind": "Removed", "restored": "2"}]}`,
+		},
+		"Withheld": {
+			reason: "No value of a sensitive object leaves, even if somebody left it in.",
+			changes: []Change{{Action: Detected, Note: "left", Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "login"},
+				Fields: []ownership.Change{{Path: "data.password", Kind: ownership.Changed, Found: "hunter2", Restored: "hunter2", Withheld: true}}}},
+			subject: "v1/Secret/shop/login",
+			data: `{"reason": "DriftDetected", "type": "Warning", "action": "Detect", "note": "Secret shop/login: left",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"object": {"apiVersion": "v1", "kind": "Secret", "namespace": "shop", "name": "login"},
+				"fields": [{"path": "data.password", "kind": "Changed", "withheld": true}]}`,
+		},
+		"ClusterScoped": {
+			reason:  "What has no namespace leaves it out, and no name makes the path ambiguous.",
+			changes: []Change{{Action: Settled, Object: corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a:b c?ä"}}},
+			subject: "rbac.authorization.k8s.io/v1/ClusterRole/a:b%20c%3F%C3%A4",
+			data: `{"reason": "DriftSettled", "type": "Normal", "action": "Restore", "note": "ClusterRole a:b c?ä: nobody changes it back any more",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"object": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a:b c?ä"}}`,
+		},
+		"Owner": {
+			reason:  "What is about many objects is about their VidraResource.",
+			changes: []Change{{Action: Created, Object: deployment}},
+			subject: "infrahub.operators.com/v1alpha1/VidraResource/web",
+			data: `{"reason": "Applied", "type": "Normal", "action": "Apply", "note": "Applied the manifest: 1 created, 0 changed",
+				"vidraResource": {"name": "web", "uid": "o1"}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			told := Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, tc.changes)
+			ce, err := newCloudEvent(told[0], "id-1", noon)
+			require.NoError(t, err, tc.reason)
+			require.NoError(t, ce.Validate())
+			require.Equal(t, "1.0", ce.SpecVersion())
+			require.Equal(t, "id-1", ce.ID())
+			require.Equal(t, noon.UTC(), ce.Time())
+			require.Equal(t, "com.operators.infrahub.vidraresource.v1."+told[0].Reason, ce.Type())
+			require.Equal(t, "/apis/"+v1alpha1.GroupVersion.String()+"/vidraresources/web", ce.Source())
+			require.Equal(t, tc.subject, ce.Subject(), tc.reason)
+			require.Equal(t, event.ApplicationJSON, ce.DataContentType())
+			require.Empty(t, ce.DataSchema())
+			require.JSONEq(t, tc.data, string(ce.Data()), tc.reason)
+		})
+	}
+}
+
+func TestCloudEventIsBounded(t *testing.T) {
+	const most = 64 << 10
+	many := make([]ownership.Change, 10_000)
+	for i := range many {
+		many[i] = ownership.Change{Path: strings.Repeat(`"`, 100), Found: strings.Repeat(`"`, 80), Restored: strings.Repeat(`"`, 80), Manager: "m", Time: noon}
+	}
+	e := Event{Type: corev1.EventTypeNormal, Reason: ReasonDriftCorrected, Note: strings.Repeat("\x01", 1<<20), Regarding: owner, Related: &deployment, Fields: many}
+	ce, err := newCloudEvent(e, "id-1", noon)
+	require.NoError(t, err)
+	require.Less(t, len(ce.Data()), most-4096, "there is room for the attributes")
+	data := CloudEventData{}
+	require.NoError(t, json.Unmarshal(ce.Data(), &data))
+	require.Greater(t, len(data.Fields), 10)
+	require.Equal(t, len(many), len(data.Fields)+data.FieldsOmitted)
+}
+
+// TestCloudEventsPage reads the example of the page that is the schema: Vidra makes
+// it so.
+func TestCloudEventsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cloudevents.md")
+	require.NoError(t, err)
+	_, example, found := strings.Cut(string(page), "```json\n")
+	require.True(t, found)
+	example, _, _ = strings.Cut(example, "```")
+	data := CloudEventData{}
+	require.NoError(t, json.Unmarshal([]byte(example), &data))
+	again, err := json.Marshal(data)
+	require.NoError(t, err)
+	require.JSONEq(t, example, string(again), "it has no other members")
+	members, err := json.Marshal(CloudEventData{
+		Object: &CloudEventObject{Namespace: "a", UID: "a"}, VidraResource: CloudEventOwner{UID: "a"}, FieldsOmitted: 1,
+		Fields: []CloudEventField{{
+			Pointer: "a", Kind: "a", Found: "a", Restored: "a", Manager: "a", Operation: "a", Subresource: "a", Time: &noon, Withheld: true,
+		}},
+	})
+	require.NoError(t, err)
+	for _, member := range regexp.MustCompile(`"(\w+)":`).FindAllSubmatch(members, -1) {
+		require.Regexp(t, "`"+string(member[1])+"(\\[\\])?`", string(page), "the page explains every member")
+	}
+}
