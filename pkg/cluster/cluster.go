@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,12 +33,19 @@ type Mapping struct {
 
 // Cluster is one API server. Its methods are safe for concurrent use.
 type Cluster struct {
+	// remote is nil for the local cluster.
+	remote *remote
+	// config and http are what clients are made of.
+	config    *rest.Config
+	http      *http.Client
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery *discovery.DiscoveryClient
 
-	// mu guards invalidations and versions.
+	// mu guards the fields below.
 	mu sync.Mutex
+	// allInvalidations counts the calls of invalidateAll.
+	allInvalidations uint64
 	// invalidations counts the calls of Invalidate for each group: what was asked
 	// for before one is not kept after it.
 	invalidations map[string]uint64
@@ -45,16 +53,29 @@ type Cluster struct {
 	versions map[schema.GroupVersion]map[string]Mapping
 }
 
-// New makes the clients for the API server of config. It sends no request.
+// New makes the clients for the local API server, which is that of config. It sends
+// no request. Destinations makes those for remote ones.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, 0 // the API server limits, not we
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return frank{eager{next}} })
+	config.Wrap(considerate)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)
 	}
-	c := &Cluster{invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]map[string]Mapping{}}
+	return newCluster(config, httpClient)
+}
+
+// considerate has the clients wait for an API server as long as is right.
+func considerate(next http.RoundTripper) http.RoundTripper { return frank{eager{next}} }
+
+// newCluster makes the clients that send their requests through httpClient.
+func newCluster(config *rest.Config, httpClient *http.Client) (*Cluster, error) {
+	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	c := &Cluster{
+		config: config, http: httpClient,
+		invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]map[string]Mapping{},
+	}
+	var err error
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("make the dynamic client of %s: %w", config.Host, err)
 	}
@@ -67,11 +88,53 @@ func New(config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
+// Name is the normalized URL of a remote cluster, see NormalizeServer, and empty for
+// the local one.
+func (c *Cluster) Name() string {
+	if c.remote == nil {
+		return ""
+	}
+	return c.remote.server
+}
+
+// Unreachable says why nothing can be applied to a remote cluster now, and what to
+// do; nil if something can, or if that is not known yet. It is for people, and has no
+// credentials in it. The error wraps ErrStarting while nothing is wrong, but the
+// Secrets are still being read. The local cluster is never unreachable. It neither blocks nor
+// sends a request.
+func (c *Cluster) Unreachable() error {
+	if c.remote == nil {
+		return nil
+	}
+	return c.remote.unreachable()
+}
+
 // Dynamic is the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // Metadata is the client for the metadata of objects of any kind.
 func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
+
+// As makes a client for objects of any kind whose requests the API server takes for
+// those of username. It shares the connections of the others. A user that the
+// kubeconfig itself impersonates is replaced. It sends no request.
+func (c *Cluster) As(username string) (dynamic.Interface, error) {
+	if username == "" { // would not impersonate at all
+		return nil, errors.New("impersonate a user: the name is empty")
+	}
+	as := &rest.Config{Impersonate: rest.ImpersonationConfig{UserName: username}}
+	impersonating, err := rest.HTTPWrappersForConfig(as, c.http.Transport)
+	if err != nil {
+		return nil, fmt.Errorf("impersonate %s: %w", username, err)
+	}
+	httpClient := *c.http
+	httpClient.Transport = impersonating
+	client, err := dynamic.NewForConfigAndClient(c.config, &httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the dynamic client of %s at %s: %w", username, c.config.Host, err)
+	}
+	return client, nil
+}
 
 // Mapping tells how the API server serves gvk. The error satisfies
 // meta.IsNoMatchError if it does not serve it; any other error means that it
@@ -119,13 +182,22 @@ func (c *Cluster) Invalidate(group string) {
 	}
 }
 
+// invalidateAll forgets what discovery said.
+func (c *Cluster) invalidateAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.allInvalidations++
+	clear(c.versions)
+}
+
 // kinds are the kinds that the API server serves of a group and version; none
 // if it does not serve the version. That none are served is not kept: what is
 // missing is what somebody waits for.
 func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
 	c.mu.Lock()
 	kinds, known := c.versions[gv]
-	asked := c.invalidations[gv.Group]
+	// Neither goes down, so that the sum changes with each.
+	asked := c.invalidations[gv.Group] + c.allInvalidations
 	c.mu.Unlock()
 	if known {
 		return kinds, nil
@@ -144,7 +216,7 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string
 	}
 	kinds = kindsOf(gv, list)
 	c.mu.Lock()
-	if c.invalidations[gv.Group] == asked {
+	if c.invalidations[gv.Group]+c.allInvalidations == asked {
 		c.versions[gv] = kinds
 	}
 	c.mu.Unlock()

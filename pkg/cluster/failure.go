@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// What to do about a failure.
+const (
+	adviseNetwork     = "see that it runs and that the network lets Vidra reach it"
+	adviseCertificate = "correct certificate-authority-data or server in Secret %s"
+	adviseCredentials = "renew the credentials in Secret %s"
+	adviseFront       = "something in front of it finds no API server: see that it runs"
+)
+
+var (
+	errNoAnswer  = errors.New("it does not answer in time")
+	errForgotten = errors.New("nothing is applied to this API server any more")
+)
+
+// failure is why an API server counts as unreachable.
+type failure struct{ reason, advice string }
+
+// failureOf says what is wrong if a request to an API server, with the credentials
+// of a Secret, was answered so; nil if nothing is.
+func failureOf(response *http.Response, err error, secret string) *failure {
+	var (
+		certificate *tls.CertificateVerificationError
+		op          *net.OpError
+	)
+	switch {
+	case errors.As(err, &certificate):
+		return &failure{reasonOf(err), fmt.Sprintf(adviseCertificate, secret)}
+	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS
+		return &failure{reasonOf(err), fmt.Sprintf(adviseCredentials, secret)}
+	case err != nil:
+		return &failure{reasonOf(err), adviseNetwork}
+	case response.StatusCode == http.StatusUnauthorized:
+		return &failure{"it does not accept the credentials (401)", fmt.Sprintf(adviseCredentials, secret)}
+	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable,
+		response.StatusCode == http.StatusGatewayTimeout:
+		return &failure{fmt.Sprintf("it answers %d", response.StatusCode), adviseFront}
+	}
+	return nil
+}
+
+// reasonOf is the text of an error of the network without what changes each time,
+// such as the local port: who is told the same twice must be able to see that.
+func reasonOf(err error) string {
+	var (
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+		op          *net.OpError
+		timeout     net.Error
+	)
+	isOp := errors.As(err, &op)
+	switch {
+	case isOp && op.Op == "proxyconnect":
+		return "proxy: " + reasonOf(op.Err)
+	case errors.As(err, &certificate):
+		return certificate.Err.Error()
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host: " + dns.Name
+	case errors.As(err, &dns):
+		return "the name server does not say where it is: " + dns.Name
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was cut"
+	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
+		return errNoAnswer.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no connection in time"
+	case isOp:
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
+}

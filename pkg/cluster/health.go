@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// health knows whether an API server can be reached. It is told how requests go, and
+// sends some of its own only from a failure to the next success.
+type health struct {
+	// ctx ends the probes.
+	ctx    context.Context
+	limits *limits
+	// probe sends a request, of which failed or succeeded is told.
+	probe func(context.Context)
+	// changed is called when the API server has become unreachable, or can be reached
+	// again. It must not block.
+	changed func(*failure)
+
+	// mu guards outage and running.
+	mu sync.Mutex
+	// outage is nil while requests succeed.
+	outage *outage
+	// running are the goroutines that probe; there are no new ones when ctx has ended.
+	running sync.WaitGroup
+}
+
+// outage is the time from a failure to the next success.
+type outage struct {
+	failure *failure
+	// confirmed says that it has lasted for so long that it is told of.
+	confirmed bool
+	// confirm is when it will have.
+	confirm *time.Timer
+	// over ends the probes.
+	over context.CancelFunc
+	// wake holds a token when the next probe is due now.
+	wake chan struct{}
+}
+
+// failed notes that a request failed.
+func (h *health) failed(f *failure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return
+	}
+	if h.outage != nil {
+		h.outage.failure = f
+		return
+	}
+	ctx, over := context.WithCancel(h.ctx)
+	o := &outage{failure: f, over: over, wake: make(chan struct{}, 1)}
+	o.confirm = time.AfterFunc(h.limits.confirm, func() { h.confirm(o) })
+	h.outage = o
+	h.running.Go(func() { h.probeUntilOver(ctx, o) })
+}
+
+// confirm has an outage told of, unless it is over.
+func (h *health) confirm(o *outage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.outage == o {
+		o.confirmed = true
+		h.changed(o.failure)
+	}
+}
+
+// succeeded notes that the API server answered.
+func (h *health) succeeded() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endLocked() {
+		h.changed(nil)
+	}
+}
+
+// forget ends an outage that nobody is to be told of any more.
+func (h *health) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endLocked()
+}
+
+// endLocked ends an outage. It reports whether it was told of.
+func (h *health) endLocked() bool {
+	o := h.outage
+	if o == nil {
+		return false
+	}
+	h.outage = nil
+	o.confirm.Stop()
+	o.over()
+	return o.confirmed
+}
+
+// hurry has an outage probed now: something has changed that may end it.
+func (h *health) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.outage == nil {
+		return
+	}
+	select {
+	case h.outage.wake <- struct{}{}:
+	default:
+	}
+}
+
+// failure is why the API server cannot be reached; nil if it can.
+func (h *health) failure() *failure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.outage == nil || !h.outage.confirmed {
+		return nil
+	}
+	return h.outage.failure
+}
+
+// stop waits for the goroutines. ctx has ended.
+func (h *health) stop() {
+	h.forget() // afterwards failed starts none
+	h.running.Wait()
+}
+
+// probeUntilOver probes at once, and then less and less often, until ctx ends.
+func (h *health) probeUntilOver(ctx context.Context, o *outage) {
+	backoff := h.limits.backoff
+	for {
+		h.probe(ctx)
+		timer := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		case <-o.wake:
+			timer.Stop()
+			backoff = h.limits.backoff
+		}
+	}
+}
+
+// limits are how long is waited for a remote API server.
+type limits struct {
+	// connect bounds the making of a connection, and then the TLS handshake.
+	connect time.Duration
+	// answer bounds the wait for the header of an answer, watchAnswer for that of a
+	// WATCH: the API server may have to read a kind first. What comes after the header
+	// may take as long as it likes.
+	answer, watchAnswer time.Duration
+	// probe bounds a probe.
+	probe time.Duration
+	// confirm is how long failures last until they are told of.
+	confirm time.Duration
+	// backoff spaces the probes.
+	backoff wait.Backoff
+}
+
+var defaultLimits = limits{
+	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second,
+	probe: 5 * time.Second, confirm: 3 * time.Second,
+	backoff: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 15 * time.Second, Steps: 10},
+}

@@ -1,0 +1,236 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+)
+
+// patient is a remote whose requests are answered by a function, in a synctest bubble.
+func patient(t *testing.T, answer roundTripper) (r *remote, changes *atomic.Int32) {
+	t.Helper()
+	server, err := parseServer("https://example.com")
+	require.NoError(t, err)
+	changes = &atomic.Int32{}
+	l := defaultLimits
+	l.backoff.Jitter = 0
+	r = newRemote(t.Context(), server, &l, logr.Discard(), func(string) { changes.Add(1) })
+	r.route.Store(&route{access: &access{server: server, secret: "ns/s"}, transport: answer})
+	t.Cleanup(r.close)
+	return r, changes
+}
+
+// send sends a request, and reads the answer.
+func send(ctx context.Context, t *testing.T, r *remote, path string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.origin+path, http.NoBody)
+	require.NoError(t, err)
+	response, err := r.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// answered is an answer without content.
+func answered(code int) *http.Response {
+	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(""))}
+}
+
+// blackHole takes a request and answers nothing.
+func blackHole(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestOutages has an API server that fails, in different ways, for some time.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	failing := func(code int) roundTripper {
+		return func(*http.Request) (*http.Response, error) { return answered(code), nil }
+	}
+	reset := func(*http.Request) (*http.Response, error) { return nil, errors.New("reset") }
+	tests := map[string]struct {
+		reason string
+		fails  roundTripper
+		lasts  time.Duration
+		// want is what the error says; empty if there is none.
+		want string
+	}{
+		"a single reset":       {"it may be chance", reset, 0, ""},
+		"a short outage":       {"less than 3 s", reset, 2900 * time.Millisecond, ""},
+		"an outage":            {"more than 3 s", reset, 3100 * time.Millisecond, "reset"},
+		"rejected credentials": {"nothing can be applied", failing(http.StatusUnauthorized), time.Minute, "renew the credentials in Secret ns/s"},
+		"a proxy: 502":         {"no API server says so", failing(http.StatusBadGateway), time.Minute, "it answers 502"},
+		"a proxy: 503":         {"no API server says so", failing(http.StatusServiceUnavailable), time.Minute, "it answers 503"},
+		"a proxy: 504":         {"no API server says so", failing(http.StatusGatewayTimeout), time.Minute, "it answers 504"},
+		"forbidden":            {"the API server answers", failing(http.StatusForbidden), time.Minute, ""},
+		"throttled":            {"the API server answers", failing(http.StatusTooManyRequests), time.Minute, ""},
+		"an error":             {"the API server answers", failing(http.StatusInternalServerError), time.Minute, ""},
+		"a black hole":         {"it does not answer in time", blackHole, time.Minute, "does not answer in time"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+					if time.Since(began) > tc.lasts {
+						return answered(http.StatusOK), nil
+					}
+					return tc.fails(request)
+				})
+				_ = send(t.Context(), t, r, "/api") // it may fail
+				synctest.Wait()
+				require.NoError(t, r.unreachable(), "at first: %s", tc.reason)
+				time.Sleep(time.Until(began.Add(max(tc.lasts, time.Nanosecond))))
+				synctest.Wait()
+				if tc.want == "" {
+					require.NoError(t, r.unreachable(), tc.reason)
+					require.Zero(t, changes.Load())
+				} else {
+					require.ErrorContains(t, r.unreachable(), tc.want, tc.reason)
+					require.ErrorContains(t, r.unreachable(), "https://example.com")
+					require.EqualValues(t, 1, changes.Load())
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.NoError(t, r.unreachable(), "afterwards")
+				if tc.want != "" {
+					require.EqualValues(t, 2, changes.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestProbes: they begin with a failure, become rare, and end with a success.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		up := atomic.Bool{}
+		var probes []time.Duration
+		r, _ := patient(t, func(request *http.Request) (*http.Response, error) {
+			if request.URL.Path == "/version" {
+				probes = append(probes, time.Since(began))
+			}
+			if !up.Load() {
+				return nil, errors.New("down")
+			}
+			return answered(http.StatusOK), nil
+		})
+		time.Sleep(time.Hour)
+		require.Empty(t, probes, "nothing is wrong")
+
+		began = time.Now()
+		require.Error(t, send(t.Context(), t, r, "/api"))
+		time.Sleep(time.Minute - time.Nanosecond)
+		synctest.Wait()
+		seconds := time.Second
+		require.Equal(t, []time.Duration{0, seconds, 3 * seconds, 7 * seconds, 15 * seconds, 30 * seconds, 45 * seconds}, probes)
+		r.health.hurry()
+		synctest.Wait()
+		require.Len(t, probes, 8, "there are new credentials")
+
+		up.Store(true)
+		require.NoError(t, send(t.Context(), t, r, "/api"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Len(t, probes, 8, "a request has succeeded")
+	})
+}
+
+// TestPatience: a request waits for the header of its answer, and no longer; whoever
+// gives up earlier says nothing about the API server.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	cancelled := func(t *testing.T) context.Context {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		return ctx
+	}
+	deadline := func(t *testing.T) context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	tests := map[string]struct {
+		path    string
+		ctx     func(*testing.T) context.Context
+		took    time.Duration
+		wantErr error
+		// outage says whether it counts as a failure.
+		outage bool
+	}{
+		"a request":              {"/api", (*testing.T).Context, 15 * time.Second, errNoAnswer, true},
+		"a WATCH":                {"/api?watch=true", (*testing.T).Context, 30 * time.Second, errNoAnswer, true},
+		"a cancelled request":    {"/api", cancelled, time.Second, context.Canceled, false},
+		"a cancelled WATCH":      {"/api?watch=1", cancelled, time.Second, context.Canceled, false},
+		"a deadline that passed": {"/api", deadline, time.Second, context.DeadlineExceeded, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := patient(t, blackHole)
+				began := time.Now()
+				require.ErrorIs(t, send(tc.ctx(t), t, r, tc.path), tc.wantErr)
+				require.Equal(t, tc.took, time.Since(began))
+				time.Sleep(4 * time.Second)
+				synctest.Wait()
+				require.Equal(t, tc.outage, r.unreachable() != nil)
+			})
+		})
+	}
+}
+
+// TestForgetEndsRequests: who waits for an answer is told that there will be none.
+func TestForgetEndsRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, changes := patient(t, blackHole)
+		began := time.Now()
+		time.AfterFunc(time.Second, r.close)
+		require.ErrorIs(t, send(t.Context(), t, r, "/api"), errForgotten)
+		require.Equal(t, time.Second, time.Since(began))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, changes.Load())
+	})
+}
+
+// TestBodiesTakeTheirTime: after the header nothing is bounded, and a body that breaks
+// off is no failure: that is how a WATCH ends.
+func TestBodiesTakeTheirTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+			reader, writer := io.Pipe()
+			time.AfterFunc(time.Hour, func() {
+				_ = writer.CloseWithError(errors.Join(io.ErrUnexpectedEOF, request.Context().Err()))
+			})
+			return &http.Response{StatusCode: http.StatusOK, Body: reader}, nil
+		})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.origin+"/api?watch=true", http.NoBody)
+		require.NoError(t, err)
+		response, err := r.RoundTrip(request)
+		require.NoError(t, err)
+		_, err = io.ReadAll(response.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.NotErrorIs(t, err, context.Canceled, "the request has lived as long as its body")
+		require.NoError(t, response.Body.Close())
+		time.Sleep(time.Minute)
+		require.NoError(t, r.unreachable())
+		require.Zero(t, changes.Load())
+	})
+}

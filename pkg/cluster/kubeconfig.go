@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeconfigKeys are where a Secret has its kubeconfig, the first that is there
+// counts. Cluster API uses "value".
+var kubeconfigKeys = []string{"kubeconfig", "value", "config"}
+
+// access is how one context of a kubeconfig reaches an API server.
+type access struct {
+	// secret is where the kubeconfig is: namespace/name.
+	secret string
+	// context is the name of the context, current whether it is the
+	// current-context.
+	context string
+	current bool
+	// server is the normalized URL of cluster.
+	server *url.URL
+	// names are those of cluster and user in the kubeconfig.
+	names   clientcmdapi.Context
+	cluster clientcmdapi.Cluster
+	user    clientcmdapi.AuthInfo
+}
+
+// kubeconfigOf is the kubeconfig in the data of a Secret.
+func kubeconfigOf(data map[string][]byte) ([]byte, error) {
+	for _, key := range kubeconfigKeys {
+		if kubeconfig, found := data[key]; found {
+			return kubeconfig, nil
+		}
+	}
+	if len(data) == 1 {
+		for _, kubeconfig := range data {
+			return kubeconfig, nil
+		}
+	}
+	return nil, errors.New(`it has no data key "kubeconfig", "value" or "config", nor one key alone`)
+}
+
+// readKubeconfig reads the contexts of the kubeconfig in the data of a Secret. What
+// can be used is returned with the error that says what cannot. No error has text
+// of the kubeconfig but names in it.
+func readKubeconfig(secret string, data map[string][]byte) ([]*access, error) {
+	text, err := kubeconfigOf(data)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil { // which quotes the text
+		return nil, errors.New("it holds no kubeconfig: not YAML, or a field of the wrong type")
+	}
+	if len(config.Contexts) == 0 {
+		return nil, errors.New("its kubeconfig has no contexts")
+	}
+	var all []*access
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
+		a, err := readContext(config, name)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("context %q: %w", name, err))
+			continue
+		}
+		a.secret = secret
+		all = append(all, a)
+	}
+	return all, errors.Join(problems...)
+}
+
+// readContext reads one context of a kubeconfig.
+func readContext(config *clientcmdapi.Config, name string) (*access, error) {
+	names := clientcmdapi.Context{Cluster: config.Contexts[name].Cluster, AuthInfo: config.Contexts[name].AuthInfo}
+	cluster, user := config.Clusters[names.Cluster], config.AuthInfos[names.AuthInfo]
+	if cluster == nil {
+		return nil, fmt.Errorf("there is no cluster %q", names.Cluster)
+	}
+	if user == nil {
+		return nil, fmt.Errorf("there is no user %q", names.AuthInfo)
+	}
+	server, err := parseServer(cluster.Server)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q: server: %w", names.Cluster, err)
+	}
+	a := &access{context: name, current: name == config.CurrentContext, server: server, names: names, cluster: *cluster, user: *user}
+	// Nothing that is used is in them, and other tools write times into them.
+	a.cluster.Extensions, a.user.Extensions = nil, nil
+	return a, nil
+}
+
+// same says whether two are the same way to an API server.
+func (a *access) same(b *access) bool {
+	return a.secret == b.secret && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
+}
+
+// errorf is an error that names the Secret.
+func (a *access) errorf(format string, args ...any) error {
+	return fmt.Errorf("the kubeconfig in Secret %s cannot be used: %s", a.secret, fmt.Sprintf(format, args...))
+}
+
+// refused is the error of a kubeconfig that would have Vidra run a program or read
+// a file of its own machine, or that contradicts itself.
+func (a *access) refused() error {
+	cluster, user := fmt.Sprintf("cluster %q", a.names.Cluster), fmt.Sprintf("user %q", a.names.AuthInfo)
+	for _, field := range []struct {
+		isSet                bool
+		where, name, instead string
+	}{
+		{a.cluster.CertificateAuthority != "", cluster, "certificate-authority", "certificate-authority-data"},
+		{a.user.ClientCertificate != "", user, "client-certificate", "client-certificate-data"},
+		{a.user.ClientKey != "", user, "client-key", "client-key-data"},
+		{a.user.TokenFile != "", user, "tokenFile", "token"},
+		{a.user.Exec != nil, user, "exec", "token or client-certificate-data"},
+		{a.user.AuthProvider != nil, user, "auth-provider", "token or client-certificate-data"},
+	} {
+		if field.isSet {
+			return a.errorf("%s has %s, but Vidra runs no program and reads no file for a kubeconfig: use %s",
+				field.where, field.name, field.instead)
+		}
+	}
+	if a.cluster.ProxyURL != "" {
+		proxy, err := url.Parse(a.cluster.ProxyURL)
+		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
+			return a.errorf("the proxy-url of %s must be a URL that begins with http://, https:// or socks5://", cluster)
+		}
+	}
+	if len(a.cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.cluster.CertificateAuthorityData) {
+		return a.errorf("certificate-authority-data of %s is no certificate in PEM", cluster)
+	}
+	if len(a.user.ClientCertificateData) > 0 || len(a.user.ClientKeyData) > 0 {
+		if _, err := tls.X509KeyPair(a.user.ClientCertificateData, a.user.ClientKeyData); err != nil {
+			return a.errorf("client-certificate-data and client-key-data of %s are no certificate and its key in PEM", user)
+		}
+	}
+	return nil
+}
+
+// restConfig is the configuration of a client that uses the context. It has nothing
+// from files, flags or the environment.
+func (a *access) restConfig() (*rest.Config, error) {
+	if err := a.refused(); err != nil {
+		return nil, err
+	}
+	const name = "destination"
+	cluster := a.cluster
+	cluster.Server = a.server.String()
+	alone := clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{name: &cluster},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: &a.user},
+		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(alone, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil { // which may quote what is in it
+		return nil, a.errorf("context %q is contradictory: user %q must have one kind of credentials, "+
+			"and act-as if it has another act-as field", a.context, a.names.AuthInfo)
+	}
+	return config, nil
+}

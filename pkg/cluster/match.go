@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// namedMost is how many Secrets that cannot be read an error names.
+const namedMost = 5
+
+// match finds the way to an API server: by its whole URL, or, if there is none, by
+// scheme, host and port alone. It returns nil if there is none either, and an error
+// if there is more than one: nothing is guessed.
+func match(server string, sources []*source) (*access, error) {
+	wanted, err := parseServer(server)
+	if err != nil {
+		return nil, err
+	}
+	for _, matches := range []func(*access) bool{
+		func(a *access) bool { return a.server.String() == server },
+		func(a *access) bool { return originOf(a.server) == originOf(wanted) },
+	} {
+		var found [][]*access
+		for _, s := range sources {
+			if of := preferred(slices.DeleteFunc(slices.Clone(s.all), func(a *access) bool { return !matches(a) })); len(of) > 0 {
+				found = append(found, of)
+			}
+		}
+		switch {
+		case len(found) == 1 && len(found[0]) == 1:
+			return found[0][0], nil
+		case len(found) > 0:
+			return nil, ambiguous(server, found)
+		}
+	}
+	return nil, nil
+}
+
+// preferred leaves, of the contexts of one kubeconfig, the current one if it is among
+// them, and otherwise one for each cluster and user.
+func preferred(contexts []*access) []*access {
+	if i := slices.IndexFunc(contexts, func(a *access) bool { return a.current }); i >= 0 {
+		return contexts[i : i+1]
+	}
+	var different []*access
+	for _, a := range contexts {
+		if !slices.ContainsFunc(different, a.same) {
+			different = append(different, a)
+		}
+	}
+	return different
+}
+
+// ambiguous is the error of an API server that more than one context is for.
+func ambiguous(server string, found [][]*access) error {
+	if len(found) == 1 {
+		var contexts []string
+		for _, a := range found[0] {
+			contexts = append(contexts, a.context)
+		}
+		return fmt.Errorf("the kubeconfig in Secret %s has more than one context for %s, %s: make one of them its current-context",
+			found[0][0].secret, server, strings.Join(contexts, ", "))
+	}
+	var secrets []string
+	for _, contexts := range found {
+		secrets = append(secrets, contexts[0].secret)
+	}
+	slices.Sort(secrets)
+	return fmt.Errorf("more than one Secret has a kubeconfig for %s: %s: leave the label %s on one of them",
+		server, strings.Join(secrets, ", "), KubeconfigLabel)
+}
+
+// unmatched is the error of an API server that no Secret is for.
+func unmatched(server, namespace string, sources []*source) error {
+	var unread []string
+	for _, s := range sources {
+		if s.err != nil {
+			// A line for each context.
+			unread = append(unread, s.secret()+" ("+strings.ReplaceAll(s.err.Error(), "\n", "; ")+")")
+		}
+	}
+	slices.Sort(unread)
+	hint := ""
+	if more := len(unread) - namedMost; more > 0 {
+		unread = append(unread[:namedMost], fmt.Sprintf("and %d more", more))
+	}
+	if len(unread) > 0 {
+		hint = "; not read: " + strings.Join(unread, ", ")
+	}
+	return fmt.Errorf("no Secret with the label %s %s has a kubeconfig for %s: create one, or correct the URL%s",
+		KubeconfigLabel, inNamespace(namespace), server, hint)
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// KubeconfigLabel marks a Secret with the kubeconfig of a destination. Any value
+	// counts but "false".
+	KubeconfigLabel = "cluster-kubeconfig"
+
+	kubeconfigSelector = KubeconfigLabel + "," + KubeconfigLabel + "!=false"
+)
+
+// source is what is kept of a labelled Secret.
+type source struct {
+	metav1.ObjectMeta
+	// all is every context of the kubeconfig that can be read.
+	all []*access
+	// err says what cannot be read.
+	err error
+}
+
+// secret is the namespace and the name of the Secret.
+func (s *source) secret() string { return s.Namespace + "/" + s.Name }
+
+// toSource is a cache.TransformFunc that keeps the kubeconfig of a Secret.
+func toSource(obj any) (any, error) {
+	secret, isSecret := obj.(*corev1.Secret)
+	if !isSecret { // one that was kept already
+		return obj, nil
+	}
+	s := &source{ObjectMeta: metav1.ObjectMeta{
+		Namespace: secret.Namespace, Name: secret.Name, ResourceVersion: secret.ResourceVersion,
+	}}
+	s.all, s.err = readKubeconfig(s.secret(), secret.Data)
+	return s, nil
+}
+
+// secrets reads the labelled Secrets, once run is called.
+type secrets struct {
+	namespace string
+	// source is where they come from.
+	source cache.ListerWatcher
+	// changed is called when Secrets, or err, have changed.
+	changed func()
+
+	// mu guards the fields below.
+	mu sync.Mutex
+	// store holds a *source for each Secret; nil until all of them were read.
+	store cache.Store
+	// failures are the present errors of the verbs list and watch, for people.
+	failures map[string]error
+}
+
+func newSecrets(client typedcorev1.SecretsGetter, namespace string, changed func()) *secrets {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.LabelSelector = kubeconfigSelector
+			return client.Secrets(namespace).List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.LabelSelector = kubeconfigSelector
+			return client.Secrets(namespace).Watch(ctx, opts)
+		},
+	}
+	return &secrets{namespace: namespace, source: source, changed: changed, failures: map[string]error{}}
+}
+
+// run reads and watches the Secrets until ctx ends.
+func (s *secrets) run(ctx context.Context) error {
+	informer := cache.NewSharedIndexInformer(s.noting(), &corev1.Secret{}, 0, cache.Indexers{})
+	if err := informer.SetTransform(toSource); err != nil {
+		return fmt.Errorf("set the transform of the Secrets: %w", err)
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { s.changed() }, DeleteFunc: func(any) { s.changed() },
+		UpdateFunc: func(any, any) { s.changed() },
+	})
+	if err != nil {
+		return fmt.Errorf("set the handler of the Secrets: %w", err)
+	}
+	var synced sync.WaitGroup
+	synced.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-registration.HasSyncedChecker().Done():
+			s.mu.Lock()
+			s.store = informer.GetStore()
+			s.mu.Unlock()
+			s.changed()
+		}
+	})
+	// What client-go would log is told by the destinations.
+	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+	synced.Wait()
+	return nil
+}
+
+// noting is the source, of which it is noted whether it answers.
+func (s *secrets) noting() cache.ListerWatcher {
+	source := cache.ToListerWatcherWithContext(s.source)
+	noting := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			list, err := source.ListWithContext(ctx, opts)
+			s.note(ctx, "list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			stream, err := source.WatchWithContext(ctx, opts)
+			s.note(ctx, "watch", err)
+			return stream, err
+		},
+	}
+	return cache.ToListWatcherWithWatchListSemantics(noting, s.source)
+}
+
+// note notes how a request for Secrets went. A reflector may list by a WATCH, and then
+// not try the list again that once failed.
+func (s *secrets) note(ctx context.Context, verb string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	before := maps.Clone(s.failures)
+	delete(s.failures, verb)
+	switch {
+	case err != nil:
+		s.failures[verb] = s.unreadable(verb, err)
+	case verb == "watch":
+		clear(s.failures)
+	}
+	same := maps.EqualFunc(before, s.failures, func(a, b error) bool { return a.Error() == b.Error() })
+	s.mu.Unlock()
+	if !same {
+		s.changed()
+	}
+}
+
+// known is what the Secrets say; nil until all of them were read. The error says why
+// they cannot be read at present.
+func (s *secrets) known() (sources []*source, read bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, verb := range []string{"list", "watch"} {
+		if failure := s.failures[verb]; failure != nil {
+			err = failure
+			break
+		}
+	}
+	if s.store == nil {
+		return nil, false, err
+	}
+	for _, obj := range s.store.List() {
+		if one, is := obj.(*source); is {
+			sources = append(sources, one)
+		}
+	}
+	return sources, true, err
+}
+
+// unreadable says why the Secrets cannot be read, and what to do.
+func (s *secrets) unreadable(verb string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the Secrets with the label %s cannot be read: Vidra may not %s secrets %s: grant it list and watch there",
+			KubeconfigLabel, verb, inNamespace(s.namespace))
+	}
+	return fmt.Errorf("the Secrets with the label %s %s cannot be read, which is tried again: %s secrets: %s",
+		KubeconfigLabel, inNamespace(s.namespace), verb, reasonOf(err))
+}
+
+func inNamespace(namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return "in any namespace"
+	}
+	return "in namespace " + namespace
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// defaultPorts are the ports that a URL of a scheme need not name.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+var errServer = errors.New("the URL of the API server is none that can be used: write it like https://host:port")
+
+// NormalizeServer writes the URL of an API server in the form in which two of
+// them are compared: scheme and host in lower case, no default port, no slash at
+// the end. The path is kept. The error says what is wrong with the URL, and
+// quotes nothing of it that may be secret.
+func NormalizeServer(server string) (string, error) {
+	u, err := parseServer(server)
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// parseServer is NormalizeServer for who needs the parts of the URL.
+func parseServer(server string) (*url.URL, error) {
+	u, err := url.Parse(server)
+	if err != nil { // which quotes the URL, and perhaps a password in it
+		return nil, errServer
+	}
+	port, isHTTP := defaultPorts[u.Scheme]
+	switch {
+	case !isHTTP || u.Hostname() == "":
+		return nil, errServer
+	case u.User != nil:
+		return nil, errors.New("the URL of the API server must not hold a user or a password: credentials are in a kubeconfig")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the URL of the API server must not have a query or a fragment")
+	}
+	escaped := strings.TrimRight(u.EscapedPath(), "/")
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return nil, errors.New("the path in the URL of the API server cannot be read")
+	}
+	host := strings.ToLower(u.Hostname())
+	switch {
+	case u.Port() != "" && u.Port() != port:
+		host = net.JoinHostPort(host, u.Port())
+	case strings.Contains(host, ":"): // IPv6
+		host = "[" + host + "]"
+	}
+	return &url.URL{Scheme: u.Scheme, Host: host, Path: path, RawPath: escaped}, nil
+}
+
+// originOf is the URL of an API server without its path.
+func originOf(server *url.URL) string { return server.Scheme + "://" + server.Host }
