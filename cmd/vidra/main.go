@@ -1,5 +1,8 @@
 // Command vidra is the command line of Vidra. `vidra demo` shows a person what
-// the operator does.
+// the operator does, `vidra events` what it said.
+//
+// Under the name kubectl-vidra it is a plugin of kubectl
+// (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
 package main
 
 import (
@@ -8,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -36,7 +41,9 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // the second ctrl-C ends us at once
-	os.Exit(run(ctx, newRoot()))
+	root := newRoot()
+	nameAfter(root, os.Args[0])
+	os.Exit(run(ctx, root))
 }
 
 // run runs a command and returns the exit code.
@@ -61,6 +68,20 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newVersion())
+	root.AddCommand(newDemo(), newEvents(), newVersion())
 	return root
+}
+
+// nameAfter has the help call the command what a person types who runs this
+// executable: kubectl runs it as a plugin if it has the name for that.
+func nameAfter(root *cobra.Command, executable string) {
+	name, plugin := strings.CutPrefix(filepath.Base(executable), "kubectl-")
+	if !plugin {
+		return
+	}
+	typed := "kubectl " + strings.TrimSuffix(name, ".exe")
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: typed}
+	for _, cmd := range root.Commands() {
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  vidra ", "  "+typed+" ")
+	}
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// eventReasons are the reasons that Vidra's Events have. They are names of an
+// interface and not constants of one version: the operator may be older.
+var eventReasons = []string{
+	"AdoptionRefused",
+	"Applied",
+	"ApplyFailed",
+	"ChangeReverted",
+	"DestinationUnreachable",
+	"DestinationUnsupported",
+	"DriftContended",
+	"DriftCorrected",
+	"DriftDetected",
+	"DriftSettled",
+	"KindUnavailable",
+	"ManifestEmpty",
+	"ManifestInvalid",
+	"OwnershipConflict",
+	"Pruned",
+	"PruneFailed",
+	"Recovered",
+	"Replaced",
+	"Resumed",
+	"ServiceAccountRequired",
+	"SourceUnavailable",
+	"Suspended",
+}
+
+// eventTypes are the types that Events have.
+var eventTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
+
+// eventFilter says which of Vidra's Events are wanted. The zero value wants all.
+type eventFilter struct {
+	// about are objects that the Event must regard or be related to, each of them.
+	about []objectName
+	// namespace of the object that the Event regards or is related to.
+	namespace string
+	// reasons of which the Event must have one.
+	reasons []string
+	// eventType is Normal or Warning.
+	eventType string
+	// since is when the Event must have been seen last, or later.
+	since time.Time
+}
+
+// selector is the part of the filter that the API server can judge: field
+// selectors know no "or" and nothing of the related object.
+func (f eventFilter) selector() fields.Selector {
+	terms := []fields.Selector{fields.OneTermEqualSelector("reportingController", events.Controller)}
+	if f.eventType != "" {
+		terms = append(terms, fields.OneTermEqualSelector("type", f.eventType))
+	}
+	if len(f.reasons) == 1 {
+		terms = append(terms, fields.OneTermEqualSelector("reason", f.reasons[0]))
+	}
+	return fields.AndSelectors(terms...)
+}
+
+// matches is the rest of the filter: whether an Event that the selector lets
+// pass is wanted.
+func (f eventFilter) matches(e *eventsv1.Event) bool {
+	if len(f.reasons) > 1 && !slices.Contains(f.reasons, e.Reason) {
+		return false
+	}
+	if f.namespace != "" && !speaksOf(e, func(ref corev1.ObjectReference) bool { return ref.Namespace == f.namespace }) {
+		return false
+	}
+	for _, object := range f.about {
+		if !speaksOf(e, object.matches) {
+			return false
+		}
+	}
+	return !lastSeen(e).Before(f.since)
+}
+
+// speaksOf says whether the object that an Event regards, or the related one, is
+// the wanted one.
+func speaksOf(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool {
+	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related)
+}
+
+// objectName names objects without their namespace.
+type objectName struct {
+	// kind is compared without regard to case.
+	kind string
+	// group of the kind; nil for any.
+	group *string
+	name  string
+}
+
+// vidraResource names a VidraResource.
+func vidraResource(name string) objectName {
+	group := v1alpha1.GroupVersion.Group
+	return objectName{kind: v1alpha1.Kind, group: &group, name: name}
+}
+
+func (o objectName) matches(ref corev1.ObjectReference) bool {
+	if ref.Name != o.name || !strings.EqualFold(ref.Kind, o.kind) {
+		return false
+	}
+	return o.group == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == *o.group
+}
+
+// splitFor takes KIND[.GROUP]/NAME apart.
+func splitFor(text string) (kind, name string, err error) {
+	kind, name, found := strings.Cut(text, "/")
+	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("--for %q: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n", text)
+	}
+	return kind, name, nil
+}
+
+// oneOf is the one of the allowed values that a flag names, in whatever case.
+func oneOf(flag, value string, allowed []string) (string, error) {
+	for _, a := range allowed {
+		if strings.EqualFold(a, value) {
+			return a, nil
+		}
+	}
+	last := len(allowed) - 1
+	return "", fmt.Errorf("--%s %q: want %s or %s", flag, value, strings.Join(allowed[:last], ", "), allowed[last])
+}
+
+// parseSince is when that was that is so long ago. Nothing is any time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, fmt.Errorf("--since %q: want a duration above 0, such as 90s, 10m or 2h30m", text)
+	}
+	return now.Add(-ago), nil
+}

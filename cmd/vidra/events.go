@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/e2e/tour"
+)
+
+const eventsHelp = `List what Vidra said in Events: what it applied, which change of whom it put
+back, and what is wrong. What was last seen last comes last.
+
+Most is said about VidraResources, which have no namespace, and names the object
+as related; that a change was put back is said about the object, too. Without
+flags, Events about everything are listed.
+
+With --watch, Events are printed as they come, and an Event whose count grew is
+printed again. Ctrl-C ends it.`
+
+const eventsExample = `  vidra events                                     # everything that Vidra said
+  vidra events --vidraresource web --watch         # of a VidraResource and its objects
+  vidra events --for deployment/web -n shop        # of one object: what became of my edit?
+  vidra events --type Warning --since 1h           # what is wrong
+  vidra events --reason DriftCorrected,DriftDetected -o json`
+
+// eventsFlags holds the flags of the command.
+type eventsFlags struct {
+	clusterFlags
+	namespace     string
+	vidraResource string
+	object        string
+	reasons       []string
+	eventType     string
+	since         string
+	output        string
+	watch         bool
+}
+
+func newEvents() *cobra.Command {
+	f := &eventsFlags{}
+	cmd := &cobra.Command{
+		Use:     "events",
+		Short:   "See what Vidra did, and why",
+		Long:    eventsHelp,
+		Example: eventsExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // whoever reads has enough
+			}
+			return interrupted(cmd.Context(), err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "only what is about objects in this namespace")
+	flags.BoolP("all-namespaces", "A", false, "what is about objects in any namespace, which is the default")
+	flags.StringVar(&f.vidraResource, "vidraresource", "", "only what is about this VidraResource, or about its objects")
+	flags.StringVar(&f.object, "for", "", "only what is about this object: KIND/NAME or KIND.GROUP/NAME")
+	flags.StringSliceVar(&f.reasons, "reason", nil, "only these reasons, with commas between, such as DriftCorrected")
+	flags.StringVar(&f.eventType, "type", "", "only this type: Normal or Warning")
+	flags.StringVar(&f.since, "since", "", "only what was seen in this time, such as 10m")
+	flags.StringVarP(&f.output, "output", "o", "", "wide, json or yaml instead of a table")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "go on with what Vidra says from now on")
+	flags.StringVar(&f.context, "context", "", "the context of the kubeconfig")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig; by default as kubectl finds it")
+	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+	return cmd
+}
+
+// run lists Events, and follows them if that is wanted.
+func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
+	filter, err := f.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	printer := &eventPrinter{out: out, output: f.output, follow: f.watch, colour: coloured(out), now: time.Now}
+	if f.output != "" {
+		if printer.output, err = oneOf("output", f.output, eventOutputs); err != nil {
+			return err
+		}
+	}
+	config, err := f.config()
+	if err != nil {
+		return err
+	}
+	if err := f.resolveFor(config, &filter, errOut); err != nil {
+		return err
+	}
+	client, err := typedeventsv1.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	source := &eventSource{client: client, selector: filter.selector().String(), errOut: errOut}
+	all, err := source.listWithin(ctx, f.namespace)
+	if err != nil {
+		return err
+	}
+	if f.watch {
+		return followEvents(ctx, source, filter, all, printer)
+	}
+	all = slices.DeleteFunc(all, func(e *eventsv1.Event) bool { return !filter.matches(e) })
+	sortEvents(all)
+	if len(all) == 0 && printer.isTable() {
+		_, err := fmt.Fprintln(errOut, "No events found.")
+		return err
+	}
+	return printer.print(all)
+}
+
+// filter reads what the flags say of the wanted Events, but for --for, which the
+// cluster must be asked about.
+func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
+	filter.namespace = f.namespace
+	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
+		return filter, fmt.Errorf("--namespace %q: want the name of a namespace: %s", f.namespace, problems[0])
+	}
+	if f.vidraResource != "" {
+		if problems := validation.IsDNS1123Subdomain(f.vidraResource); len(problems) > 0 {
+			return filter, fmt.Errorf("--vidraresource %q: want the name of a VidraResource: %s", f.vidraResource, problems[0])
+		}
+		filter.about = append(filter.about, vidraResource(f.vidraResource))
+	}
+	if f.object != "" {
+		if _, _, err := splitFor(f.object); err != nil {
+			return filter, err
+		}
+	}
+	for _, text := range f.reasons {
+		reason, err := oneOf("reason", text, eventReasons)
+		if err != nil {
+			return filter, err
+		}
+		filter.reasons = append(filter.reasons, reason)
+	}
+	if f.eventType != "" {
+		if filter.eventType, err = oneOf("type", f.eventType, eventTypes); err != nil {
+			return filter, err
+		}
+	}
+	filter.since, err = parseSince(f.since, now)
+	return filter, err
+}
+
+// resolveFor adds the object of --for to the filter.
+func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOut io.Writer) error {
+	if f.object == "" {
+		return nil
+	}
+	kind, name, err := splitFor(f.object)
+	if err != nil {
+		return err
+	}
+	object, served, err := resolveKind(config, kind)
+	if err != nil {
+		return err
+	}
+	if !served {
+		tell(errOut, fmt.Sprintf("the cluster serves no kind %q: looking for Events that call it so", kind))
+	}
+	object.name = name
+	filter.about = append(filter.about, object)
+	return nil
+}
+
+// tell prints what a person should know besides the Events.
+func tell(errOut io.Writer, text string) {
+	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // there is nobody else to tell
+}
+
+// coloured says whether colours are wanted where something is printed.
+func coloured(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && tour.NewPrinter(file).Colour
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// noon is when the tests of Events happen.
+var noon = time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)
+
+// The objects that the Events of the tests are about.
+var (
+	theResource = corev1.ObjectReference{APIVersion: "infrahub.operators.com/v1alpha1", Kind: "VidraResource", Name: "web"}
+	theSettings = corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+)
+
+// said is an Event that was seen some time before noon.
+func said(name, reason string, ago time.Duration, regarding corev1.ObjectReference, related *corev1.ObjectReference) *eventsv1.Event {
+	namespace := regarding.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
+		EventTime:  metav1.NewMicroTime(noon.Add(-ago)), Type: corev1.EventTypeNormal, Reason: reason, Action: "Restore",
+		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "put back",
+	}
+}
+
+// corrected and reverted are what Vidra says of one change.
+func corrected() *eventsv1.Event {
+	return said("corrected", "DriftCorrected", time.Minute, theResource, &theSettings)
+}
+
+func reverted() *eventsv1.Event {
+	return said("reverted", "ChangeReverted", time.Minute, theSettings, &theResource)
+}
+
+func TestEventFilter(t *testing.T) {
+	const own = "reportingController=vidra-operator"
+	applied := said("applied", "Applied", time.Hour, theResource, nil)
+	all := []*eventsv1.Event{applied, corrected(), reverted()}
+	tests := map[string]struct {
+		reason   string
+		flags    eventsFlags
+		selector string
+		matches  []string
+	}{
+		"nothing": {
+			reason:   "whatever Vidra said, and nobody else",
+			selector: own, matches: []string{"applied", "corrected", "reverted"},
+		},
+		"type": {
+			reason: "the server compares it", flags: eventsFlags{eventType: "warning"},
+			selector: own + ",type=Warning", matches: []string{"applied", "corrected", "reverted"},
+		},
+		"one reason": {
+			reason: "the server compares it", flags: eventsFlags{reasons: []string{"driftcorrected"}},
+			selector: own + ",reason=DriftCorrected", matches: []string{"applied", "corrected", "reverted"},
+		},
+		"two reasons": {
+			reason: "a selector knows no or", flags: eventsFlags{reasons: []string{"Applied", "ChangeReverted"}},
+			selector: own, matches: []string{"applied", "reverted"},
+		},
+		"VidraResource": {
+			reason: "what regards it or is related to it", flags: eventsFlags{vidraResource: "web"},
+			selector: own, matches: []string{"applied", "corrected", "reverted"},
+		},
+		"another VidraResource": {
+			reason: "names are compared whole", flags: eventsFlags{vidraResource: "we"},
+			selector: own,
+		},
+		"namespace": {
+			reason: "that of the object, also where the Event is in another one", flags: eventsFlags{namespace: "shop"},
+			selector: own, matches: []string{"corrected", "reverted"},
+		},
+		"since": {
+			reason: "the last time counts", flags: eventsFlags{since: "10m"},
+			selector: own, matches: []string{"corrected", "reverted"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			filter, err := tt.flags.filter(noon)
+			require.NoError(t, err)
+			require.Equal(t, tt.selector, filter.selector().String(), tt.reason)
+			var matches []string
+			for _, e := range all {
+				if filter.matches(e) {
+					matches = append(matches, e.Name)
+				}
+			}
+			require.Equal(t, tt.matches, matches, tt.reason)
+		})
+	}
+}
+
+func TestObjectName(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	deployment := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	vlan := corev1.ObjectReference{APIVersion: "net.example.com/v1", Kind: "Vlan", Name: "office"}
+	tests := map[string]struct {
+		reason  string
+		text    string
+		is      corev1.ObjectReference
+		another bool
+	}{
+		"kind":              {reason: "in whatever case", text: "configmap/settings", is: theSettings},
+		"resource":          {reason: "as kubectl has it", text: "deployments/web", is: deployment},
+		"group":             {reason: "to tell kinds apart", text: "Deployment.apps/web", is: deployment},
+		"version":           {reason: "as kubectl has it", text: "deployments.v1.apps/web", is: deployment},
+		"other name":        {reason: "names are compared whole", text: "configmap/setting", is: theSettings, another: true},
+		"other kind":        {reason: "names alone are not unique", text: "deployment/settings", is: theSettings, another: true},
+		"not served":        {reason: "a kind that went away left Events", text: "vlan/office", is: vlan},
+		"not served, group": {reason: "and can be told by its group", text: "vlan.net.example.com/office", is: vlan},
+		"other group": {
+			reason: "of two kinds with one name", text: "vlan.other.example.com/office", is: vlan, another: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			kind, name, err := splitFor(tt.text)
+			require.NoError(t, err)
+			object, served, err := kindFrom(mapper, kind)
+			require.NoError(t, err)
+			require.Equal(t, !strings.HasPrefix(kind, "vlan"), served)
+			object.name = name
+			require.Equal(t, !tt.another, object.matches(tt.is), tt.reason)
+		})
+	}
+}
+
+func TestEventsFlags(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // no kubeconfig is in there
+	t.Setenv("KUBECONFIG", "")
+	tests := map[string]struct {
+		reason string
+		args   []string
+		says   []string
+	}{
+		"type":          {reason: "what is allowed is said", args: []string{"--type", "Error"}, says: []string{`--type "Error": want Normal or Warning`}},
+		"reason":        {reason: "all of them", args: []string{"--reason", "Applied,Fixed"}, says: []string{`--reason "Fixed"`, "DriftCorrected, ", "or Suspended"}},
+		"output":        {reason: "what is allowed is said", args: []string{"-o", "xml"}, says: []string{`--output "xml": want wide, json or yaml`}},
+		"since":         {reason: "a number needs a unit", args: []string{"--since", "10"}, says: []string{`--since "10": want a duration`, "10m"}},
+		"future":        {reason: "nothing was seen in the future", args: []string{"--since", "-10m"}, says: []string{`--since "-10m": want a duration above 0`}},
+		"for":           {reason: "a name alone is no object", args: []string{"--for", "web"}, says: []string{`--for "web": want KIND/NAME`}},
+		"for namespace": {reason: "the namespace is a flag", args: []string{"--for", "pod/shop/web"}, says: []string{"the namespace with -n"}},
+		"for nothing":   {reason: "both parts are needed", args: []string{"--for", "pod/"}, says: []string{"want KIND/NAME"}},
+		"VidraResource": {reason: "a name alone", args: []string{"--vidraresource", "vr/web"}, says: []string{`--vidraresource "vr/web": want the name`}},
+		"namespace":     {reason: "a name alone", args: []string{"-n", "a b"}, says: []string{`--namespace "a b": want the name`}},
+		"contradiction": {reason: "nothing is guessed", args: []string{"-A", "-n", "web"}, says: []string{"all-namespaces namespace"}},
+		"argument":      {reason: "it would be ignored", args: []string{"web"}, says: []string{`"web"`}},
+		"kubeconfig":    {reason: "which file it is", args: []string{"--kubeconfig", "missing"}, says: []string{"--kubeconfig missing: "}},
+		"no cluster":    {reason: "what to do", args: nil, says: []string{"set KUBECONFIG or --kubeconfig"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			root := newRoot()
+			root.SetArgs(append([]string{"events"}, tt.args...))
+			root.SetErr(&out)
+			require.Equal(t, exitFailed, run(t.Context(), root), tt.reason)
+			for _, text := range tt.says {
+				require.Contains(t, out.String(), text, tt.reason)
+			}
+		})
+	}
+}
+
+// TestEventReasons compares the reasons that --reason takes with those of the
+// source: the catalogue, and the problems of conditions that are told.
+func TestEventReasons(t *testing.T) {
+	found := 0
+	requireKnown := func(reason string) {
+		require.Contains(t, eventReasons, reason, "add it to eventReasons")
+		found++
+	}
+	for _, reason := range reasonsIn(t, "../../pkg/events/catalogue.go") {
+		requireKnown(reason)
+	}
+	conditions := reasonsIn(t, "../../pkg/api/v1alpha1/conditions.go")
+	ast.Inspect(parsed(t, "../../pkg/events/transitions.go"), func(n ast.Node) bool {
+		if entry, ok := n.(*ast.KeyValueExpr); ok {
+			if key, ok := entry.Key.(*ast.SelectorExpr); ok && strings.HasPrefix(key.Sel.Name, "Reason") {
+				requireKnown(conditions[key.Sel.Name])
+			}
+		}
+		return true
+	})
+	require.Greater(t, found, 20, "the source was read")
+	require.True(t, slices.IsSortedFunc(eventReasons, func(a, b string) int {
+		return strings.Compare(strings.ToLower(a), strings.ToLower(b))
+	}), "a person looks for one")
+}
+
+// reasonsIn are the constants of a file that are reasons, by their names.
+func reasonsIn(t *testing.T, path string) map[string]string {
+	t.Helper()
+	reasons := map[string]string{}
+	ast.Inspect(parsed(t, path), func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Reason") {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			reasons[spec.Names[0].Name] = value
+		}
+		return true
+	})
+	return reasons
+}
+
+func parsed(t *testing.T, path string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return file
+}
+
+func TestNameAfter(t *testing.T) {
+	tests := map[string]struct {
+		reason, executable, usage, example string
+	}{
+		"vidra":   {reason: "its own name", executable: "/usr/bin/vidra", usage: "  vidra events [flags]", example: "  vidra events -"},
+		"plugin":  {reason: "what a person types", executable: "/usr/bin/kubectl-vidra", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
+		"windows": {reason: "without its ending", executable: "kubectl-vidra.exe", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			root := newRoot()
+			nameAfter(root, tt.executable)
+			root.SetArgs([]string{"events", "--help"})
+			root.SetOut(&out)
+			require.Equal(t, 0, run(t.Context(), root))
+			require.Contains(t, out.String(), tt.usage, tt.reason)
+			require.Contains(t, out.String(), tt.example, tt.reason)
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/pager"
+)
+
+// clusterFlags name a cluster as those of kubectl do.
+type clusterFlags struct {
+	kubeconfig string
+	context    string
+}
+
+// config finds the cluster as kubectl does: in the named file, those of
+// KUBECONFIG or ~/.kube/config, or else in the Pod that this runs in.
+func (c clusterFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case err == nil:
+		return config, nil
+	case c.kubeconfig != "":
+		return nil, fmt.Errorf("--kubeconfig %s: %w", c.kubeconfig, err)
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("no cluster is named: set KUBECONFIG or --kubeconfig: %w", err)
+	}
+	return nil, fmt.Errorf("read the kubeconfig: %w", err)
+}
+
+// eventSource is where Events come from.
+type eventSource struct {
+	client typedeventsv1.EventsV1Interface
+	// namespace that is read; empty for all.
+	namespace string
+	// selector is a field selector.
+	selector string
+	// errOut is told of what a person should know meanwhile.
+	errOut io.Writer
+
+	// watched says that a watch was granted, and broken that none runs.
+	watched, broken bool
+}
+
+// list reads all Events, page by page.
+func (s *eventSource) list(ctx context.Context) ([]*eventsv1.Event, error) {
+	list, _, err := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+		o.FieldSelector = s.selector
+		return s.client.Events(s.namespace).List(ctx, o)
+	})).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Events: %w", err)
+	}
+	var all []*eventsv1.Event
+	err = meta.EachListItem(list, func(obj runtime.Object) error {
+		e, err := asEvent(obj)
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}
+
+// listWithin reads all Events and, where somebody may not do that but named a
+// namespace, those in the namespace: Events about its objects are there, Events
+// about VidraResources are not.
+func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*eventsv1.Event, error) {
+	all, err := s.list(ctx)
+	if !apierrors.IsForbidden(err) {
+		return all, err
+	}
+	if namespace == "" {
+		return nil, fmt.Errorf("%w; name a namespace that you may read with -n", err)
+	}
+	s.namespace = namespace
+	if all, err = s.list(ctx); err == nil {
+		tell(s.errOut, "you may not list the Events of all namespaces: those about VidraResources are left out")
+	}
+	return all, err
+}
+
+// listWatch reads and watches Events for a reflector. It tells when a watch
+// breaks off and is back. Where no watch was granted yet and none is allowed, it
+// calls stop: the reflector would try for ever.
+func (s *eventSource) listWatch(stop context.CancelCauseFunc) *cache.ListWatch {
+	events := s.client.Events(s.namespace)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = s.selector
+			list, err := events.List(ctx, o)
+			s.judge(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = s.selector
+			w, err := events.Watch(ctx, o)
+			switch {
+			// An API server that cannot send what there is through the watch says
+			// so, and is asked for a list instead.
+			case apierrors.IsInvalid(err) && o.SendInitialEvents != nil:
+			case apierrors.IsForbidden(err) && !s.watched:
+				stop(fmt.Errorf("watch Events: %w", err))
+			default:
+				s.judge(ctx, err)
+				s.watched = s.watched || err == nil
+			}
+			return w, err
+		},
+	}
+}
+
+// judge tells when requests begin to fail, and when a watch runs again.
+func (s *eventSource) judge(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !s.broken && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
+		s.broken = true
+		tell(s.errOut, "the watch broke off and is tried again: "+err.Error())
+	case err == nil && s.broken:
+		s.broken = false
+		tell(s.errOut, "the watch goes on")
+	}
+}
+
+// resolveKind finds the kind that somebody means by a resource, a short name or a
+// kind, with or without its group, as kubectl does. A kind that is not served, as
+// after its CustomResourceDefinition went, is one of that name.
+func resolveKind(config *rest.Config, text string) (name objectName, served bool, err error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return objectName{}, false, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	cached := memory.NewMemCacheClient(client)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
+	return kindFrom(mapper, text)
+}
+
+func kindFrom(mapper meta.RESTMapper, text string) (name objectName, served bool, err error) {
+	versioned, unversioned := schema.ParseResourceArg(strings.ToLower(text))
+	resources := []schema.GroupVersionResource{unversioned.WithVersion("")}
+	if versioned != nil {
+		resources = append([]schema.GroupVersionResource{*versioned}, resources...)
+	}
+	for _, resource := range resources {
+		found, err := mapper.KindFor(resource)
+		if err == nil {
+			return objectName{kind: found.Kind, group: &found.Group}, true, nil
+		}
+		if !meta.IsNoMatchError(err) {
+			return objectName{}, false, fmt.Errorf("find the kind %q: %w", text, err)
+		}
+	}
+	name = objectName{kind: unversioned.Resource}
+	if unversioned.Group != "" {
+		name.group = &unversioned.Group
+	}
+	return name, false, nil
+}
