@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -166,8 +167,33 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}
 	told = append(told, recorder)
+	secrets, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the client of Secrets: %w", err)
+	}
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
+	registry := newRegistry(mgr, local, factory)
+	reconciler := &reconcile.Reconciler{
+		Client: mgr.GetClient(), Local: local, Watches: registry,
+		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
+		RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+	}
+	reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
+		Secrets: secrets, Namespace: o.kubeconfigNamespace, OnChange: reconciler.DestinationChanged,
+		Warnings: mgr.GetConfig().WarningHandlerWithContext, Log: mgr.GetLogger().WithName("destinations"),
+	})
+	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return nil, nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return reconciler, told, errors.Join(mgr.Add(registry), mgr.Add(reconciler.Remotes), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
+}
+
+// newRegistry makes the watches, whose events the factory judges.
+func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.Factory) *watchregistry.Registry {
 	registry := watchregistry.New(watchregistry.Options{
 		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
 		HandlerFor:    factory.HandlerFor,
@@ -180,18 +206,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 		Log:      mgr.GetLogger().WithName("watchregistry"),
 	})
 	registry.AddCluster("", local)
-	reconciler := &reconcile.Reconciler{
-		Client: mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
-		RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
-	}
-	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return nil, nil, fmt.Errorf("register metrics: %w", err)
-		}
-	}
-	return reconciler, told, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
-		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
+	return registry
 }
 
 // addProbes makes the process live while it runs and ready when its caches are

@@ -32,6 +32,8 @@ type DestinationsOptions struct {
 	// changed. Calls come one at a time, and several changes may be told in one. It is
 	// not called before Start. Defaults to nothing.
 	OnChange func(server string)
+	// Warnings handles the warnings of the API servers. Defaults to that of client-go.
+	Warnings rest.WarningHandlerWithContext
 	// Log is told of the same changes. Defaults to nothing.
 	Log logr.Logger
 }
@@ -147,7 +149,7 @@ func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 		// An API server redirects nobody, and credentials are for nobody else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	c, err := newCluster(&rest.Config{Host: r.origin}, httpClient)
+	c, err := newCluster(&rest.Config{Host: r.origin, WarningHandlerWithContext: d.opts.Warnings}, httpClient)
 	if err != nil {
 		r.close()
 		return nil, err

@@ -1,4 +1,0 @@
-package watchregistry
-
-func (r *Registry) RemoveCluster(name string) {}
-func (r *Registry) Wake(cluster string)       {}
