@@ -61,6 +61,7 @@ func (r *Registry) inspect() []string {
 			_, needs := r.owners[owner][key]
 			claim(needs, "the watch of %s knows owner %s, which does not need it", key, owner)
 		}
+		claim(r.clusters[key.Cluster] == w.site, "%s is watched in a cluster that was removed", key)
 		_, runs := r.running[w]
 		claim(runs || r.ctx.Err() != nil, "the watch of %s has no goroutine", key)
 		claim((len(w.owners) == 0) == (w.linger != nil), "the watch of %s has %d owners and linger=%t", key, len(w.owners), w.linger != nil)

@@ -8,7 +8,7 @@
 // watch starts when its first owner comes and stops some time after its last
 // owner has left. An owner learns of every change of state of a watch that it
 // needs, and of every kind that it waits for with [Registry.Await] and that has
-// come.
+// come. Clusters come and go with [Registry.AddCluster] and [Registry.RemoveCluster].
 //
 // The package knows nothing of what its owners do with the events: handlers and
 // the transform that decides what is kept of an object are given as functions.
@@ -33,7 +33,10 @@
 //     metadata watches on CustomResourceDefinitions and APIServices notice.
 //   - What fails is tried again by the gate alone, with a backoff that ends early
 //     when there is reason to: a kind changed, another watch of the cluster
-//     recovered, or somebody new asks. Every wait ends with the watch.
+//     recovered, somebody new asks, or who knows more says so (see [Registry.Wake]).
+//     Every wait ends with the watch.
+//   - A cluster that is removed takes its watches along. Another one may have its
+//     name at once, and nothing of the old one reaches who needs the new one.
 //   - What was deleted while a watch was down is reported as deleted, with a
 //     cache.DeletedFinalStateUnknown.
 //

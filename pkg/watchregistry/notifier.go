@@ -19,11 +19,16 @@ type notifier struct {
 
 func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
 
-// add has call made soon. It does not block.
-func (n *notifier) add(call func()) {
+// add has call made soon, unless about ends before: it is the context of what there
+// is something to tell of. It does not block.
+func (n *notifier) add(about context.Context, call func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.calls = append(n.calls, call)
+	n.calls = append(n.calls, func() {
+		if about.Err() == nil {
+			call()
+		}
+	})
 	select {
 	case n.wake <- struct{}{}:
 	default:

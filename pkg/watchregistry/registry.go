@@ -182,27 +182,13 @@ func (r *Registry) Stop() {
 	r.wg.Wait()
 }
 
-// AddCluster makes a cluster known under name and begins to watch its
-// CustomResourceDefinitions and APIServices. A name that is known already keeps
-// its cluster.
-func (r *Registry) AddCluster(name string, cluster Cluster) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, known := r.clusters[name]; known {
-		return
-	}
-	s := newSite(r, name, cluster)
-	r.clusters[name] = s
-	r.goLocked(s.run)
-}
-
 // goLocked runs f in a goroutine that Stop waits for, unless the registry has
 // stopped. r.mu must be held.
-func (r *Registry) goLocked(f func(context.Context)) {
+func (r *Registry) goLocked(f func()) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.wg.Go(func() { f(r.ctx) })
+	r.wg.Go(f)
 }
 
 // Ensure adds the watches want to those that owner needs, starts the ones that
@@ -333,7 +319,7 @@ func (r *Registry) startLocked(key Key, s *site) *watch {
 	w := newWatch(r, key, s)
 	r.watches[key] = w
 	r.running[w] = struct{}{}
-	r.goLocked(func(context.Context) {
+	r.goLocked(func() {
 		w.run()
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -345,10 +331,7 @@ func (r *Registry) startLocked(key Key, s *site) *watch {
 // releaseLocked takes owner from the watch key and, if it was the last one,
 // lets the watch linger.
 func (r *Registry) releaseLocked(owner Owner, key Key) {
-	delete(r.owners[owner], key)
-	if len(r.owners[owner]) == 0 {
-		delete(r.owners, owner)
-	}
+	r.disownLocked(owner, key)
 	w := r.watches[key]
 	if w == nil {
 		return
@@ -373,7 +356,15 @@ func (r *Registry) releaseLocked(owner Owner, key Key) {
 	w.linger = timer
 }
 
-// stopLocked ends a watch and forgets it.
+// disownLocked takes the watch key from the set of owner.
+func (r *Registry) disownLocked(owner Owner, key Key) {
+	delete(r.owners[owner], key)
+	if len(r.owners[owner]) == 0 {
+		delete(r.owners, owner)
+	}
+}
+
+// stopLocked ends a watch, whose owners have left, and forgets it.
 func (r *Registry) stopLocked(w *watch) {
 	w.linger = nil
 	w.enterLocked(released, "", nil)

@@ -182,7 +182,7 @@ func TestOwnersAreToldInOrder(t *testing.T) {
 	var heard []int
 	all := make(chan struct{})
 	for i := range 1000 {
-		n.add(func() {
+		n.add(ctx, func() {
 			heard = append(heard, i)
 			if i == 999 {
 				close(all)
@@ -251,6 +251,7 @@ func TestAuditFindsContradictions(t *testing.T) {
 		"SyncedWithoutSync":    {"It would pass for complete.", func(_ *Registry, w *watch) { w.phase = phase{state: Synced} }},
 		"PendingWithInformer":  {"It would ask for what is not served.", func(_ *Registry, w *watch) { w.phase.state, w.life = Pending, &incarnation{} }},
 		"StoppedAndKept":       {"It would never start again.", func(_ *Registry, w *watch) { w.phase.state = Stopped }},
+		"ClusterWasRemoved":    {"Nobody could stop it.", func(r *Registry, _ *watch) { delete(r.clusters, "") }},
 		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.phase.abandoned = true }},
 		"AwaitedByNobody":      {"It would be looked for forever.", func(r *Registry, _ *watch) { r.awaited[Kind{}] = map[Owner]struct{}{} }},
 	}

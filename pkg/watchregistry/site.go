@@ -38,17 +38,26 @@ type site struct {
 	registry *Registry
 	name     string
 	cluster  Cluster
-	lists    *lists
+	// ctx ends when the cluster is removed, or the registry stops.
+	ctx    context.Context
+	cancel context.CancelFunc
+	lists  *lists
+	// breakers space the requests of the watches on the kinds, by their resources.
+	breakers map[schema.GroupVersionResource]*breaker
 	// groups holds the API groups that have to be looked at.
 	groups workqueue.TypedRateLimitingInterface[string]
 }
 
 func newSite(r *Registry, name string, cluster Cluster) *site {
-	return &site{
+	s := &site{
 		registry: r, name: name, cluster: cluster, lists: newLists(),
+		breakers: map[schema.GroupVersionResource]*breaker{crds: newBreaker(), apiServices: newBreaker()},
 		groups: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
 	}
+	s.ctx, s.cancel = context.WithCancel(r.ctx)
+	context.AfterFunc(s.ctx, s.groups.ShutDown)
+	return s
 }
 
 // serves asks discovery, past what it has said before, whether gvr is served.
@@ -57,14 +66,13 @@ func (s *site) serves(ctx context.Context, gvr schema.GroupVersionResource) (boo
 	return s.cluster.ServesResource(ctx, gvr)
 }
 
-// run notices kinds until ctx ends.
-func (s *site) run(ctx context.Context) {
+// run notices kinds until the cluster is removed.
+func (s *site) run() {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, gvr := range []schema.GroupVersionResource{crds, apiServices} {
-		wg.Go(func() { s.watch(ctx, gvr) })
+	for gvr, breaker := range s.breakers {
+		wg.Go(func() { s.watch(gvr, breaker) })
 	}
-	context.AfterFunc(ctx, s.groups.ShutDown)
 	for {
 		group, shutdown := s.groups.Get()
 		if shutdown {
@@ -73,7 +81,7 @@ func (s *site) run(ctx context.Context) {
 		// A group whose server does not answer must not delay another one.
 		wg.Go(func() {
 			defer s.groups.Done(group)
-			s.look(ctx, group)
+			s.look(group)
 		})
 	}
 }
@@ -81,13 +89,13 @@ func (s *site) run(ctx context.Context) {
 // watch runs a metadata informer whose events have the group of the object
 // looked at. While it fails, kinds are found by the probes of Pending watches
 // and by the owners' own retries.
-func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
+func (s *site) watch(gvr schema.GroupVersionResource, breaker *breaker) {
 	client := gatedMetadata{Interface: s.cluster.Metadata(), gate: &gate{
-		served: func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
-		tell:   s.teller(gvr),
-		lists:  newLists(), // it must not wait for the kinds that it tells of
-		// Nobody looks at its statistics.
-		breaker: newBreaker(), stats: newStats(),
+		served:  func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
+		tell:    s.teller(gvr),
+		lists:   newLists(), // it must not wait for the kinds that it tells of
+		breaker: breaker,
+		stats:   newStats(), // nobody looks at them
 	}}
 	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr,
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
@@ -101,7 +109,7 @@ func (s *site) watch(ctx context.Context, gvr schema.GroupVersionResource) {
 		UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: changed,
 	}, gvr.String())
-	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+	informer.RunWithContext(klog.NewContext(s.ctx, logr.Discard()))
 }
 
 // teller logs that kinds which come and go are noticed late, and no longer.
@@ -134,7 +142,7 @@ type wanted struct {
 
 // look asks discovery about everything that the registry wants to know of a
 // group: awaited kinds, Pending watches, and running ones that may be gone.
-func (s *site) look(ctx context.Context, group string) {
+func (s *site) look(group string) {
 	want := s.wanted(group)
 	s.cluster.Invalidate(group)
 	again := len(want.pending) > 0
@@ -142,7 +150,7 @@ func (s *site) look(ctx context.Context, group string) {
 		w.wakeUp()
 	}
 	for w, life := range want.running {
-		switch served, err := s.cluster.ServesResource(ctx, w.key.GVR); {
+		switch served, err := s.cluster.ServesResource(s.ctx, w.key.GVR); {
 		case err != nil:
 			again = true
 		case !served:
@@ -152,11 +160,11 @@ func (s *site) look(ctx context.Context, group string) {
 		}
 	}
 	for _, kind := range want.kinds {
-		if served, err := s.cluster.ServesKind(ctx, kind.GVK); err != nil || !served {
+		if served, err := s.cluster.ServesKind(s.ctx, kind.GVK); err != nil || !served {
 			again = true
 			continue
 		}
-		s.registry.arrived(kind)
+		s.arrived(kind)
 	}
 	if again && s.groups.NumRequeues(group) < recheckMost {
 		s.groups.AddRateLimited(group)
@@ -171,6 +179,9 @@ func (s *site) wanted(group string) wanted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := wanted{running: map[*watch]*incarnation{}}
+	if s.ctx.Err() != nil {
+		return want // another cluster may have the name now
+	}
 	for kind := range r.awaited {
 		if kind.Cluster == s.name && kind.GVK.Group == group {
 			want.kinds = append(want.kinds, kind)
@@ -194,14 +205,17 @@ func errNotServed(key Key) error {
 }
 
 // arrived tells the owners that wait for a kind that it is served.
-func (r *Registry) arrived(kind Kind) {
+func (s *site) arrived(kind Kind) {
+	r := s.registry
 	r.mu.Lock()
-	owners := r.awaited[kind]
-	delete(r.awaited, kind)
-	r.mu.Unlock()
-	for owner := range owners {
-		r.notifier.add(func() { r.opts.OnKind(owner, kind) })
+	defer r.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return // another cluster may have the name now
 	}
+	for owner := range r.awaited[kind] {
+		r.notifier.add(s.ctx, func() { r.opts.OnKind(owner, kind) })
+	}
+	delete(r.awaited, kind)
 }
 
 // nameOnly keeps the name of an object.

@@ -224,7 +224,7 @@ func (w *watch) tell(life *incarnation, what event, reason Reason, err error) {
 		w.life = nil
 	case what == listed && w.phase.hasSynced:
 		for owner := range w.owners {
-			r.notifier.add(func() { r.opts.OnRelist(owner, w.key) })
+			r.notifier.add(w.ctx, func() { r.opts.OnRelist(owner, w.key) })
 		}
 	}
 	w.enterLocked(what, reason, err)
@@ -249,12 +249,12 @@ func (w *watch) enterLocked(what event, reason Reason, err error) {
 	}
 	r := w.registry
 	key, status := w.key, w.statusLocked()
-	r.notifier.add(func() {
+	r.notifier.add(r.ctx, func() {
 		r.opts.Log.V(1).Info("Watch changed its state", "watch", key.String(),
 			"from", before.state, "to", status.State, "reason", status.Reason, "message", status.Message)
 	})
 	for owner := range w.owners {
-		r.notifier.add(func() { r.opts.OnWatch(owner, key, status) })
+		r.notifier.add(w.ctx, func() { r.opts.OnWatch(owner, key, status) })
 	}
 	if before.state == Degraded && (w.phase.state == Starting || w.phase.state == Synced) {
 		r.recoveredLocked(w)

@@ -1,0 +1,249 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// grantsInterval is how often it is asked whether a right has been granted, but
+	// for the jitter, and grantsQPS how many questions are asked a second in all.
+	grantsInterval = 5 * time.Second
+	grantsJitter   = 0.2
+	grantsQPS      = 20
+	// reviewTimeout is how long the API server may take to answer one.
+	reviewTimeout = 10 * time.Second
+)
+
+// subject is who asks an API server for something.
+type subject struct {
+	// cluster is the name of the cluster, and user whom Vidra impersonates there;
+	// none if it acts as itself.
+	cluster, user string
+}
+
+// access is one right of a subject. It is comparable as long as its selectors are
+// not set. It names no object: a role that names some is not noticed.
+type access struct {
+	subject
+	authorizationv1.ResourceAttributes
+}
+
+// rights are those to do verbs with a resource in a namespace, or in all if it is
+// empty.
+func (s subject) rights(gvr schema.GroupVersionResource, namespace string, verbs ...string) []access {
+	rights := make([]access, 0, len(verbs))
+	for _, verb := range verbs {
+		rights = append(rights, access{subject: s, ResourceAttributes: authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
+		}})
+	}
+	return rights
+}
+
+// refused are the rights that may have been missing if a request failed with err:
+// none unless the API server answered 403. verbs are all that it may have asked for,
+// such as patch and create for an apply of an object that may not exist.
+func (s subject) refused(err error, gvr schema.GroupVersionResource, namespace string, verbs ...string) []access {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	return s.rights(gvr, namespace, verbs...)
+}
+
+// reviewer asks whether the subject of a client has a right.
+type reviewer interface {
+	review(ctx context.Context, client dynamic.Interface, right access) (allowed bool, err error)
+}
+
+// grants notices that rights which were refused have been granted. It asks the API
+// server that refused them as the subject that it refused, which needs no right: it
+// watches neither roles nor bindings.
+//
+// A quota and an admission policy refuse with 403, too. Then the right is there when
+// it is first asked for, so it is not what was missing: nobody is told, or who is
+// told would be refused again, and again.
+//
+// Its methods are safe for concurrent use.
+type grants struct {
+	// tell is told that an owner has been granted a right. It may be called from
+	// several goroutines, and must not block.
+	tell     func(owner trigger.Owner, right access)
+	reviewer reviewer
+	limiter  flowcontrol.RateLimiter
+	// due holds the rights to ask for.
+	due workqueue.TypedDelayingInterface[access]
+
+	// mu guards missing, waits and the rights in missing.
+	mu      sync.Mutex
+	missing map[access]*missingRight
+	// waits holds what each owner waits for.
+	waits map[trigger.Owner][]access
+}
+
+// missingRight is a right that some owners wait for. It ends with the last of them.
+type missingRight struct {
+	client dynamic.Interface
+	owners map[trigger.Owner]struct{}
+	// denied is whether the API server has said that the right is missing.
+	denied bool
+}
+
+// newGrants makes grants, which ask nothing before run is called. run must be called,
+// once, for its goroutines to end.
+func newGrants(tell func(owner trigger.Owner, right access)) *grants {
+	return &grants{
+		tell:     tell,
+		reviewer: selfReviewer{},
+		limiter:  flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
+		due:      workqueue.NewTypedDelayingQueue[access](),
+		missing:  map[access]*missingRight{},
+		waits:    map[trigger.Owner][]access{},
+	}
+}
+
+// await makes the set of rights that owner waits for exactly rights, after a request
+// was refused for want of one of them; nil empties it. client asks as their subject.
+// Each is asked for at once, and then now and then. Once it is known not to be missing
+// any more, it is waited for no longer. It does not block.
+func (g *grants) await(owner trigger.Owner, client dynamic.Interface, rights []access) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, right := range slices.Clone(g.waits[owner]) {
+		if !slices.Contains(rights, right) {
+			g.dropLocked(owner, right)
+		}
+	}
+	for _, right := range rights {
+		m := g.missing[right]
+		if m == nil {
+			m = &missingRight{owners: map[trigger.Owner]struct{}{}}
+			g.missing[right] = m
+			g.due.Add(right)
+		}
+		m.client = client // the newest credentials
+		if _, waits := m.owners[owner]; !waits {
+			m.owners[owner] = struct{}{}
+			g.waits[owner] = append(g.waits[owner], right)
+		}
+	}
+}
+
+// dropLocked has owner wait for a right no longer.
+func (g *grants) dropLocked(owner trigger.Owner, right access) {
+	g.waits[owner] = slices.DeleteFunc(g.waits[owner], func(other access) bool { return other == right })
+	if len(g.waits[owner]) == 0 {
+		delete(g.waits, owner)
+	}
+	m := g.missing[right]
+	delete(m.owners, owner)
+	if len(m.owners) == 0 {
+		delete(g.missing, right)
+	}
+}
+
+// run asks until ctx ends, and returns when it is not asking any more.
+func (g *grants) run(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	context.AfterFunc(ctx, g.due.ShutDown)
+	for {
+		right, shutdown := g.due.Get()
+		if shutdown {
+			return
+		}
+		if g.limiter.Wait(ctx) != nil {
+			g.due.Done(right)
+			return
+		}
+		// An API server that does not answer must not delay another one.
+		asking.Go(func() {
+			defer g.due.Done(right)
+			g.ask(ctx, right)
+		})
+	}
+}
+
+// ask asks for a right, and tells who waits for it if it has come.
+func (g *grants) ask(ctx context.Context, right access) {
+	m, client := g.waited(right)
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	allowed, err := g.reviewer.review(ctx, client, right)
+	for _, owner := range g.answered(right, m, allowed, err) {
+		g.tell(owner, right)
+	}
+}
+
+// waited is a right that somebody waits for, with the client to ask; nil if nobody
+// does any more.
+func (g *grants) waited(right access) (*missingRight, dynamic.Interface) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.missing[right]
+	if m == nil {
+		return nil, nil
+	}
+	return m, m.client
+}
+
+// answered notes an answer, and returns the owners to tell. It says nothing to who
+// has begun to wait for the right anew since it was asked for: that is another m.
+func (g *grants) answered(right access, m *missingRight, allowed bool, err error) []trigger.Owner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil || !allowed {
+		m.denied = m.denied || err == nil
+		g.due.AddAfter(right, wait.Jitter(grantsInterval, grantsJitter))
+		return nil
+	}
+	var owners []trigger.Owner
+	for owner := range m.owners {
+		if m.denied {
+			owners = append(owners, owner)
+		}
+		g.dropLocked(owner, right)
+	}
+	return owners
+}
+
+// selfReviewer asks the API server itself, with a SelfSubjectAccessReview.
+type selfReviewer struct{}
+
+var selfReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
+
+func (selfReviewer) review(ctx context.Context, client dynamic.Interface, right access) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
+	}
+	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	if err != nil {
+		return false, fmt.Errorf("write the review of the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	answer, err := client.Resource(selfReviews).Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, err
+}
