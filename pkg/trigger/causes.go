@@ -26,12 +26,14 @@ type Causes struct {
 	// All says that every object of the owner has to be looked at.
 	All bool
 	// Gone says that an object which was to be removed is gone.
-	Gone   bool
+	Gone bool
+	// Health says that the health of an object is another one, which is no reason to
+	// look at what is ours in it; see HealthOf.
 	Health bool
 }
 
 // Empty says whether there is nothing to look at.
-func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone }
+func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone && !c.Health }
 
 // maxCauses is how many causes are kept for one owner, each with an object.
 // Beyond it the owner looks at all its objects, which finds the same.
@@ -79,6 +81,13 @@ func (l *ledger) noteGone(owner Owner) {
 	l.ofLocked(owner).Gone = true
 }
 
+// noteHealth tells the owner that the health of an object is another one.
+func (l *ledger) noteHealth(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ofLocked(owner).Health = true
+}
+
 // settle drops the cause of an object that is in order again.
 func (l *ledger) settle(owner Owner, key ObjectKey) {
 	l.mu.Lock()
@@ -110,6 +119,7 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 	c := l.ofLocked(owner)
 	c.All = c.All || back.All
 	c.Gone = c.Gone || back.Gone
+	c.Health = c.Health || back.Health
 	for key, cause := range back.Objects {
 		if _, newer := c.Objects[key]; !newer {
 			c.Objects[key] = cause

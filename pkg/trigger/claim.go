@@ -1,5 +1,7 @@
 package trigger
 
+import "time"
+
 // claim is what one owner expects of one object.
 type claim struct {
 	key compactKey
@@ -37,6 +39,9 @@ type observation struct {
 	missed bool
 	// changed says that the object is in another version than the event before.
 	changed bool
+	// news is how long the owners may wait until they are told of the health of the
+	// object; 0 if it is as it was.
+	news time.Duration
 }
 
 // Verdict says what an event means for an owner.
@@ -83,7 +88,7 @@ func judge(c *claim, o observation) Verdict {
 		return VerdictGone
 	case o.deleted:
 		return VerdictDeleted
-	case c.leaving || o.snapshot.terminating:
+	case c.leaving || o.snapshot.terminating():
 		return VerdictTerminating
 	case o.snapshot.has(c.expected.owned):
 		return VerdictInOrder

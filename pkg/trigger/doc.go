@@ -10,10 +10,13 @@
 // of its object is in flight is judged after the apply has returned, so that
 // neither our own echo nor a real edit is mistaken for the other.
 //
+// How an object is doing, its [Health], comes with the same events. It is no verdict:
+// the owners are told that it is another one, as routine work and once for a burst.
+//
 // Invariants: nothing here writes to a cluster or sends a request; a verdict is
 // a pure function of a claim and an observation; no event is suppressed by the
 // time at which it arrives; a cause that does not fit is not lost but degrades
 // into a look at every object of its owner; what a watch keeps of an object and
 // what the Index knows of it, in all at most 512 bytes, do not grow with the
-// object.
+// object, but for the message of one that is not Current, of at most 256 bytes.
 package trigger

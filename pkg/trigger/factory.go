@@ -50,11 +50,14 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { see(obj, observation{}) },
+		AddFunc: func(obj any) { see(obj, observation{news: healthNews(nil, obj)}) },
 		UpdateFunc: func(oldObj, newObj any) {
 			before, _ := oldObj.(*Snapshot)
 			after, _ := newObj.(*Snapshot)
-			see(newObj, observation{changed: before == nil || after == nil || !before.version.is(after.version)})
+			see(newObj, observation{
+				changed: before == nil || after == nil || !before.version.is(after.version),
+				news:    healthNews(oldObj, newObj),
+			})
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -77,6 +80,7 @@ func (f *Factory) see(key compactKey, o observation, tally tally) {
 	}
 	for _, j := range judgements {
 		tally.count(j.verdict, o)
+		f.tellHealth(j.owner, o)
 		f.act(j.owner, key.objectKey(), j.verdict, o)
 	}
 	f.settleEvidence(key, o.snapshot)
@@ -90,15 +94,25 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 	case VerdictDrift:
 		found := o.snapshot.found()
 		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil})
-		f.enqueue(owner, driftPriority)
+		f.enqueue(owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
 	case VerdictDeleted:
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
-		f.enqueue(owner, driftPriority)
+		f.enqueue(owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
 	case VerdictGone:
 		f.ledger.noteGone(owner)
 		f.EnqueueAll(owner)
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
+	}
+}
+
+// tellHealth has an owner learn of the health of an object, as routine work. It comes
+// before act, so that drift in the same event takes it along. An owner that is in the
+// queue stays where it is, but for one that waits for longer.
+func (f *Factory) tellHealth(owner Owner, o observation) {
+	if o.news > 0 {
+		f.ledger.noteHealth(owner)
+		f.enqueue(owner, priorityqueue.AddOpts{After: o.news})
 	}
 }
 
@@ -175,11 +189,11 @@ func (f *Factory) Release(owner Owner) {
 // EnqueueAll has an owner look at all its objects.
 func (f *Factory) EnqueueAll(owner Owner) {
 	f.ledger.noteAll(owner)
-	f.enqueue(owner, 0)
+	f.enqueue(owner, priorityqueue.AddOpts{})
 }
 
 // enqueue puts an owner into the work queue, or keeps it until there is one.
-func (f *Factory) enqueue(owner Owner, priority int) {
+func (f *Factory) enqueue(owner Owner, opts priorityqueue.AddOpts) {
 	f.mu.Lock()
 	queue := f.queue
 	if queue == nil {
@@ -187,17 +201,17 @@ func (f *Factory) enqueue(owner Owner, priority int) {
 	}
 	f.mu.Unlock()
 	if queue != nil {
-		add(queue, owner, priority)
+		add(queue, owner, opts)
 	}
 }
 
-func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Owner, priority int) {
+func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Owner, opts priorityqueue.AddOpts) {
 	request := reconcile.Request{NamespacedName: owner}
 	if pq, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		pq.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(priority)}, request)
+		pq.AddWithOpts(opts, request)
 		return
 	}
-	queue.Add(request)
+	queue.AddAfter(request, opts.After)
 }
 
 // Source feeds the work queue of a controller.
@@ -214,7 +228,7 @@ func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	f.queue, f.early = queue, nil
 	f.mu.Unlock()
 	for _, owner := range early {
-		add(queue, owner, 0)
+		add(queue, owner, priorityqueue.AddOpts{})
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,17 @@ var smallConfigMap = sample{gvr: configMaps, text: `{"apiVersion":"v1","data":{"
 "manager":"vidra/%[5]s","operation":"Apply","time":"2026-01-02T03:04:05Z"}],
 "name":"%[1]s","namespace":"%[2]s","resourceVersion":"%[4]s","uid":"%[3]s"}}`}
 
+// talkativeWidget is a custom resource that says of itself, in ten conditions, why it
+// is not ready.
+var talkativeWidget = sample{
+	gvr: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"},
+	text: strings.NewReplacer(`"v1","data"`, `"example.com/v1","data"`, `ConfigMap`, `Widget`, `"uid":"%[3]s"}}`,
+		`"generation":4,"uid":"%[3]s"},"status":{"conditions":[`+strings.Repeat(`{"lastTransitionTime":"2026-01-02T03:05:00Z",
+"message":"A part of it is as it should be.","observedGeneration":4,"reason":"AsWanted","status":"True","type":"PartReady"},`, 9)+
+			`{"lastTransitionTime":"2026-01-02T03:05:00Z","message":"waits for the paint of %[1]s to dry","observedGeneration":4,
+"reason":"Wet","status":"False","type":"Ready"}],"observedGeneration":4}}`).Replace(smallConfigMap.text),
+}
+
 // fullDeployment has about 40 fields that Vidra owns, and what a controller
 // wrote beside them.
 var fullDeployment = sample{
@@ -109,6 +121,8 @@ var fullDeployment = sample{
 "dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},
 "serviceAccount":"shop","serviceAccountName":"shop","terminationGracePeriodSeconds":30}}},
 "status":{"availableReplicas":2,"conditions":[{"lastTransitionTime":"2026-01-02T03:05:00Z","lastUpdateTime":"2026-01-02T03:05:00Z",
-"message":"Deployment has minimum availability.","reason":"MinimumReplicasAvailable","status":"True","type":"Available"}],
+"message":"Deployment has minimum availability.","reason":"MinimumReplicasAvailable","status":"True","type":"Available"},
+{"lastTransitionTime":"2026-01-02T03:04:05Z","lastUpdateTime":"2026-01-02T03:05:00Z",
+"message":"ReplicaSet \"web-5d4f8b7c9\" has successfully progressed.","reason":"NewReplicaSetAvailable","status":"True","type":"Progressing"}],
 "observedGeneration":4,"readyReplicas":2,"replicas":2,"updatedReplicas":2}}`,
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/cache"
@@ -40,6 +41,9 @@ func (s sample) measure(t *testing.T, n, perOwner int) footprint {
 	version := func(i int) string { return strconv.Itoa(1_000_000 + i) }
 	empty := liveHeap()
 	f := NewFactory(NewIndex())
+	queue := priorityqueue.New[reconcile.Request](t.Name())
+	defer queue.ShutDown()
+	require.NoError(t, f.Source().Start(t.Context(), queue))
 	for i := range n {
 		applied := s.applied(t, i, owners(i), "blue", version(i))
 		f.index.Begin(owners(i), s.key(i), applied.Manager)
@@ -74,6 +78,7 @@ func TestMemoryOfAWatchedObject(t *testing.T) {
 		"ConfigMaps":          {"The smallest objects.", smallConfigMap, 10_000, 100},
 		"SmallVidraResources": {"What is kept of an owner is shared by few objects.", smallConfigMap, 10_000, 4},
 		"Deployments":         {"What is kept does not grow with the object.", fullDeployment, 1_500, 100},
+		"Unready":             {"Each says why in words of its own.", talkativeWidget, 1_500, 100},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,10 +95,17 @@ func TestMemoryOfAWatchedObject(t *testing.T) {
 	}
 }
 
+// TestSizesAreAsEstimated holds what is counted on to what the compiler makes of it.
+func TestSizesAreAsEstimated(t *testing.T) {
+	require.EqualValues(t, snapshotBytes, unsafe.Sizeof(Snapshot{}))
+	require.EqualValues(t, ownedBytes, unsafe.Sizeof(owned{}))
+	require.EqualValues(t, specialBytes, unsafe.Sizeof(special{}))
+}
+
 // BenchmarkEvent is one event of an object that is in order, from the decoded
 // object to the verdict.
 func BenchmarkEvent(b *testing.B) {
-	for name, s := range map[string]sample{"ConfigMap": smallConfigMap, "Deployment": fullDeployment} {
+	for name, s := range map[string]sample{"ConfigMap": smallConfigMap, "Deployment": fullDeployment, "Widget": talkativeWidget} {
 		b.Run(name, func(b *testing.B) {
 			f := NewFactory(NewIndex())
 			queue := priorityqueue.New[reconcile.Request](b.Name())
@@ -105,12 +117,14 @@ func BenchmarkEvent(b *testing.B) {
 			transform, handler := f.TransformFor("", s.gvr), f.HandlerFor("", s.gvr)
 			seen := s.decoded(b, 0, owner, "blue", "101")
 			b.ReportAllocs()
+			before, err := transform(seen)
+			require.NoError(b, err)
 			for b.Loop() {
 				kept, err := transform(seen)
 				if err != nil {
 					b.Fatal(err)
 				}
-				handler.OnUpdate(nil, kept)
+				handler.OnUpdate(before, kept)
 			}
 			require.Zero(b, queue.Len(), "what is in order is no work")
 		})

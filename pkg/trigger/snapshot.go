@@ -28,10 +28,9 @@ type Snapshot struct {
 	// evidence is what takes the place of a whole object, until the event that
 	// brought it has been judged; nil if the verdict needs none.
 	evidence atomic.Pointer[evidence]
-	// terminating says that the object is being deleted.
-	terminating bool
-	// asksForRest says that an annotation wants the object left alone.
-	asksForRest bool
+	// special is what most objects do not have: nil for one that is Current and may
+	// be changed.
+	special *special
 }
 
 // evidence is what a verdict on an object may need besides its Snapshot.
@@ -59,7 +58,7 @@ func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, ex
 // wants it left alone, whether that counts or not.
 func AsksForRest(kept any) bool {
 	s, ok := kept.(*Snapshot)
-	return ok && s.asksForRest
+	return ok && s.special != nil && s.special.asksForRest
 }
 
 // DigestOf is the digest of what manager owns in an object, and of its break-glass
@@ -115,6 +114,8 @@ const (
 	// field managers.
 	snapshotBytes = 80
 	ownedBytes    = 24
+	// specialBytes is the size of what most objects do not have, but for a message.
+	specialBytes = 24
 	// slotBytes is the share of one entry in the map of a store, whose tables take
 	// 40 KiB for 1024 entries and are between 7/16 and 7/8 full.
 	slotBytes = 65
@@ -125,7 +126,11 @@ const (
 func (s *Snapshot) Size() int {
 	name := len(s.name)
 	key := len(s.namespace.Value()) + len("/") + name
-	return snapshotBytes + ownedBytes*len(s.owned) + allocated(name) + allocated(key) + slotBytes
+	size := snapshotBytes + ownedBytes*len(s.owned) + allocated(name) + allocated(key) + slotBytes
+	if s.special != nil {
+		size += specialBytes + allocated(len(s.special.message))
+	}
+	return size
 }
 
 // allocated is the memory that n bytes take: it comes in steps.
@@ -153,12 +158,11 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 			managers = append(managers, name)
 		}
 	}
+	_, asksForRest := u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	s := &Snapshot{
-		namespace: key.namespace, name: key.name,
-		version: newVersion(u.GetResourceVersion()), terminating: u.GetDeletionTimestamp() != nil,
-		owned: make([]owned, len(managers)),
+		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
+		owned: make([]owned, len(managers)), special: newSpecial(examine(u), asksForRest),
 	}
-	_, s.asksForRest = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}
 	}

@@ -3,6 +3,7 @@ package trigger
 import (
 	"testing"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,7 +61,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	terminating := snap("blue", "103")
-	terminating.terminating, terminating.owned = true, nil
+	terminating.special, terminating.owned = newSpecial(Health{Status: status.TerminatingStatus}, false), nil
 
 	cases := map[string]struct {
 		reason string

@@ -1,0 +1,251 @@
+package trigger
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// reporting is an object whose value is ours, and whose controller says whether it is
+// ready and why.
+func reporting(value, version, ready, message string) *unstructured.Unstructured {
+	u := configMap(value, version)
+	u.SetAPIVersion("example.com/v1")
+	u.SetKind("Widget")
+	u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}}}
+	return u
+}
+
+// change delivers an object that was kept as before; nil if there was none.
+func (r *rig) change(t *testing.T, before *Snapshot, u *unstructured.Unstructured) *Snapshot {
+	t.Helper()
+	kept, err := r.TransformFor("", configMaps)(u)
+	require.NoError(t, err)
+	if before == nil {
+		r.handler.OnAdd(kept, false)
+	} else {
+		r.handler.OnUpdate(before, kept)
+	}
+	return kept.(*Snapshot)
+}
+
+// nextAfter is the owner that a worker gets once a time has passed, and not before.
+func (r *rig) nextAfter(t *testing.T, wait time.Duration) string {
+	t.Helper()
+	synctest.Wait()
+	if wait > 0 {
+		time.Sleep(wait - time.Millisecond)
+		synctest.Wait()
+		require.Zero(t, r.queue.Len(), "before its time")
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+	}
+	name, _ := r.next()
+	return name
+}
+
+func TestOwnersAreToldOfHealth(t *testing.T) {
+	cases := map[string]struct {
+		reason        string
+		before, after *unstructured.Unstructured
+		want          time.Duration
+	}{
+		"BornCurrent":  {"There is nothing to tell.", nil, reporting("blue", "101", "True", ""), 0},
+		"BornUnready":  {"An object that is not done is news.", nil, reporting("blue", "101", "False", "wet"), healthDelay},
+		"Worse":        {"It was done.", reporting("blue", "101", "True", ""), reporting("blue", "102", "False", "wet"), healthDelay},
+		"Better":       {"It is done.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "True", ""), healthDelay},
+		"OtherMessage": {"It is not done for another reason.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "False", "damp"), messageDelay},
+		"Same":         {"A status that says the same is no news.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "False", "wet"), 0},
+		"StillCurrent": {"What a controller says of what is done is no news.", reporting("blue", "101", "True", "a"), reporting("blue", "102", "True", "b"), 0},
+		"Stale": {"Health is that of the last event, also of one that is older than our apply.",
+			reporting("blue", "98", "True", ""), reporting("blue", "99", "False", "wet"), healthDelay},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.apply("blue", "100", nil)
+				var before *Snapshot
+				if tc.before != nil {
+					before = r.change(t, nil, tc.before)
+					time.Sleep(healthDelay)
+					synctest.Wait()
+					r.next()
+					r.Take(owner)
+				}
+				r.change(t, before, tc.after)
+				if tc.want == 0 {
+					time.Sleep(time.Hour)
+				}
+				name := r.nextAfter(t, tc.want)
+				require.Equal(t, tc.want > 0, name == owner.Name, tc.reason)
+				require.Equal(t, Causes{Health: tc.want > 0}, stripped(r.Take(owner)), "health is no drift")
+			})
+		})
+	}
+}
+
+// stripped are causes without a map that is empty.
+func stripped(c Causes) Causes {
+	if len(c.Objects) == 0 {
+		c.Objects = nil
+	}
+	return c
+}
+
+func TestEveryOwnerIsToldOfHealthAndNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.index.Load(Owner{Name: "stranger"}, nil)
+		r.change(t, nil, reporting("blue", "100", "False", "wet"))
+		require.False(t, r.Take(owner).Health, "the object has no owner yet")
+		other := Owner{Name: "other"}
+		for _, o := range []Owner{owner, other} {
+			r.index.Load(o, map[ObjectKey]Applied{key: appliedAt("blue", "100")})
+		}
+		r.change(t, nil, reporting("blue", "100", "False", "wet"))
+		require.True(t, r.Take(owner).Health)
+		require.True(t, r.Take(other).Health)
+		require.True(t, r.Take(Owner{Name: "stranger"}).Empty())
+	})
+}
+
+func TestHealthIsToldDuringAnApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.apply("blue", "100", func() { r.change(t, nil, reporting("blue", "100", "False", "wet")) })
+		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay))
+		require.Equal(t, Causes{Health: true}, stripped(r.Take(owner)))
+	})
+}
+
+func TestBurstsOfHealthAreOnePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.apply("blue", "100", nil)
+		var before *Snapshot
+		for i := range 51 {
+			before = r.change(t, before, reporting("blue", strconv.Itoa(101+i), []string{"False", "True"}[i%2], ""))
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay-51*time.Millisecond), "the first one says when")
+		require.True(t, r.Take(owner).Health)
+		time.Sleep(time.Hour)
+		require.Zero(t, r.queue.Len())
+
+		for i := range 50 { // a status that is written again and again
+			before = r.change(t, before, reporting("blue", strconv.Itoa(200+i), "False", ""))
+		}
+		time.Sleep(time.Hour)
+		require.Zero(t, r.queue.Len())
+		require.True(t, r.Take(owner).Empty())
+		foreign := r.metrics.verdicts.WithLabelValues("", "", "v1", "configmaps", string(VerdictForeign))
+		require.InDelta(t, 100, testutil.ToFloat64(foreign), 0, "and each event has the verdict that it had")
+	})
+}
+
+// TestHealthDelaysNoDrift has health and drift come in either order, and in one event.
+func TestHealthDelaysNoDrift(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		events []*unstructured.Unstructured
+	}{
+		"DriftFirst":  {"What is ready stays ready.", []*unstructured.Unstructured{reporting("red", "101", "True", ""), reporting("red", "102", "False", "")}},
+		"HealthFirst": {"What waits becomes ready.", []*unstructured.Unstructured{reporting("blue", "101", "False", ""), reporting("red", "102", "False", "")}},
+		"Together":    {"An edit can break an object.", []*unstructured.Unstructured{reporting("red", "101", "False", "")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.apply("blue", "100", nil)
+				before := r.change(t, nil, reporting("blue", "100", "True", ""))
+				for _, u := range tc.events {
+					before = r.change(t, before, u)
+					synctest.Wait()
+				}
+				began := time.Now()
+				name, priority := r.next()
+				require.Equal(t, owner.Name, name, tc.reason)
+				require.Equal(t, driftPriority, priority, tc.reason)
+				require.Zero(t, time.Since(began))
+				causes := r.Take(owner)
+				require.True(t, causes.Health)
+				require.Contains(t, causes.Objects, key)
+				time.Sleep(time.Hour)
+				require.Zero(t, r.queue.Len(), "one pass deals with both")
+			})
+		})
+	}
+}
+
+func TestHealthDoesNotWaitForTheNextResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.apply("blue", "100", nil)
+		r.queue.AddWithOpts(priorityqueue.AddOpts{After: time.Hour}, reconcile.Request{NamespacedName: owner})
+		before := r.change(t, nil, reporting("blue", "101", "False", "wet"))
+		r.change(t, before, reporting("blue", "102", "False", "damp"))
+		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay), "nor for what may wait longer")
+	})
+}
+
+func TestHealthWithAPlainQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		require.NoError(t, r.Source().Start(t.Context(), queue))
+		r.apply("blue", "100", nil)
+		r.change(t, nil, reporting("blue", "101", "False", "wet"))
+		synctest.Wait()
+		require.Zero(t, queue.Len())
+		time.Sleep(healthDelay)
+		synctest.Wait()
+		require.Equal(t, 1, queue.Len())
+	})
+}
+
+func TestLedgerKeepsHealth(t *testing.T) {
+	l := newLedger(newMetrics().overflows)
+	l.noteHealth(owner)
+	causes := l.take(owner)
+	require.True(t, causes.Health)
+	require.False(t, causes.Empty(), "there is something to look at")
+	require.True(t, l.take(owner).Empty(), "it is handed over once")
+
+	l.giveBack(owner, causes)
+	require.True(t, l.take(owner).Health, "what was not dealt with is not lost")
+	l.noteHealth(owner)
+	l.giveBack(owner, Causes{All: true})
+	causes = l.take(owner)
+	require.True(t, causes.Health && causes.All, "nor is what is newer")
+
+	l.noteHealth(owner)
+	l.settle(owner, key)
+	require.True(t, l.take(owner).Health, "that an object is as it was applied says nothing of its health")
+}
+
+func TestSnapshotsTellWhatIsSpecial(t *testing.T) {
+	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, false), "which most objects do not pay for")
+	for _, asks := range []bool{false, true} {
+		for _, health := range []Health{
+			{Status: status.CurrentStatus}, {status.InProgressStatus, "wet"}, {status.FailedStatus, "dry"},
+			{status.TerminatingStatus, "old"}, {status.UnknownStatus, "odd"},
+		} {
+			s := &Snapshot{special: newSpecial(health, asks)}
+			require.Equal(t, health, s.health())
+			require.Equal(t, asks, AsksForRest(s))
+			require.Equal(t, health.Status == status.TerminatingStatus, s.terminating())
+		}
+	}
+}
