@@ -2,21 +2,16 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -97,135 +92,6 @@ func TestSecretsComeAndGo(t *testing.T) {
 	require.Equal(t, before, o.times(), "nothing has changed for who was told")
 }
 
-// TestRotation changes a Secret while clients use it.
-func TestRotation(t *testing.T) {
-	t.Parallel()
-	var seen atomic.Value // the token of the last request that was no WATCH
-	events := make(chan string)
-	discovered := atomic.Int32{}
-	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1" {
-			discovered.Add(1)
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1",`+
-				`"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`)
-			return
-		}
-		if !r.URL.Query().Has("watch") {
-			seen.Store(r.Header.Get("Authorization"))
-			answer(w)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-		for {
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-r.Context().Done():
-				return
-			case name := <-events:
-				_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": map[string]any{
-					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
-				}})
-			}
-		}
-	})
-	secrets := &secretsOf{}
-	secrets.put("s", kubeconfigFor(t, server, "", "old"))
-	d, o := newDestinations(t, secrets)
-	c, err := d.Get(server.URL)
-	require.NoError(t, err)
-	awaitReachable(t, c)
-	client := c.Dynamic()
-	require.NoError(t, get(t, client))
-	require.Equal(t, "Bearer old", seen.Load())
-	stream, err := client.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	defer stream.Stop()
-	events <- "before"
-	<-stream.ResultChan()
-	serves := func() {
-		t.Helper()
-		served, err := c.ServesResource(t.Context(), configMaps)
-		require.NoError(t, err)
-		require.True(t, served)
-	}
-	serves()
-	serves()
-	require.EqualValues(t, 1, discovered.Load())
-	await(t, func(ct *assert.CollectT) { assert.Equal(ct, 1, o.times()) })
-
-	secrets.put("s", kubeconfigFor(t, server, "", "old")) // the same
-	secrets.put("s", kubeconfigFor(t, server, "", "new"))
-	await(t, func(ct *assert.CollectT) {
-		require.NoError(ct, get(t, client))
-		assert.Equal(ct, "Bearer new", seen.Load())
-	})
-	await(t, func(ct *assert.CollectT) { assert.Equal(ct, 2, o.times()) })
-	serves()
-	require.EqualValues(t, 2, discovered.Load(), "discovery is asked anew")
-	events <- "after"
-	event := <-stream.ResultChan()
-	require.Equal(t, "after", event.Object.(metav1.Object).GetName(), "the WATCH goes on")
-}
-
-// TestRotationClosesConnections: none with the old credentials stays open unused.
-func TestRotationClosesConnections(t *testing.T) {
-	t.Parallel()
-	closed := atomic.Int32{}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			closed.Add(1)
-		}
-	}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	secrets := &secretsOf{}
-	secrets.put("s", kubeconfigFor(t, server, "", "old"))
-	d, _ := newDestinations(t, secrets)
-	c, err := d.Get(server.URL)
-	require.NoError(t, err)
-	awaitReachable(t, c)
-	require.NoError(t, get(t, c.Dynamic()))
-	require.Zero(t, closed.Load())
-	secrets.put("s", kubeconfigFor(t, server, "", "new"))
-	await(t, func(ct *assert.CollectT) { assert.EqualValues(ct, 1, closed.Load()) })
-}
-
-// TestNewCredentialsEndAnOutage, and do so before the next probe would.
-func TestNewCredentialsEndAnOutage(t *testing.T) {
-	t.Parallel()
-	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer new" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		answer(w)
-	})
-	secrets := &secretsOf{}
-	secrets.put("s", kubeconfigFor(t, server, "", "old"))
-	d, o := newDestinations(t, secrets)
-	d.limits.backoff.Duration = time.Hour
-	c, err := d.Get(server.URL)
-	require.NoError(t, err)
-	awaitReachable(t, c)
-	require.Error(t, get(t, c.Dynamic()))
-	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in Secret default/s") })
-
-	secrets.remove("s")
-	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "no Secret") })
-	secrets.put("s", kubeconfigFor(t, server, "", "old"))
-	awaitReachable(t, c) // as far as is known
-	require.Error(t, get(t, c.Dynamic()))
-	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in Secret default/s") })
-
-	told := o.times()
-	secrets.put("s", kubeconfigFor(t, server, "", "new"))
-	awaitReachable(t, c)
-	require.Greater(t, o.times(), told)
-}
-
 // TestPathOfTheKubeconfigCounts: the URL of the kubeconfig is the one that is used.
 func TestPathOfTheKubeconfigCounts(t *testing.T) {
 	t.Parallel()
@@ -262,6 +128,25 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	awaitReachable(t, c)
 	require.Error(t, get(t, c.Dynamic()))
 	require.EqualValues(t, 1, requests.Load())
+}
+
+// TestRemotesAreFrankToo: as with the local cluster, who lists is told of throttling.
+func TestRemotesAreFrankToo(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, "Too many requests, please try again later.")
+	})
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", confidential))
+	d, _ := newDestinations(t, secrets)
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	awaitReachable(t, c)
+	_, err = c.Dynamic().Resource(configMaps).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	requireThrottled(t, err)
+	require.NoError(t, c.Unreachable())
 }
 
 // TestImpersonation has the local and a remote cluster asked as somebody.
@@ -367,104 +252,4 @@ func TestStartEndsEverything(t *testing.T) {
 	server.CloseClientConnections()
 	server.Close()
 	goleak.VerifyNone(t, before)
-}
-
-// TestFailuresOfSecretsPass: what a later request shows to be over is not told.
-func TestFailuresOfSecretsPass(t *testing.T) {
-	t.Parallel()
-	type answer struct {
-		verb string
-		err  error
-	}
-	failed := errors.New("failed")
-	tests := map[string]struct {
-		answers []answer
-		want    string
-		// changes is how often it was told.
-		changes int
-	}{
-		"none":                          {[]answer{{"list", nil}, {"watch", nil}, {"watch", nil}}, "", 0},
-		"the list fails":                {[]answer{{"list", failed}, {"list", failed}}, "list secrets: failed", 1},
-		"another way":                   {[]answer{{"list", failed}, {"list", io.EOF}}, "list secrets: the connection was cut", 2},
-		"and does not":                  {[]answer{{"list", failed}, {"list", nil}}, "", 2},
-		"the WATCH fails":               {[]answer{{"list", nil}, {"watch", failed}, {"list", nil}}, "watch secrets: failed", 1},
-		"and does not fail":             {[]answer{{"watch", failed}, {"list", nil}, {"watch", nil}}, "", 2},
-		"a WATCH that begins with all":  {[]answer{{"watch", failed}, {"list", failed}, {"watch", nil}}, "", 3},
-		"a list that fails differently": {[]answer{{"watch", failed}, {"list", failed}}, "list secrets: failed", 2},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			changes := 0
-			s := newSecrets(nil, "", func() { changes++ })
-			for _, a := range tc.answers {
-				s.note(t.Context(), a.verb, a.err)
-			}
-			_, _, err := s.known()
-			if tc.want == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, tc.want)
-			}
-			require.Equal(t, tc.changes, changes)
-		})
-	}
-}
-
-// TestSecretsThatCannotBeRead has an API server that answers one thing to everything.
-func TestSecretsThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		namespace string
-		code      int
-		body      string
-		want      []string
-	}{
-		"forbidden": {
-			"", http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`,
-			[]string{"may not", "secrets in any namespace", "grant it list and watch"},
-		},
-		"forbidden in a namespace": {
-			"vidra", http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`,
-			[]string{"may not list secrets in namespace vidra"},
-		},
-		"an error": {
-			"vidra", http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcd is away","code":500}`,
-			[]string{"in namespace vidra", "tried again", "etcd is away"},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			requests := make(chan *http.Request, 100)
-			local := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-				requests <- r
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tc.code)
-				_, _ = io.WriteString(w, tc.body)
-			})
-			client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: local.URL}, local.Client())
-			require.NoError(t, err)
-			d := NewDestinations(DestinationsOptions{Secrets: client.CoreV1(), Namespace: tc.namespace})
-			start(t, d)
-			select {
-			case <-requests:
-				t.Fatal("a request for Secrets that nobody needs")
-			case <-time.After(50 * time.Millisecond):
-			}
-			c, err := d.Get("https://example.com")
-			require.NoError(t, err)
-			for _, text := range tc.want {
-				await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), text) })
-			}
-			require.NotErrorIs(t, c.Unreachable(), ErrStarting)
-			request := <-requests
-			path := "/api/v1/secrets"
-			if tc.namespace != "" {
-				path = "/api/v1/namespaces/" + tc.namespace + "/secrets"
-			}
-			require.Equal(t, path, request.URL.Path)
-			require.Equal(t, "cluster-kubeconfig,cluster-kubeconfig!=false", request.URL.Query().Get("labelSelector"))
-		})
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
@@ -122,6 +123,19 @@ func TestProxiesOfKubeconfigs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, proxy, u.String())
 	}
+}
+
+// TestSameAccess: what other tools note in a kubeconfig is no rotation.
+func TestSameAccess(t *testing.T) {
+	t.Parallel()
+	of := func(token, noted string) *access {
+		noting := map[string]runtime.Object{"x": &runtime.Unknown{Raw: []byte(`{"at":"` + noted + `"}`)}}
+		cluster := &clientcmdapi.Cluster{Server: "https://h", Extensions: noting}
+		user := &clientcmdapi.AuthInfo{Token: token, Extensions: noting}
+		return sourceOf(t, "s", write(t, one(cluster, user))).all[0]
+	}
+	require.True(t, of("a", "1").same(of("a", "2")))
+	require.False(t, of("a", "1").same(of("b", "1")))
 }
 
 // TestNothingIsReadOfTheMachine: a kubeconfig that names no cluster or user is not

@@ -10,8 +10,9 @@ import (
 const namedMost = 5
 
 // match finds the way to an API server: by its whole URL, or, if there is none, by
-// scheme, host and port alone. It returns nil if there is none either, and an error
-// if there is more than one: nothing is guessed.
+// scheme, host and port alone, where one of the two URLs has no path. Different paths
+// are different clusters behind one host. It returns nil if there is none either, and
+// an error if there is more than one: nothing is guessed.
 func match(server string, sources []*source) (*access, error) {
 	wanted, err := parseServer(server)
 	if err != nil {
@@ -19,7 +20,9 @@ func match(server string, sources []*source) (*access, error) {
 	}
 	for _, matches := range []func(*access) bool{
 		func(a *access) bool { return a.server.String() == server },
-		func(a *access) bool { return originOf(a.server) == originOf(wanted) },
+		func(a *access) bool {
+			return originOf(a.server) == originOf(wanted) && (a.server.Path == "" || wanted.Path == "")
+		},
 	} {
 		var found [][]*access
 		for _, s := range sources {

@@ -35,6 +35,7 @@ type Watches interface {
 	AddCluster(name string, c watchregistry.Cluster)
 	RemoveCluster(name string)
 	Wake(cluster string)
+	WakeWatch(key watchregistry.Key)
 	Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Sync(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)

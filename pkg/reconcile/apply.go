@@ -24,7 +24,9 @@ import (
 type applier struct {
 	destination Destination
 	// client reads and writes the objects, as itself or as a ServiceAccount.
-	client  dynamic.Interface
+	client dynamic.Interface
+	// user is whom client impersonates; nobody if empty.
+	user    string
 	trigger *trigger.Factory
 	index   *trigger.Index
 	owner   trigger.Owner

@@ -105,7 +105,8 @@ func (p *pass) connect() *failure {
 		return nil
 	}
 	var err error
-	if p.applier.client, err = destination.As(userOf(p.vr.Spec.Destination.Namespace, account)); err != nil {
+	p.applier.user = userOf(p.vr.Spec.Destination.Namespace, account)
+	if p.applier.client, err = destination.As(p.applier.user); err != nil {
 		return &failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	}
 	return nil

@@ -106,6 +106,7 @@ func (p *pass) settle(r result) {
 func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	s := p.session
 	s.failures[r.id] = explain(r.err, r.gvk, r.id)
+	p.refused(r.id, r.err, r.key, "get", "patch", "create", "delete")
 	if r.why == whyDrift {
 		p.unsolved[r.key] = r.cause
 		if why := s.failures[r.id]; why.reason == v1alpha1.ReasonManifestInvalid {
@@ -141,6 +142,7 @@ func (p *pass) meetAll(ctx context.Context, todo plan) plan {
 			continue
 		}
 		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id)
+		p.refused(t.id, errs[i], t.key, "get", "patch")
 		if refused := new(refusal); errors.As(errs[i], &refused) {
 			delete(p.session.inventory, t.id)
 		}
@@ -257,6 +259,7 @@ func (p *pass) settleRemoval(id identity, done removal) {
 		return
 	case done.err != nil:
 		entry.State = v1alpha1.ObjectFailed
+		p.refused(id, done.err, done.key, "get", "patch", "delete")
 		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, id)}
 		return
 	case done.deleted:

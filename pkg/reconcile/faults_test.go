@@ -94,6 +94,7 @@ func (l *lab) Unreachable() error                       { return nil }
 func (l *lab) As(string) (dynamic.Interface, error)     { return l.Dynamic(), nil }
 func (l *lab) AddCluster(string, watchregistry.Cluster) {}
 func (l *lab) RemoveCluster(string)                     {}
+func (l *lab) WakeWatch(watchregistry.Key)              {}
 func (l *lab) Wake(string)                              {}
 func (l *lab) Record([]events.Event)                    {}
 

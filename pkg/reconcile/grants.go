@@ -119,18 +119,19 @@ func newGrants(tell func(owner trigger.Owner, right access)) *grants {
 }
 
 // await makes the set of rights that owner waits for exactly rights, after a request
-// was refused for want of one of them; nil empties it. client asks as their subject.
+// was refused for want of one of them; nil empties it. Each comes with the client that
+// asks as its subject.
 // Each is asked for at once, and then now and then. Once it is known not to be missing
 // any more, it is waited for no longer. It does not block.
-func (g *grants) await(owner trigger.Owner, client dynamic.Interface, rights []access) {
+func (g *grants) await(owner trigger.Owner, rights map[access]dynamic.Interface) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, right := range slices.Clone(g.waits[owner]) {
-		if !slices.Contains(rights, right) {
+		if _, still := rights[right]; !still {
 			g.dropLocked(owner, right)
 		}
 	}
-	for _, right := range rights {
+	for right, client := range rights {
 		m := g.missing[right]
 		if m == nil {
 			m = &missingRight{owners: map[trigger.Owner]struct{}{}}

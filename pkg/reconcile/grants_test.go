@@ -117,8 +117,8 @@ func TestGrantIsNoticed(t *testing.T) {
 		one, two := trigger.Owner{Name: "one"}, trigger.Owner{Name: "two"}
 		after(time.Hour)
 		require.Empty(t, a.asked, "nobody waits")
-		g.await(one, nil, []access{mayPatch})
-		g.await(two, nil, []access{mayPatch})
+		g.await(one, asking(nil, mayPatch))
+		g.await(two, asking(nil, mayPatch))
 		after(0)
 		require.Equal(t, 1, a.questions(mayPatch), "at once, and once for all")
 		after(time.Minute)
@@ -148,19 +148,19 @@ func TestOtherRefusalIsNoLoop(t *testing.T) {
 		owner := trigger.Owner{Name: "one"}
 		a.allowed[mayPatch] = true
 		for i := range 10 { // its own retries, each refused
-			g.await(owner, nil, []access{mayPatch})
+			g.await(owner, asking(nil, mayPatch))
 			after(time.Minute)
 			require.Equal(t, i+1, a.questions(mayPatch), "once for each refusal")
 		}
 		require.Empty(t, a.told)
 
 		a.set(func() { a.allowed[mayPatch] = false })
-		g.await(owner, nil, []access{mayPatch})
+		g.await(owner, asking(nil, mayPatch))
 		after(time.Minute)
 		a.set(func() { a.allowed[mayPatch] = true })
 		after(mostInterval)
 		require.Len(t, a.toldOf(owner), 1, "what is missing after all is noticed")
-		g.await(owner, nil, []access{mayPatch}) // and a quota refuses it now
+		g.await(owner, asking(nil, mayPatch)) // and a quota refuses it now
 		after(time.Hour)
 		require.Len(t, a.toldOf(owner), 1)
 	})
@@ -171,10 +171,10 @@ func TestOtherRefusalIsNoLoop(t *testing.T) {
 func TestRefusedAgainWhileWaiting(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {
 		owner := trigger.Owner{Name: "one"}
-		g.await(owner, nil, []access{mayPatch})
+		g.await(owner, asking(nil, mayPatch))
 		after(time.Minute)
 		a.set(func() { a.allowed[mayPatch] = true })
-		g.await(owner, nil, []access{mayPatch}) // it was refused a moment before
+		g.await(owner, asking(nil, mayPatch)) // it was refused a moment before
 		after(mostInterval)
 		require.Len(t, a.toldOf(owner), 1)
 	})
@@ -185,11 +185,11 @@ func TestRightsAreToldOneByOne(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {
 		owner := trigger.Owner{Name: "one"}
 		a.allowed[mayPatch] = true
-		g.await(owner, nil, []access{mayPatch, mayCreate})
+		g.await(owner, asking(nil, mayPatch, mayCreate))
 		after(time.Minute)
 		require.Equal(t, 1, a.questions(mayPatch), "it was not missing")
 		require.Greater(t, a.questions(mayCreate), 5)
-		g.await(owner, nil, []access{mayPatch, mayCreate})
+		g.await(owner, asking(nil, mayPatch, mayCreate))
 		a.set(func() { a.allowed[mayCreate] = true })
 		after(time.Minute)
 		require.Equal(t, []access{mayCreate}, a.toldOf(owner))
@@ -200,17 +200,17 @@ func TestWhatIsAwaitedIsReplaced(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {
 		one, two := trigger.Owner{Name: "one"}, trigger.Owner{Name: "two"}
 		first, second := &dynamic.DynamicClient{}, &dynamic.DynamicClient{}
-		g.await(one, first, []access{mayPatch, mayCreate})
+		g.await(one, asking(first, mayPatch, mayCreate))
 		after(time.Minute)
 		require.Same(t, first, a.clients[mayCreate])
-		g.await(one, second, []access{mayCreate})
+		g.await(one, asking(second, mayCreate))
 		asked := a.questions(mayPatch)
 		after(time.Minute)
 		require.Equal(t, asked, a.questions(mayPatch), "nobody waits for it")
 		require.Same(t, second, a.clients[mayCreate], "the newest credentials")
 
-		g.await(two, second, []access{mayCreate})
-		g.await(one, nil, nil)
+		g.await(two, asking(second, mayCreate))
+		g.await(one, nil)
 		a.set(func() { a.allowed[mayCreate] = true })
 		after(mostInterval)
 		require.Empty(t, a.toldOf(one), "it waits no longer")
@@ -236,7 +236,7 @@ func TestReviewThatFails(t *testing.T) {
 				if !tc.denied {
 					a.fails[mayPatch] = errAway
 				}
-				g.await(owner, nil, []access{mayPatch})
+				g.await(owner, asking(nil, mayPatch))
 				after(mostInterval)
 				a.set(func() { a.fails[mayPatch], a.allowed[mayPatch] = errAway, true })
 				after(time.Minute)
@@ -259,7 +259,7 @@ func TestReviewThatHangs(t *testing.T) {
 		for _, right := range stalled {
 			a.takes[right] = time.Hour
 		}
-		g.await(owner, nil, append(stalled, mayPatch))
+		g.await(owner, asking(nil, append(stalled, mayPatch)...))
 		after(time.Minute)
 		require.InDelta(t, 11, a.questions(mayPatch), 2, "nobody waits for the other cluster")
 		require.InDelta(t, 4, a.questions(stalled[0]), 1, "which is given up each time")
@@ -272,11 +272,11 @@ func TestAnswerThatIsLate(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {
 		owner := trigger.Owner{Name: "one"}
 		a.takes[mayPatch] = 3 * time.Second
-		g.await(owner, nil, []access{mayPatch})
+		g.await(owner, asking(nil, mayPatch))
 		after(time.Second)
-		g.await(owner, nil, nil)
+		g.await(owner, nil)
 		a.set(func() { a.allowed[mayPatch] = true })
-		g.await(owner, nil, []access{mayPatch})
+		g.await(owner, asking(nil, mayPatch))
 		after(time.Minute)
 		require.Equal(t, 2, a.questions(mayPatch))
 		require.Empty(t, a.told, "when it was asked for after the refusal, it was there")
@@ -291,7 +291,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		for i := range many {
 			right := vidra.rights(configMaps, fmt.Sprintf("ns-%d", i), "patch")[0]
 			rights = append(rights, right)
-			g.await(trigger.Owner{Name: right.Namespace}, nil, []access{right})
+			g.await(trigger.Owner{Name: right.Namespace}, asking(nil, right))
 		}
 		after(100 * time.Second)
 		total := 0
@@ -312,12 +312,12 @@ func TestGrantsAreConcurrent(t *testing.T) {
 			owners.Go(func() {
 				owner := trigger.Owner{Name: fmt.Sprint(i)}
 				for range 50 {
-					g.await(owner, nil, []access{mayPatch, mayCreate})
+					g.await(owner, asking(nil, mayPatch, mayCreate))
 					<-time.After(time.Duration(i) * time.Second)
-					g.await(owner, nil, []access{mayCreate})
+					g.await(owner, asking(nil, mayCreate))
 					a.set(func() { a.allowed[mayPatch] = !a.allowed[mayPatch] })
 				}
-				g.await(owner, nil, nil)
+				g.await(owner, nil)
 			})
 		}
 		owners.Wait()
@@ -393,4 +393,13 @@ func answerReview(allowed bool) func(http.ResponseWriter) {
 			"spec": map[string]any{}, "status": map[string]any{"allowed": allowed},
 		})
 	}
+}
+
+// asking has rights asked for by a client.
+func asking(client dynamic.Interface, rights ...access) map[access]dynamic.Interface {
+	all := map[access]dynamic.Interface{}
+	for _, right := range rights {
+		all[right] = client
+	}
+	return all
 }

@@ -65,8 +65,10 @@ func (p *pass) checkup() {
 			continue // that it is not applied is told in another way
 		}
 		health, known := s.seen[d.id]
-		if kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name); found && synced {
+		if !known { // what was just applied, the watch sees later, and tells if it is another
+			kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 			health, known = trigger.HealthOf(kept)
+			known = known && found && synced
 		}
 		switch {
 		case !known:

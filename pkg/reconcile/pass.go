@@ -64,6 +64,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 		},
 	}
+	if r.hurries(owner) {
+		s.hurry()
+	}
 	p.changed = s.generation != vr.Generation
 	p.resync = p.changed || !p.now.Before(s.nextResync)
 	if p.resync {
@@ -74,7 +77,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 	p.mayRetry = p.resync || p.causes.All || s.reread || s.due(p.now)
 	behind := s.status.ObservedGeneration != vr.Generation // something was held back
 	p.all = behind || p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || p.causes.Gone || s.reread ||
-		len(p.causes.Objects) == 0 && !s.untoldHeals(p.now)
+		len(p.causes.Objects) == 0 && !p.causes.Health && !s.untoldHeals(p.now)
 	return p
 }
 
@@ -251,11 +254,12 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 			o.drifted = append(o.drifted, d.id)
 		}
 	}
+	p.awaitRights()
 	after := summarize(s.status, o)
 	rest := p.rest(o)
 	if s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
-			p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all})
+			p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
 			return reconcile.Result{}, err
 		}
 	}

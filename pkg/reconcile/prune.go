@@ -45,7 +45,9 @@ type removal struct {
 	orphaned bool
 	// missing says that its kind is not served.
 	missing bool
-	err     error
+	// key is the object.
+	key trigger.ObjectKey
+	err error
 }
 
 // remove lets go of an object: it deletes the object if nobody else owns it
@@ -69,6 +71,7 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 		done = a.removeLive(ctx, key, gvkOf(e))
 		return done.err
 	})
+	done.key = key
 	if done.gone {
 		a.index.Forget(a.owner, key)
 	}

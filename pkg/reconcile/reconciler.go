@@ -79,12 +79,15 @@ type Reconciler struct {
 	tenants   tenants
 	passage   *passage
 	sources   sources
+	grants    *grants
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards sessions.
+	// mu guards sessions and hurry.
 	mu       sync.Mutex
 	sessions map[trigger.Owner]*session
+	// hurry holds the owners that were granted a right.
+	hurry map[trigger.Owner]struct{}
 }
 
 // Reconcile does one pass over a VidraResource.
@@ -160,6 +163,10 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetSession(owner)
 	r.residents.set(owner, nil)
 	r.sources.release(owner)
+	if r.grants != nil {
+		r.grants.await(owner, nil)
+		r.hurries(owner)
+	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
 	r.depart(owner)

@@ -90,6 +90,8 @@ type session struct {
 	// process has applied; heard says that it has applied some.
 	warnings map[identity][]string
 	heard    bool
+	// refused holds the rights that requests about objects failed for.
+	refused map[identity][]access
 	// recreated holds the configuration for which an object was deleted, to be created
 	// again.
 	recreated map[identity]string
@@ -150,6 +152,7 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		drifts:    map[identity]drift{},
 		contests:  map[identity]*contest{},
 		warnings:  map[identity][]string{},
+		refused:   map[identity][]access{},
 		recreated: map[identity]string{},
 		doubts:    map[identity]string{},
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,9 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that
@@ -20,8 +23,10 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.passage = newPassage(workers)
 	r.sources.changed = r.Trigger.EnqueueAll
-	if err := mgr.Add(&r.sources); err != nil {
-		return fmt.Errorf("set up the watches of manifests: %w", err)
+	r.hurry = map[trigger.Owner]struct{}{}
+	r.grants = newGrants(r.granted)
+	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
+		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return !e.ObjectNew.GetDeletionTimestamp().IsZero() },

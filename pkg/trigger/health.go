@@ -81,9 +81,9 @@ func (s *Snapshot) health() Health {
 // terminating says that the object is being deleted.
 func (s *Snapshot) terminating() bool { return s.health().Status == status.TerminatingStatus }
 
-// examine computes the health of an object. It keeps nothing of the object but
+// Examine computes the health of an object. It keeps nothing of the object but
 // text, and does not change it.
-func examine(u *unstructured.Unstructured) Health {
+func Examine(u *unstructured.Unstructured) Health {
 	if u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
 		return Health{Status: status.CurrentStatus}
 	}

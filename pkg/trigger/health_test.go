@@ -91,7 +91,7 @@ func TestHealthByKind(t *testing.T) {
 			require.Equal(t, whole.Status, health.Status, "what is not computed would have given the same")
 
 			u.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-			require.Equal(t, status.TerminatingStatus, examine(u).Status, "whatever is deleted")
+			require.Equal(t, status.TerminatingStatus, Examine(u).Status, "whatever is deleted")
 		})
 	}
 }
@@ -113,7 +113,7 @@ func TestMalformedObjectsHaveAHealth(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			health := examine(ofKind(t, tc.apiVersion, tc.kind, tc.more))
+			health := Examine(ofKind(t, tc.apiVersion, tc.kind, tc.more))
 			require.Equal(t, status.UnknownStatus, health.Status, tc.reason)
 			require.Contains(t, health.Message, tc.want)
 		})
@@ -149,7 +149,7 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 				require.NoError(t, wrong.UnmarshalJSON([]byte(`{"kind":"Junk","value":`+value+`}`)))
 				require.NoError(t, unstructured.SetNestedField(u.Object, wrong.Object["value"], strings.Split(place, ".")...))
 				before := u.DeepCopy()
-				health := examine(u)
+				health := Examine(u)
 				require.Contains(t, statuses, health.Status)
 				require.LessOrEqual(t, len(health.Message), maxMessage)
 				require.True(t, utf8.ValidString(health.Message))
@@ -161,9 +161,9 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 
 func TestHealthIsCheap(t *testing.T) {
 	none := smallConfigMap.decoded(t, 0, owner, "blue", "100")
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { examine(none) }), 2.0, "what has no status costs nothing to speak of")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { Examine(none) }), 2.0, "what has no status costs nothing to speak of")
 	ten := talkativeWidget.decoded(t, 0, owner, "blue", "100")
-	require.Less(t, testing.AllocsPerRun(100, func() { examine(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
+	require.Less(t, testing.AllocsPerRun(100, func() { Examine(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
 }
 
 func TestMessagesThatAreTooLongAreCut(t *testing.T) {
@@ -200,7 +200,7 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 			if tc.sensitive {
 				u.SetAnnotations(map[string]string{ownership.SensitiveAnnotation: "true"})
 			}
-			require.Equal(t, tc.want, examine(u), tc.reason)
+			require.Equal(t, tc.want, Examine(u), tc.reason)
 		})
 	}
 }

@@ -161,7 +161,7 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	_, asksForRest := u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(examine(u), asksForRest),
+		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), asksForRest),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestRotation changes a Secret while clients use it.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Value // the token of the last request that was no WATCH
+	events := make(chan string)
+	discovered := atomic.Int32{}
+	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1" {
+			discovered.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1",`+
+				`"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`)
+			return
+		}
+		if !r.URL.Query().Has("watch") {
+			seen.Store(r.Header.Get("Authorization"))
+			answer(w)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case name := <-events:
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": map[string]any{
+					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
+				}})
+			}
+		}
+	})
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", "old"))
+	d, o := newDestinations(t, secrets)
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	awaitReachable(t, c)
+	client := c.Dynamic()
+	require.NoError(t, get(t, client))
+	require.Equal(t, "Bearer old", seen.Load())
+	stream, err := client.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer stream.Stop()
+	events <- "before"
+	<-stream.ResultChan()
+	serves := func() {
+		t.Helper()
+		served, err := c.ServesResource(t.Context(), configMaps)
+		require.NoError(t, err)
+		require.True(t, served)
+	}
+	serves()
+	serves()
+	require.EqualValues(t, 1, discovered.Load())
+	await(t, func(ct *assert.CollectT) { assert.Equal(ct, 1, o.times()) })
+
+	secrets.put("s", kubeconfigFor(t, server, "", "old")) // the same
+	secrets.put("s", kubeconfigFor(t, server, "", "new"))
+	await(t, func(ct *assert.CollectT) {
+		require.NoError(ct, get(t, client))
+		assert.Equal(ct, "Bearer new", seen.Load())
+	})
+	await(t, func(ct *assert.CollectT) { assert.Equal(ct, 2, o.times()) })
+	serves()
+	require.EqualValues(t, 2, discovered.Load(), "discovery is asked anew")
+	events <- "after"
+	event := <-stream.ResultChan()
+	require.Equal(t, "after", event.Object.(metav1.Object).GetName(), "the WATCH goes on")
+}
+
+// TestRotationClosesConnections: none with the old credentials stays open unused.
+func TestRotationClosesConnections(t *testing.T) {
+	t.Parallel()
+	closed := atomic.Int32{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", "old"))
+	d, _ := newDestinations(t, secrets)
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	awaitReachable(t, c)
+	require.NoError(t, get(t, c.Dynamic()))
+	require.Zero(t, closed.Load())
+	secrets.put("s", kubeconfigFor(t, server, "", "new"))
+	await(t, func(ct *assert.CollectT) { assert.EqualValues(ct, 1, closed.Load()) })
+}
+
+// TestNewCredentialsEndAnOutage, and do so before the next probe would.
+func TestNewCredentialsEndAnOutage(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		answer(w)
+	})
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", "old"))
+	d, o := newDestinations(t, secrets)
+	d.limits.backoff.Duration = time.Hour
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	awaitReachable(t, c)
+	require.Error(t, get(t, c.Dynamic()))
+	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in Secret default/s") })
+
+	secrets.remove("s")
+	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "no Secret") })
+	secrets.put("s", kubeconfigFor(t, server, "", "old"))
+	awaitReachable(t, c) // as far as is known
+	require.Error(t, get(t, c.Dynamic()))
+	await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in Secret default/s") })
+
+	told := o.times()
+	secrets.put("s", kubeconfigFor(t, server, "", "new"))
+	awaitReachable(t, c)
+	require.Greater(t, o.times(), told)
+}

@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// subject is as whom the objects are read and written.
+func (a *applier) subject() subject {
+	return subject{cluster: a.destination.Name(), user: a.user}
+}
+
+// refused notes the rights that a request about an object failed for, if it did.
+func (p *pass) refused(id identity, err error, key trigger.ObjectKey, verbs ...string) {
+	if rights := p.applier.subject().refused(err, key.GVR, key.Namespace, verbs...); rights != nil {
+		p.session.refused[id] = rights
+	}
+}
+
+// awaitRights has it noticed when the rights are granted that are missing now.
+func (p *pass) awaitRights() {
+	s := p.session
+	if p.grants == nil || !p.all {
+		return
+	}
+	missing := map[access]dynamic.Interface{}
+	for id, rights := range s.refused {
+		if _, failed := s.failures[id]; !failed {
+			delete(s.refused, id)
+			continue
+		}
+		for _, right := range rights {
+			missing[right] = p.applier.client
+		}
+	}
+	for key, status := range s.watches {
+		if status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonForbidden {
+			for _, right := range (subject{cluster: key.Cluster}).rights(key.GVR, "", "list", "watch") {
+				missing[right] = p.applier.destination.Dynamic()
+			}
+		}
+	}
+	p.grants.await(p.owner, missing)
+}
+
+// granted has an owner try again what it lacked a right for.
+func (r *Reconciler) granted(owner trigger.Owner, right access) {
+	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
+	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.cluster, GVR: gvr})
+	r.mu.Lock()
+	r.hurry[owner] = struct{}{}
+	r.mu.Unlock()
+	r.Trigger.EnqueueAll(owner)
+}
+
+// hurries says whether a right was granted that what failed may have lacked: it then
+// does not wait as long as after other attempts.
+func (r *Reconciler) hurries(owner trigger.Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, hurry := r.hurry[owner]
+	delete(r.hurry, owner)
+	return hurry
+}
+
+// runGrants asks for the rights until ctx ends. It makes the grants a manager's runnable.
+func (r *Reconciler) runGrants(ctx context.Context) error {
+	r.grants.run(ctx)
+	return nil
+}
+
+// hurry forgets how often what failed was tried.
+func (s *session) hurry() { s.retries, s.nextRetry = 0, time.Time{} }
