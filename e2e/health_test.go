@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,18 @@ func waiting(v *v1alpha1.VidraResource) { v.Spec.Wait = true }
 // setHealth gives an object the status of a controller that says Ready.
 func setHealth(t *testing.T, obj *unstructured.Unstructured, ready metav1.ConditionStatus, message string) {
 	t.Helper()
-	patch := `{"status":{"conditions":[{"type":"Ready","status":"` + string(ready) + `","reason":"Test","message":"` + message + `"}]}}`
+	setConditionOf(t, obj, "Ready", ready, message)
+}
+
+// setStalled gives an object the status of a controller that gives up.
+func setStalled(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	setConditionOf(t, obj, "Stalled", metav1.ConditionTrue, "broken for good")
+}
+
+func setConditionOf(t *testing.T, obj *unstructured.Unstructured, kind string, is metav1.ConditionStatus, message string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":%q}]}}`, kind, is, message)
 	live := obj.DeepCopy()
 	require.NoError(t, admin.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
@@ -41,10 +53,10 @@ func TestHealth(t *testing.T) {
 
 			mark := env.AuditMark()
 			setHealth(t, thing, metav1.ConditionFalse, "the disk is full")
-			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy},
+			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing},
 				"Thing "+ns+"/thing", "the disk is full")
 			if wait {
-				v := awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy, "the disk is full")
+				v := awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "the disk is full")
 				require.Equal(t, v1alpha1.DeployRunning, v.Status.DeployState)
 			} else {
 				awaitReady(t, ns)
@@ -52,6 +64,15 @@ func TestHealth(t *testing.T) {
 			setHealth(t, thing, metav1.ConditionTrue, "")
 			awaitCondition(t, ns, healthy)
 			awaitReady(t, ns)
+			setStalled(t, thing)
+			v := awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy}, "broken for good")
+			awaitEvent(t, v, "Warning", "Unhealthy", "Check", "Thing "+ns+"/thing", "broken for good")
+			if wait {
+				require.Equal(t, v1alpha1.DeployFailed, awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy, "broken for good").Status.DeployState)
+			}
+			setHealth(t, thing, metav1.ConditionTrue, "")
+			awaitCondition(t, ns, healthy)
+			awaitEvent(t, v, "Normal", "Healthy", "Check")
 			require.Empty(t, operatorSince(t, mark).objectsIn(ns), "health costs no request")
 		})
 	}
@@ -62,7 +83,7 @@ func TestWaitForDeployment(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	newVidraResource(t, ns, web, waiting)
-	awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy, "Deployment "+ns+"/web", "InProgress")
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "Deployment "+ns+"/web", "InProgress")
 	deployment := declaredObject(t, ns, web, "Deployment", "web")
 	// No kubelet runs here: nobody else writes that a Pod is ready.
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"wait":false}}`))

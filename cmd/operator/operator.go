@@ -53,6 +53,7 @@ type options struct {
 	requireServiceAccount bool
 	backstopInterval      time.Duration
 	sink                  string
+	objectEvents          bool
 }
 
 // bind makes the options flags.
@@ -69,6 +70,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
 		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
+	fs.BoolVar(&o.objectEvents, "object-events", true,
+		"Tell at a managed object, too, that a change of it was put back: the Event ChangeReverted.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
 }
 
@@ -162,7 +165,9 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Events: %w", err)
 	}
-	recorder, err := events.NewRecorder(eventsClient, metrics.Registry)
+	recorder, err := events.NewRecorder(eventsClient, metrics.Registry, events.Options{
+		WithoutObjects: !o.objectEvents, Log: mgr.GetLogger().WithName("events"),
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}

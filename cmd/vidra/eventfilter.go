@@ -15,31 +15,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// eventReasons are the reasons that Vidra's Events have. They are names of an
-// interface and not constants of one version: the operator may be older.
-var eventReasons = []string{
-	"AdoptionRefused",
-	"Applied",
-	"ApplyFailed",
-	"ChangeReverted",
-	"DestinationUnreachable",
-	"DestinationUnsupported",
-	"DriftContended",
-	"DriftCorrected",
-	"DriftDetected",
-	"DriftSettled",
-	"KindUnavailable",
-	"ManifestEmpty",
-	"ManifestInvalid",
-	"OwnershipConflict",
-	"Pruned",
-	"PruneFailed",
-	"Recovered",
-	"Replaced",
-	"Resumed",
-	"ServiceAccountRequired",
-	"SourceUnavailable",
-	"Suspended",
+// eventReasons are the reasons that Vidra's Events have.
+func eventReasons() []string {
+	var reasons []string
+	for _, entry := range events.Catalogue() {
+		reasons = append(reasons, entry.Reason)
+	}
+	return slices.Sorted(slices.Values(reasons))
 }
 
 // eventTypes are the types that Events have.

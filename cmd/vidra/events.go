@@ -139,7 +139,7 @@ func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
 		}
 	}
 	for _, text := range f.reasons {
-		reason, err := oneOf("reason", text, eventReasons)
+		reason, err := oneOf("reason", text, eventReasons())
 		if err != nil {
 			return filter, err
 		}

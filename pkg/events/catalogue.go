@@ -1,24 +1,41 @@
 package events
 
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // Reasons of Events. Where one speaks of a problem, the condition that speaks
 // of it has the same reason.
 const (
-	ReasonApplied         = "Applied"
-	ReasonDriftCorrected  = "DriftCorrected"
-	ReasonChangeReverted  = "ChangeReverted"
-	ReasonDriftDetected   = "DriftDetected"
-	ReasonDriftContended  = "DriftContended"
-	ReasonDriftSettled    = "DriftSettled"
-	ReasonSuspended       = "Suspended"
-	ReasonResumed         = "Resumed"
-	ReasonPruned          = "Pruned"
-	ReasonPruneFailed     = "PruneFailed"
-	ReasonManifestInvalid = "ManifestInvalid"
-	ReasonKindUnavailable = "KindUnavailable"
-	ReasonApplyFailed     = "ApplyFailed"
-	ReasonAdoptionRefused = "AdoptionRefused"
-	ReasonRecovered       = "Recovered"
-	ReasonReplaced        = "Replaced"
+	ReasonApplied                = "Applied"
+	ReasonManifestInvalid        = "ManifestInvalid"
+	ReasonManifestEmpty          = "ManifestEmpty"
+	ReasonSourceUnavailable      = "SourceUnavailable"
+	ReasonServiceAccountRequired = "ServiceAccountRequired"
+	ReasonKindUnavailable        = "KindUnavailable"
+	ReasonAdoptionRefused        = "AdoptionRefused"
+	ReasonOwnershipConflict      = "OwnershipConflict"
+	ReasonNamespaceTerminating   = "NamespaceTerminating"
+	ReasonApplyFailed            = "ApplyFailed"
+	ReasonReplaced               = "Replaced"
+	ReasonRecovered              = "Recovered"
+	ReasonDriftDetected          = "DriftDetected"
+	ReasonDriftCorrected         = "DriftCorrected"
+	ReasonChangeReverted         = "ChangeReverted"
+	ReasonDriftContended         = "DriftContended"
+	ReasonDriftSettled           = "DriftSettled"
+	ReasonPruned                 = "Pruned"
+	ReasonPruneFailed            = "PruneFailed"
+	ReasonWatchFailed            = "WatchFailed"
+	ReasonWatchRestored          = "WatchRestored"
+	ReasonDestinationUnreachable = "DestinationUnreachable"
+	ReasonDestinationRestored    = "DestinationRestored"
+	ReasonUnhealthy              = "Unhealthy"
+	ReasonHealthy                = "Healthy"
+	ReasonSuspended              = "Suspended"
+	ReasonResumed                = "Resumed"
 )
 
 // Actions of Events: what Vidra was doing.
@@ -27,5 +44,154 @@ const (
 	ActionRestore = "Restore"
 	ActionPrune   = "Prune"
 	ActionDetect  = "Detect"
+	ActionWatch   = "Watch"
+	ActionConnect = "Connect"
+	ActionCheck   = "Check"
 	ActionSuspend = "Suspend"
 )
+
+// Entry says what an Event with a reason means.
+type Entry struct {
+	// Reason, as `kubectl get events` shows it.
+	Reason string
+	// Type is Normal or Warning.
+	Type string
+	// Actions with which the reason occurs. Most have one.
+	Actions []string
+	// OnObject says that the Event regards the managed object; all others regard
+	// the VidraResource.
+	OnObject bool
+	// When is what has happened.
+	When string
+	// Do is what a person can do about it.
+	Do string
+}
+
+// Catalogue lists every Event that there is, in the order of docs/events.md.
+func Catalogue() []Entry { return slices.Clone(catalogue) }
+
+const (
+	normal  = corev1.EventTypeNormal
+	warning = corev1.EventTypeWarning
+)
+
+var catalogue = []Entry{
+	{
+		Reason: ReasonApplied, Type: normal, Actions: []string{ActionApply},
+		When: "A pass created or changed objects as `spec.manifest` says. The note has how many.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},
+		When: "The manifest or an ignore rule cannot be read, or the API server calls an object invalid. What was applied before stays.",
+		Do:   "Mend `spec.manifest`. The note names the document, the object and the field.",
+	}, {
+		Reason: ReasonManifestEmpty, Type: warning, Actions: []string{ActionApply},
+		When: "The manifest holds no object. What was applied before stays.",
+		Do:   "If everything is to go, delete the VidraResource. Otherwise look at what writes the manifest: a template may have rendered nothing.",
+	}, {
+		Reason: ReasonSourceUnavailable, Type: warning, Actions: []string{ActionApply},
+		When: "A ConfigMap or Secret that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Nothing is applied and nothing removed.",
+		Do:   "Create it, or mark it as optional. Vidra notices.",
+	}, {
+		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
+		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set.",
+		Do:   "Set it, and grant that account what the manifest needs.",
+	}, {
+		Reason: ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},
+		When: "The kind of an object is not served. The object is applied at once when it is.",
+		Do:   "Install the CustomResourceDefinition, or correct apiVersion and kind.",
+	}, {
+		Reason: ReasonAdoptionRefused, Type: warning, Actions: []string{ActionApply},
+		When: "An object exists, Vidra does not manage it, and `spec.adopt` says not to take it as it is. The note has what differs.",
+		Do:   "Make the manifest say what the object has, set `spec.adopt: Always`, or delete the object.",
+	}, {
+		Reason: ReasonOwnershipConflict, Type: warning, Actions: []string{ActionApply},
+		When: "Another VidraResource wants another value in the same field of the same object.",
+		Do:   "Leave the field to one of the two: the note names both, and the field.",
+	}, {
+		Reason: ReasonNamespaceTerminating, Type: warning, Actions: []string{ActionApply},
+		When: "The namespace of an object is being deleted, so nothing is put back there. When it is there again, it is filled.",
+		Do:   "If that was meant, delete the VidraResource, or remove the object from the manifest. Otherwise create the namespace again when it is gone.",
+	}, {
+		Reason: ReasonApplyFailed, Type: warning, Actions: []string{ActionApply},
+		When: "An object was not accepted for another cause: missing rights, a quota, a webhook, a missing namespace. It is tried again.",
+		Do:   "Read the note, which has the answer of the API server.",
+	}, {
+		Reason: ReasonReplaced, Type: normal, Actions: []string{ActionApply},
+		When: "A field that cannot change differs from the manifest, so the object was deleted, to be created again: `spec.force` says so. The note has the field.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune},
+		When: "Everything is applied again after a problem. The action is the one that had failed, the note says what it was.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect},
+		When: "Somebody changed or deleted an object, and it is left so: `spec.drift`, `spec.suspend` or a break-glass annotation says that. The note has fields, values, who, and why.",
+		Do:   "Put the change into the manifest, or undo it, or end what keeps Vidra from doing so.",
+	}, {
+		Reason: ReasonDriftCorrected, Type: normal, Actions: []string{ActionRestore},
+		When: "Somebody changed or deleted an object, and it was put back. The note has the fields, old and new values, and the field manager that had set them.",
+		Do:   "To keep the change, make it in `spec.manifest`, or leave the field to others with `spec.drift.ignore`.",
+	}, {
+		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,
+		When: "The same as DriftCorrected, told at the object, where whoever changed it looks. It names the VidraResource.",
+		Do:   "As for DriftCorrected. The operator's flag `--object-events=false` turns these Events off.",
+	}, {
+		Reason: ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},
+		When: "Somebody changes an object back again and again, so it is put back less often.",
+		Do:   "Stop the other writer, or leave the field to it: the note has the ignore rule that does.",
+	}, {
+		Reason: ReasonDriftSettled, Type: normal, Actions: []string{ActionRestore},
+		When: "Nobody changes the object back any more.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonPruned, Type: normal, Actions: []string{ActionPrune},
+		When: "Objects left the manifest, or their VidraResource is going. The note says which were removed, which were left to other owners, and which were left in place.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonPruneFailed, Type: warning, Actions: []string{ActionPrune},
+		When: "An object that is to go cannot be removed. It is tried again, and stays in the inventory.",
+		Do:   "Read the note, which has the answer of the API server.",
+	}, {
+		Reason: ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},
+		When: "A kind of the manifest cannot be watched. Until it can, changes are found at the next interval only.",
+		Do:   "Read the note: missing rights to list and watch, a kind that is not served, a broken conversion webhook.",
+	}, {
+		Reason: ReasonWatchRestored, Type: normal, Actions: []string{ActionWatch},
+		When: "Every kind of the manifest can be watched again. What changed meanwhile is found.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonDestinationUnreachable, Type: warning, Actions: []string{ActionConnect},
+		When: "The destination cluster does not answer, refuses the credentials, or no Secret with the label `cluster-kubeconfig` tells how to reach it. What was applied stays in the inventory.",
+		Do:   "Read the note: look at the network, or mend the Secret that it names. Vidra goes on trying, and notices both.",
+	}, {
+		Reason: ReasonDestinationRestored, Type: normal, Actions: []string{ActionConnect},
+		When: "The destination cluster answers again.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
+		When: "The objects are applied, and one of them has failed, as its own status says (kstatus). That one is still starting is not told.",
+		Do:   "Look at the object that the note names, and at what it makes, such as its Pods.",
+	}, {
+		Reason: ReasonHealthy, Type: normal, Actions: []string{ActionCheck},
+		When: "All objects work, as far as their status says, after one did not or was not there yet.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonSuspended, Type: normal, Actions: []string{ActionSuspend},
+		When: "`spec.suspend` became true: no object is written, what changes is reported.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonResumed, Type: normal, Actions: []string{ActionSuspend},
+		When: "`spec.suspend` is no longer true: what changed meanwhile is treated as `spec.drift` says.",
+		Do:   "Nothing.",
+	},
+}
+
+// onObject are the reasons of Events that regard the managed object.
+var onObject = func() map[string]bool {
+	reasons := map[string]bool{}
+	for _, entry := range catalogue {
+		reasons[entry.Reason] = entry.OnObject
+	}
+	return reasons
+}()

@@ -16,8 +16,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// noon is a time with a zone of its own.
-var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("", 3600))
+// changedAt is a time with a zone of its own.
+var changedAt = time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("", 3600))
 
 func TestCloudEvent(t *testing.T) {
 	cases := map[string]struct {
@@ -30,7 +30,7 @@ func TestCloudEvent(t *testing.T) {
 			reason: "The object is the subject, and each field is told in full.",
 			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{{
 				Path: `spec.template.spec.containers[name="web"].image`, Kind: ownership.Changed, Found: `"a&b"`, Restored: `"c"`,
-				Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: noon,
+				Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: changedAt,
 			}, {Path: "spec.replicas", Pointer: "/spec/replicas", Kind: ownership.Removed, Restored: "2"}}}},
 			subject: "apps/v1/Deployment/shop/web",
 			data: `{"reason": "DriftCorrected", "type": "Normal", "action": "Restore",
@@ -71,12 +71,12 @@ func TestCloudEvent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			told := Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, tc.changes)
-			ce, err := newCloudEvent(told[0], "id-1", noon)
+			ce, err := newCloudEvent(told[0], "id-1", changedAt)
 			require.NoError(t, err, tc.reason)
 			require.NoError(t, ce.Validate())
 			require.Equal(t, "1.0", ce.SpecVersion())
 			require.Equal(t, "id-1", ce.ID())
-			require.Equal(t, noon.UTC(), ce.Time())
+			require.Equal(t, changedAt.UTC(), ce.Time())
 			require.Equal(t, "com.operators.infrahub.vidraresource.v1."+told[0].Reason, ce.Type())
 			require.Equal(t, "/apis/"+v1alpha1.GroupVersion.String()+"/vidraresources/web", ce.Source())
 			require.Equal(t, tc.subject, ce.Subject(), tc.reason)
@@ -91,10 +91,10 @@ func TestCloudEventIsBounded(t *testing.T) {
 	const most = 64 << 10
 	many := make([]ownership.Change, 10_000)
 	for i := range many {
-		many[i] = ownership.Change{Path: strings.Repeat(`"`, 100), Found: strings.Repeat(`"`, 80), Restored: strings.Repeat(`"`, 80), Manager: "m", Time: noon}
+		many[i] = ownership.Change{Path: strings.Repeat(`"`, 100), Found: strings.Repeat(`"`, 80), Restored: strings.Repeat(`"`, 80), Manager: "m", Time: changedAt}
 	}
 	e := Event{Type: corev1.EventTypeNormal, Reason: ReasonDriftCorrected, Note: strings.Repeat("\x01", 1<<20), Regarding: owner, Related: &deployment, Fields: many}
-	ce, err := newCloudEvent(e, "id-1", noon)
+	ce, err := newCloudEvent(e, "id-1", changedAt)
 	require.NoError(t, err)
 	require.Less(t, len(ce.Data()), most-4096, "there is room for the attributes")
 	data := CloudEventData{}
@@ -119,7 +119,7 @@ func TestCloudEventsPage(t *testing.T) {
 	members, err := json.Marshal(CloudEventData{
 		Object: &CloudEventObject{Namespace: "a", UID: "a"}, VidraResource: CloudEventOwner{UID: "a"}, FieldsOmitted: 1,
 		Fields: []CloudEventField{{
-			Pointer: "a", Kind: "a", Found: "a", Restored: "a", Manager: "a", Operation: "a", Subresource: "a", Time: &noon, Withheld: true,
+			Pointer: "a", Kind: "a", Found: "a", Restored: "a", Manager: "a", Operation: "a", Subresource: "a", Time: &changedAt, Withheld: true,
 		}},
 	})
 	require.NoError(t, err)

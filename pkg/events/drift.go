@@ -11,23 +11,24 @@ import (
 
 // drifted tells of what is not put back, or less often.
 func drifted(owner corev1.ObjectReference, change Change) []Event {
-	e := Event{Type: corev1.EventTypeWarning, Regarding: owner, Fields: change.Fields}
+	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
 	case Detected:
 		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, Name(change.Object)+": "+change.Note
 	case Contended:
 		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, Name(change.Object)+": "+change.Note
 	case Settled:
-		e.Type, e.Reason, e.Action = corev1.EventTypeNormal, ReasonDriftSettled, ActionRestore
+		e.Type, e.Reason, e.Action = normal, ReasonDriftSettled, ActionRestore
 		e.Note = Name(change.Object) + ": nobody changes it back any more"
 	case Replaced:
-		e.Type, e.Reason, e.Action, e.Note = corev1.EventTypeNormal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
+		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
 	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned:
 		return nil
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
 	e.Related = &object
+	e.Variant = e.Note
 	return []Event{e}
 }
 

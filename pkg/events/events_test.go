@@ -1,6 +1,7 @@
 package events
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -26,70 +27,16 @@ func ready(status metav1.ConditionStatus, reason, message string) v1alpha1.Vidra
 	}}
 }
 
+// transition is a row of TestTransitions.
+type transition struct {
+	reason        string
+	before, after v1alpha1.VidraResourceStatus
+	changes       []Change
+	want          []string // type reason/action regarding: note
+}
+
 func TestTransitions(t *testing.T) {
-	fine := ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "All objects are applied (2)")
-	broken := ready(metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "Deployment shop/web: no")
-	broken.LastError = "Deployment shop/web: no"
-	starting := ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch")
-	starting.LastError = broken.LastError
-	cases := map[string]struct {
-		reason        string
-		before, after v1alpha1.VidraResourceStatus
-		changes       []Change
-		want          []string // type reason/action regarding: note
-	}{
-		"SteadyPass":    {reason: "Nothing happened, so nothing is said.", before: fine, after: fine},
-		"SteadyProblem": {reason: "A problem that stays is said once.", before: broken, after: broken},
-		"Applied": {
-			reason: "A pass that wrote objects says how many.", after: fine,
-			changes: []Change{{Action: Created, Object: deployment}, {Action: Configured, Object: deployment}, {Action: Created, Object: deployment}},
-			want:    []string{"Normal Applied/Apply VidraResource web: Applied the manifest: 2 created, 1 changed"},
-		},
-		"Restored": {
-			reason: "A heal is said to the owner and at the object.", before: fine, after: fine,
-			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}}},
-			want: []string{
-				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back spec.replicas 5 -> 2, set by "kubectl-edit"`,
-				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back spec.replicas 5 -> 2, set by "kubectl-edit". To keep a change, make it in spec.manifest of the VidraResource`,
-			},
-		},
-		"Recreated": {
-			reason: "A deletion has no fields.", before: fine, after: fine,
-			changes: []Change{{Action: Recreated, Object: deployment}},
-			want: []string{
-				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: created it again after it had been deleted",
-				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and created it again after it had been deleted. To keep a change, make it in spec.manifest of the VidraResource",
-			},
-		},
-		"Pruned": {
-			reason: "What was removed and what was left to others is told apart.", before: fine, after: fine,
-			changes: []Change{{Action: Pruned, Object: deployment}, {Action: Released, Object: corev1.ObjectReference{Kind: "Namespace", Name: "shop"}}},
-			want:    []string{"Normal Pruned/Prune VidraResource web: Removed Deployment shop/web. Left to their other owners: Namespace shop"},
-		},
-		"ProblemComes": {
-			reason: "A problem has the reason of the condition.", before: fine, after: broken,
-			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
-		},
-		"ProblemChanges": {
-			reason: "Another problem is news.", before: broken,
-			after: ready(metav1.ConditionFalse, v1alpha1.ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no"),
-			want:  []string{"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no"},
-		},
-		"ProblemGoes": {
-			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
-			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
-		},
-		"NotReadyYet": {reason: "What is not ready has not recovered.", before: broken, after: starting},
-		"ReadyAtLast": {
-			reason: "A problem is over when all is ready, however long that takes.", before: starting, after: fine,
-			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
-		},
-		"WaitingIsNoProblem": {
-			reason: "A watch that starts is part of the normal course.", before: fine,
-			after: ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch"),
-		},
-	}
-	for name, tc := range cases {
+	for name, tc := range transitions() {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, e := range Transitions(owner, tc.before, tc.after, tc.changes) {
@@ -98,6 +45,46 @@ func TestTransitions(t *testing.T) {
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
+}
+
+// TestCatalogue holds the catalogue against the rows of TestTransitions: what is
+// in the one occurs in the other.
+func TestCatalogue(t *testing.T) {
+	told := map[string]bool{}
+	for name, tc := range transitions() {
+		for _, e := range Transitions(owner, tc.before, tc.after, tc.changes) {
+			requireCatalogued(t, e)
+			told[e.Reason+"/"+e.Action] = true
+		}
+		if len(tc.changes) == 0 {
+			require.Empty(t, Transitions(owner, tc.after, tc.after, nil), "%s: what stays is not told again", name)
+			require.Empty(t, Transitions(owner, tc.before, tc.before, nil), "%s: what stays is not told again", name)
+		}
+	}
+	known := map[string]bool{}
+	for _, entry := range Catalogue() {
+		require.False(t, known[entry.Reason], "%s is there twice", entry.Reason)
+		known[entry.Reason] = true
+		require.NotEmpty(t, entry.When)
+		require.NotEmpty(t, entry.Do)
+		for _, action := range entry.Actions {
+			require.True(t, told[entry.Reason+"/"+action], "no row of TestTransitions tells %s/%s", entry.Reason, action)
+		}
+	}
+	for reason, action := range problems {
+		require.True(t, known[reason], reason)
+		require.True(t, told[reason+"/"+action], "no row of TestTransitions tells the problem %s", reason)
+	}
+}
+
+// requireCatalogued checks that the catalogue has an Event as it is.
+func requireCatalogued(t *testing.T, e Event) {
+	t.Helper()
+	i := slices.IndexFunc(catalogue, func(entry Entry) bool { return entry.Reason == e.Reason })
+	require.GreaterOrEqual(t, i, 0, "%s is not in the catalogue", e.Reason)
+	require.Equal(t, catalogue[i].Type, e.Type, e.Reason)
+	require.Contains(t, catalogue[i].Actions, e.Action, e.Reason)
+	require.Equal(t, catalogue[i].OnObject, e.Regarding.Kind != v1alpha1.Kind, e.Reason)
 }
 
 func TestDifferentFieldsAreDifferentSeries(t *testing.T) {

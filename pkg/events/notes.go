@@ -2,7 +2,9 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,15 +76,41 @@ func fieldPath(changes []ownership.Change) string {
 	for _, change := range changes {
 		paths = append(paths, change.Path)
 	}
-	return Truncate(strings.Join(paths, ","), maxFieldPath)
+	return Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
+}
+
+// managers are those who changed fields: what another one does is another series.
+func managers(changes []ownership.Change) string {
+	var names []string
+	for _, change := range changes {
+		if !slices.Contains(names, change.Manager) {
+			names = append(names, change.Manager)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// clean makes a note of any text: one line of valid UTF-8 that the API server
+// accepts.
+func clean(text string) string {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
+	return Truncate(line, maxNote)
 }
 
 // Truncate shortens text to at most n bytes, at a rune boundary.
 func Truncate(text string, n int) string {
+	const more = "…"
 	if len(text) <= n {
 		return text
 	}
-	const more = "…"
+	if n < len(more) {
+		return ""
+	}
 	end := n - len(more)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--

@@ -2,138 +2,288 @@ package events
 
 import (
 	"context"
-	"sync/atomic"
+	"fmt"
+	"os"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 // Controller is the reportingController of every Event.
 const Controller = "vidra-operator"
 
-// flushTimeout is how long a stopping Recorder waits for Events to be written.
-const flushTimeout = 5 * time.Second
+const (
+	// flushTimeout is how long a stopping Recorder waits for Events to be written.
+	flushTimeout = 5 * time.Second
+	// writeTimeout bounds one write.
+	writeTimeout = 10 * time.Second
+	// workers is how many Events are written at a time.
+	workers = 8
+	// retryMin and retryMax bound how long an Event that was not accepted waits.
+	retryMin, retryMax = 250 * time.Millisecond, 10 * time.Second
+	// maxAge is how long an Event is tried. API servers keep Events for an hour.
+	maxAge = time.Hour
+	// maxInstance is how many bytes a reportingInstance has at most
+	// (k8s.io/kubernetes/pkg/apis/core/validation, ReportingInstanceLengthLimit).
+	maxInstance = 128
+)
 
-// Recorder writes Events. It is safe for concurrent use.
+// Options say how a Recorder works. The zero value is good.
+type Options struct {
+	// Instance is the reportingInstance of every Event. Defaults to the environment
+	// variable POD_NAME, else to the host name.
+	Instance string
+	// WithoutObjects leaves out the Events that regard managed objects.
+	WithoutObjects bool
+	// Log receives what cannot be written, once an hour for each kind of failure.
+	// Defaults to nowhere.
+	Log logr.Logger
+	// Clock tells the time. Defaults to the real one.
+	Clock clock.WithTicker
+}
+
+// Recorder writes Events, and recurrences as series. It is safe for concurrent
+// use.
 //
-// It is client-go's broadcaster with a sink that counts. The manager's own
-// recorder is not used because it cancels what is being written when the
-// manager stops, and counts nothing.
+// It is not client-go's broadcaster, which drops without counting and does not
+// limit how much it writes: see docs/adr/0012-a-recorder-of-our-own.md.
 type Recorder struct {
-	broadcaster events.EventBroadcaster
-	recorder    events.EventRecorder
-	sink        *countingSink
-	total       *prometheus.CounterVec
-	// emitted and handled count Events on their way into and out of the
-	// broadcaster's queue.
-	emitted, handled atomic.Int64
+	client  typedeventsv1.EventsV1Interface
+	options Options
+	total   *prometheus.CounterVec
+	queue   workqueue.TypedDelayingInterface[*series]
+	// backoff says how long a series waits that was not accepted.
+	backoff workqueue.TypedRateLimiter[*series]
+	// drained is closed when the Recorder stops and nothing waits.
+	drained chan struct{}
+
+	// mu guards what follows.
+	mu   sync.Mutex
+	book *book
+	// stopping says that all is written at once, stopped that nothing is any more.
+	stopping, stopped bool
+	// told is when a kind of failure was logged.
+	told map[string]time.Time
 }
 
 // NewRecorder makes a Recorder that writes through client and counts with
 // registerer. Start must be called for anything to be written.
-func NewRecorder(client typedeventsv1.EventsV1Interface, registerer prometheus.Registerer) (*Recorder, error) {
+func NewRecorder(client typedeventsv1.EventsV1Interface, registerer prometheus.Registerer, options Options) (*Recorder, error) {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vidra_events_total",
-		Help: "Events by reason and outcome: emitted (handed to the recorder), recorded (accepted by the API server, a series counts once for each write) or refused.",
+		Help: "Events by reason and outcome: emitted (handed to the recorder), recorded (the API server has it, alone or in a series), refused (by the API server) or dropped (too many waited, or the operator ended).",
 	}, []string{"reason", "outcome"})
 	if err := registerer.Register(total); err != nil {
 		return nil, err
 	}
-	sink := &countingSink{EventSinkImpl: events.EventSinkImpl{Interface: client}, total: total}
-	broadcaster := events.NewBroadcaster(sink)
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	return &Recorder{
-		broadcaster: broadcaster,
-		recorder:    broadcaster.NewRecorder(scheme.Scheme, Controller),
-		sink:        sink,
-		total:       total,
+		client: client, options: options, total: total,
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[*series]{Clock: options.Clock}),
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[*series](retryMin, retryMax),
+		drained: make(chan struct{}),
+		book:    newBook(instance(options.Instance)),
+		told:    map[string]time.Time{},
 	}, nil
+}
+
+// instance is the reportingInstance of a Recorder: the API server wants one.
+func instance(name string) string {
+	if name == "" {
+		name = os.Getenv("POD_NAME")
+	}
+	if name == "" {
+		name, _ = os.Hostname() // without one, the controller's name will do
+	}
+	if name == "" {
+		name = Controller
+	}
+	return Truncate(name, maxInstance)
 }
 
 // Record hands Events over to be written and returns at once.
 func (r *Recorder) Record(all []Event) {
 	for _, e := range all {
-		// A typed nil would be taken for an object.
-		var related runtime.Object
-		if e.Related != nil {
-			related = withoutVersion(*e.Related)
+		if r.options.WithoutObjects && onObject[e.Reason] {
+			continue
 		}
-		r.total.WithLabelValues(e.Reason, "emitted").Inc()
-		r.emitted.Add(1)
-		r.recorder.Eventf(withoutVersion(e.Regarding), related, e.Type, e.Reason, e.Action, "%s", Truncate(e.Note, maxNote))
+		e.Note = clean(e.Note)
+		r.count(e.Reason, outcomeEmitted, 1)
+		s, wait, err := r.note(e)
+		if err != nil {
+			r.lose(e.Reason, 1, err)
+			continue
+		}
+		r.queue.AddAfter(s, wait)
 	}
 }
 
-// withoutVersion drops what makes two references to one object different.
-func withoutVersion(ref corev1.ObjectReference) *corev1.ObjectReference {
-	ref.ResourceVersion = ""
-	return &ref
+// note puts an Event into the book. It returns its series, and how long that
+// waits.
+func (r *Recorder) note(e Event) (*series, time.Duration, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return nil, 0, errEnded
+	}
+	now := r.options.Clock.Now()
+	s := r.book.add(e, now)
+	switch {
+	case s == nil:
+		return nil, 0, errTooMany
+	case r.stopping:
+		return s, 0, nil
+	}
+	return s, s.next.Sub(now), nil
 }
 
-// Start writes Events until ctx ends, then waits for those that are under way,
-// but no longer than flushTimeout. ctx must outlive whoever records: a manager
-// stops its runnables before its controllers, so it is not the one to run it.
+// Start writes Events until ctx ends, then writes what waits, but no longer than
+// flushTimeout. ctx must outlive whoever records: a manager stops its runnables
+// before its controllers, so it is not the one to run it. It is called once.
 func (r *Recorder) Start(ctx context.Context) error {
-	sinkCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := r.broadcaster.StartRecordingToSinkWithContext(sinkCtx); err != nil {
-		return err
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { r.work(writing) })
 	}
-	stop, err := r.broadcaster.StartEventWatcher(func(runtime.Object) { r.handled.Add(1) })
-	if err != nil {
-		return err
-	}
-	defer stop()
 	<-ctx.Done()
-	r.flush(sinkCtx)
+	r.hurry()
+	late := time.NewTimer(flushTimeout)
+	defer late.Stop()
+	select {
+	case <-r.drained:
+	case <-late.C:
+	}
+	cancel()
+	r.queue.ShutDown()
+	running.Wait()
+	r.stop()
 	return nil
 }
 
-// flush waits until what was emitted has been written.
-func (r *Recorder) flush(ctx context.Context) {
-	const interval, quiet = 20 * time.Millisecond, 5
-	idle := 0
-	// A timeout means that Events are lost; there is nobody left to tell.
-	_ = wait.PollUntilContextTimeout(ctx, interval, flushTimeout, true, func(context.Context) (bool, error) {
-		if r.handled.Load() >= r.emitted.Load() && r.sink.active.Load() == 0 {
-			idle++
-		} else {
-			idle = 0
+// hurry has everything that waits written at once.
+func (r *Recorder) hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopping = true
+	for _, s := range r.book.series {
+		if s.pending > 0 {
+			r.queue.Add(s)
 		}
-		return idle >= quiet, nil
-	})
-	r.broadcaster.Shutdown()
-}
-
-// countingSink counts what becomes of the Events.
-type countingSink struct {
-	events.EventSinkImpl
-	total  *prometheus.CounterVec
-	active atomic.Int64
-}
-
-func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	return s.count(event, func() (*eventsv1.Event, error) { return s.EventSinkImpl.Create(ctx, event) })
-}
-
-func (s *countingSink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	return s.count(event, func() (*eventsv1.Event, error) { return s.EventSinkImpl.Patch(ctx, event, data) })
-}
-
-func (s *countingSink) count(event *eventsv1.Event, write func() (*eventsv1.Event, error)) (*eventsv1.Event, error) {
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	written, err := write()
-	outcome := "recorded"
-	if err != nil {
-		outcome = "refused"
 	}
-	s.total.WithLabelValues(event.Reason, outcome).Inc()
-	return written, err
+	r.checkDrainedLocked()
+}
+
+// checkDrainedLocked closes drained when it is time to.
+func (r *Recorder) checkDrainedLocked() {
+	if !r.stopping || r.book.waiting > 0 {
+		return
+	}
+	select {
+	case <-r.drained:
+	default:
+		close(r.drained)
+	}
+}
+
+// stop counts what was not written.
+func (r *Recorder) stop() {
+	lost := map[string]int32{}
+	r.mu.Lock()
+	r.stopped = true
+	for _, s := range r.book.series {
+		if s.pending > 0 {
+			lost[s.key.reason] += s.pending
+		}
+	}
+	r.mu.Unlock()
+	for reason, n := range lost {
+		r.lose(reason, n, errEnded)
+	}
+}
+
+// work writes series until the queue is shut down.
+func (r *Recorder) work(ctx context.Context) {
+	for {
+		s, down := r.queue.Get()
+		if down {
+			return
+		}
+		r.write(ctx, s)
+		r.queue.Done(s)
+	}
+}
+
+// write writes what is due of a series, and has it looked at again when that is
+// of use.
+func (r *Recorder) write(ctx context.Context, s *series) {
+	r.mu.Lock()
+	w, wait := r.book.due(s, r.options.Clock.Now(), r.stopping)
+	r.mu.Unlock()
+	if w == nil {
+		if wait > 0 {
+			r.queue.AddAfter(s, wait)
+		}
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	err := w.do(limited, r.client)
+	cancel()
+	switch {
+	case err == nil:
+		r.count(s.key.reason, outcomeRecorded, w.occurrences)
+	case ctx.Err() != nil:
+		return // stop counts it
+	case !retriable(err, r.backoff.NumRequeues(s)):
+		r.count(s.key.reason, outcomeRefused, w.occurrences)
+		r.tell("the API server refuses an Event", err, s.key)
+	case r.tooOld(s):
+		r.lose(s.key.reason, w.occurrences, fmt.Errorf("it could not be written for %s: %w", maxAge, err))
+	default:
+		r.tell("an Event cannot be written now, and is tried again", err, s.key)
+		r.retry(s)
+		return
+	}
+	r.backoff.Forget(s)
+	r.settle(s, w, err == nil)
+}
+
+// retry has a series written later. What recurs meanwhile does not hasten it.
+func (r *Recorder) retry(s *series) {
+	wait := r.backoff.When(s)
+	r.mu.Lock()
+	if r.stopping {
+		wait = min(wait, retryMin)
+	}
+	s.next = r.options.Clock.Now().Add(wait)
+	r.mu.Unlock()
+	r.queue.AddAfter(s, wait)
+}
+
+// settle notes what came of a write.
+func (r *Recorder) settle(s *series, w *write, accepted bool) {
+	r.mu.Lock()
+	r.book.settle(s, w, accepted, r.options.Clock.Now())
+	r.checkDrainedLocked()
+	wait := writeInterval
+	if r.stopping {
+		wait = 0 // in case that it occurred meanwhile
+	}
+	r.mu.Unlock()
+	r.queue.AddAfter(s, wait)
+}
+
+// tooOld says whether a series is to be given up.
+func (r *Recorder) tooOld(s *series) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.options.Clock.Since(s.waits) > maxAge
 }

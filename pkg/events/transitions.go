@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -58,32 +56,47 @@ type Change struct {
 
 // Event is a Kubernetes Event before it is written.
 type Event struct {
-	Type      string
-	Reason    string
-	Action    string
-	Note      string
+	Type   string
+	Reason string
+	Action string
+	// Note stands alone: it names the object, and holds neither a duration nor a
+	// value of a Secret.
+	Note string
+	// Regarding is what the Event is about, Related the other object that it
+	// speaks of, or nil.
 	Regarding corev1.ObjectReference
 	Related   *corev1.ObjectReference
 	// Fields of the object that were put back, or that differ.
 	Fields []ownership.Change
+	// Variant keeps Events apart that agree in all but the note: those with the same
+	// Variant are one series, of which the first note is kept. It is not written.
+	Variant string
 }
 
 // Transitions lists what a person should be told of a pass over a
 // VidraResource: from its status before and after, and from what was changed.
+// Two equal statuses without a change are no transition. Both are statuses as
+// they are written, so a restart in between loses nothing.
 func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
 	// Each generation is a series of its own, or what the first one came to would
 	// be the only thing that is told.
 	manifest := owner
 	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
-	var all []Event
-	all = append(all, applied(manifest, changes)...)
+	all := applied(manifest, changes)
 	for _, change := range changes {
 		all = append(all, restored(owner, change)...)
 		all = append(all, drifted(owner, change)...)
 	}
 	all = append(all, pruned(manifest, changes)...)
+	all = append(all, watching(owner, before, after)...)
+	all = append(all, connection(owner, before, after)...)
 	all = append(all, readiness(manifest, before, after)...)
-	return append(all, suspension(owner, before, after)...)
+	all = append(all, health(owner, before, after)...)
+	all = append(all, suspension(owner, before, after)...)
+	for i := range all {
+		all[i].Note = clean(all[i].Note)
+	}
+	return all
 }
 
 // applied tells that a pass created or changed objects.
@@ -101,9 +114,9 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 	if created+configured == 0 {
 		return nil
 	}
+	note := fmt.Sprintf("Applied the manifest: %d created, %d changed", created, configured)
 	return []Event{{
-		Type: corev1.EventTypeNormal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner,
-		Note: fmt.Sprintf("Applied the manifest: %d created, %d changed", created, configured),
+		Type: normal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner, Note: note, Variant: note,
 	}}
 }
 
@@ -125,31 +138,17 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
+	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
+	const end = ". To keep a change, make it in spec.manifest of the VidraResource"
 	return []Event{{
-		Type: corev1.EventTypeNormal, Reason: ReasonDriftCorrected, Action: ActionRestore,
-		Regarding: owner, Related: &object, Fields: change.Fields,
+		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
+		Regarding: owner, Related: &object, Fields: change.Fields, Variant: managers(change.Fields),
 		Note: Name(change.Object) + ": " + what,
 	}, {
-		Type: corev1.EventTypeNormal, Reason: ReasonChangeReverted, Action: ActionRestore,
-		Regarding: object, Related: &owner, Fields: change.Fields,
-		Note: fmt.Sprintf("VidraResource %s manages this object and %s. To keep a change, make it in spec.manifest of the VidraResource",
-			owner.Name, what),
+		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
+		Regarding: object, Related: &owner, Fields: change.Fields, Variant: managers(change.Fields),
+		Note: begin + Truncate(what, maxNote-len(begin)-len(end)) + end,
 	}}
-}
-
-// suspension tells that the user paused, and unpaused.
-func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)
-	is := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended)
-	e := Event{Type: corev1.EventTypeNormal, Reason: ReasonSuspended, Action: ActionSuspend, Regarding: owner,
-		Note: "spec.suspend is true: no object is written, what changes is reported"}
-	switch {
-	case was == is:
-		return nil
-	case was:
-		e.Reason, e.Note = ReasonResumed, "spec.suspend is false again: what changed meanwhile is treated as spec.drift says"
-	}
-	return []Event{e}
 }
 
 // pruned tells that objects were removed.
@@ -178,52 +177,8 @@ func pruned(owner corev1.ObjectReference, changes []Change) []Event {
 	if len(parts) == 0 {
 		return nil
 	}
+	note := strings.Join(parts, ". ")
 	return []Event{{
-		Type: corev1.EventTypeNormal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner,
-		Note: strings.Join(parts, ". "),
+		Type: normal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner, Note: note, Variant: note,
 	}}
-}
-
-// problems are the reasons of a Ready condition that are told in an Event.
-var problems = map[string]string{
-	v1alpha1.ReasonManifestInvalid:        ActionApply,
-	v1alpha1.ReasonKindUnavailable:        ActionApply,
-	v1alpha1.ReasonApplyFailed:            ActionApply,
-	v1alpha1.ReasonAdoptionRefused:        ActionApply,
-	v1alpha1.ReasonOwnershipConflict:      ActionApply,
-	v1alpha1.ReasonManifestEmpty:          ActionApply,
-	v1alpha1.ReasonSourceUnavailable:      ActionApply,
-	v1alpha1.ReasonServiceAccountRequired: ActionApply,
-	v1alpha1.ReasonDestinationUnreachable: "Connect",
-	v1alpha1.ReasonPruneFailed:            ActionPrune,
-}
-
-// readiness tells that a problem came, changed or went.
-func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was, is := problem(before), problem(after)
-	switch {
-	case is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message):
-		return []Event{{
-			Type: corev1.EventTypeWarning, Reason: is.Reason, Action: problems[is.Reason],
-			Regarding: owner, Note: is.Message,
-		}}
-	case before.LastError != "" && meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionReady):
-		return []Event{{
-			Type: corev1.EventTypeNormal, Reason: ReasonRecovered, Action: ActionApply,
-			Regarding: owner, Note: "No longer the case: " + before.LastError,
-		}}
-	}
-	return nil
-}
-
-// problem is the Ready condition of a status if it tells of a problem.
-func problem(status v1alpha1.VidraResourceStatus) *metav1.Condition {
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return nil
-	}
-	if _, told := problems[ready.Reason]; !told {
-		return nil
-	}
-	return ready
 }

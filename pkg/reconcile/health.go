@@ -30,7 +30,7 @@ type illness struct {
 // failed says whether an object will not become healthy by itself.
 func (r *healthReport) failed() bool {
 	for _, one := range r.ill {
-		if one.Status == status.FailedStatus {
+		if one.Status == status.FailedStatus || one.Status == status.UnknownStatus {
 			return true
 		}
 	}
@@ -103,7 +103,10 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 		for _, one := range report.ill {
 			parts = append(parts, fmt.Sprintf("%s: %s: %s", one.id, one.Status, events.Truncate(one.Message, maxReason)))
 		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, few(parts)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, few(parts)
+		if report.failed() {
+			c.Reason = v1alpha1.ReasonUnhealthy
+		}
 	case report.unknown && before != nil:
 		return *before // it is about to be known
 	case report.unknown:

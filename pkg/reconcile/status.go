@@ -104,7 +104,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	// kstatus wants it.
 	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !left(ready.Reason), ready.Reason, ready.Message)
-	after.DeployState = deployState(ready, o.health)
+	after.DeployState = deployState(ready)
 	switch after.DeployState {
 	case v1alpha1.DeploySucceeded:
 		after.LastError = ""
@@ -121,10 +121,8 @@ func left(reason string) bool {
 }
 
 // deployState translates the Ready condition for users of the first operator.
-func deployState(ready metav1.Condition, health *healthReport) v1alpha1.DeployState {
+func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	switch {
-	case ready.Reason == v1alpha1.ReasonUnhealthy && !health.failed():
-		return v1alpha1.DeployRunning
 	case ready.Status == metav1.ConditionTrue:
 		return v1alpha1.DeploySucceeded
 	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:

@@ -85,7 +85,8 @@ const (
 	ReasonNothingMatches = "NothingMatches"
 	// ReasonHealthy says that every object is healthy.
 	ReasonHealthy = "Healthy"
-	// ReasonUnhealthy says that an object has failed, or is not healthy yet.
+	// ReasonUnhealthy says that an object has failed. One that is not healthy yet is
+	// Progressing.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonWarnings says that the API server warns of an object.
 	ReasonWarnings = "APIServerWarns"

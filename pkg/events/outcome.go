@@ -1,0 +1,61 @@
+package events
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Outcomes in vidra_events_total. Emitted is what the others add up to, and what
+// still waits.
+const (
+	outcomeEmitted  = "emitted"
+	outcomeRecorded = "recorded"
+	outcomeRefused  = "refused"
+	outcomeDropped  = "dropped"
+)
+
+// tellInterval is the least time between two messages about failures of a kind.
+const tellInterval = time.Hour
+
+// Why Events are dropped.
+var (
+	errTooMany = errors.New("as many series wait as are kept: is the API server reachable?")
+	errEnded   = errors.New("the operator ended before they were written")
+)
+
+// count counts what became of n Events.
+func (r *Recorder) count(reason, outcome string, n int32) {
+	r.total.WithLabelValues(reason, outcome).Add(float64(n))
+}
+
+// lose counts and tells that Events will not be written.
+func (r *Recorder) lose(reason string, n int32, why error) {
+	r.count(reason, outcomeDropped, n)
+	r.tell("Events are dropped", why, key{reason: reason})
+}
+
+// tell logs a failure, unless one of its kind was logged not long ago.
+func (r *Recorder) tell(message string, err error, k key) {
+	kind := message + ": " + kindOf(err)
+	r.mu.Lock()
+	now := r.options.Clock.Now()
+	last, known := r.told[kind]
+	silent := known && now.Sub(last) < tellInterval
+	if !silent {
+		r.told[kind] = now
+	}
+	r.mu.Unlock()
+	if !silent {
+		r.options.Log.Error(err, message, "reason", k.reason, "regarding", Name(k.regarding))
+	}
+}
+
+// kindOf names the kind of a failure.
+func kindOf(err error) string {
+	if errors.Is(err, errTooMany) || errors.Is(err, errEnded) {
+		return err.Error()
+	}
+	return string(apierrors.ReasonForError(err)) // empty where there is no answer
+}

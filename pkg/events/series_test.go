@@ -1,0 +1,202 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// healed is an Event about a field of an object.
+func healed(name, field string) Event {
+	return Event{
+		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore, Note: "put back " + field, Regarding: owner,
+		Related: &corev1.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: name, FieldPath: field},
+	}
+}
+
+// flushed writes what is due of a series, as the API server would accept it.
+func flushed(t *testing.T, b *book, s *series, now time.Time) *write {
+	t.Helper()
+	w, _ := b.due(s, now, false)
+	require.NotNil(t, w)
+	b.settle(s, w, true, now)
+	return w
+}
+
+func TestWhatIsOneSeries(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(e *Event)
+		same   bool
+	}{
+		"same":     {"A recurrence.", func(*Event) {}, true},
+		"version":  {"The owner's status was written in between.", func(e *Event) { e.Regarding.ResourceVersion = "2" }, true},
+		"related":  {"The object was written in between.", func(e *Event) { e.Related.ResourceVersion = "2" }, true},
+		"note":     {"The first note is kept.", func(e *Event) { e.Note = "put back another value" }, true},
+		"type":     {"A warning is something else.", func(e *Event) { e.Type = warning }, false},
+		"reason":   {"Another reason.", func(e *Event) { e.Reason = ReasonDriftDetected }, false},
+		"action":   {"Another action.", func(e *Event) { e.Action = ActionDetect }, false},
+		"object":   {"Another object.", func(e *Event) { e.Related.Name = "b" }, false},
+		"field":    {"Another field.", func(e *Event) { e.Related.FieldPath = "data.b" }, false},
+		"owner":    {"Another owner.", func(e *Event) { e.Regarding.UID = "o2" }, false},
+		"variant":  {"Told to be something else.", func(e *Event) { e.Variant = "other" }, false},
+		"recreate": {"The object is another one now.", func(e *Event) { e.Related.UID = "2" }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBook("me")
+			first, other := healed("a", "data.a"), healed("a", "data.a")
+			tc.change(&other)
+			s := b.add(first, noon)
+			require.Equal(t, tc.same, s == b.add(other, noon), tc.reason)
+			w, _ := b.due(s, noon, false)
+			require.Equal(t, first.Note, w.event.Note)
+			require.Empty(t, w.event.Regarding.ResourceVersion)
+		})
+	}
+}
+
+// TestWriteInterval writes a series at once, then no more often than it should, and
+// loses no count.
+func TestWriteInterval(t *testing.T) {
+	b := newBook("me")
+	s := b.add(healed("a", "data.a"), noon)
+	first := flushed(t, b, s, noon)
+	require.False(t, first.exists)
+	require.Nil(t, first.event.Series)
+
+	for i := range 5 {
+		require.Same(t, s, b.add(healed("a", "data.a"), noon.Add(time.Duration(i)*time.Second)))
+	}
+	w, wait := b.due(s, noon.Add(4*time.Second), false)
+	require.Nil(t, w)
+	require.Equal(t, writeInterval-4*time.Second, wait)
+	w, _ = b.due(s, noon.Add(4*time.Second), true)
+	require.NotNil(t, w, "a hurry has no limit")
+	again := flushed(t, b, s, noon.Add(writeInterval))
+	require.True(t, again.exists)
+	require.EqualValues(t, 6, again.event.Series.Count)
+	require.Equal(t, noon.Add(4*time.Second), again.event.Series.LastObservedTime.Time)
+	require.Equal(t, first.event.Name, again.event.Name)
+	require.Zero(t, b.waiting)
+}
+
+func TestQuietSeriesEnds(t *testing.T) {
+	b := newBook("me")
+	s := b.add(healed("a", "data.a"), noon)
+	require.Same(t, s, b.add(healed("a", "data.a"), noon.Add(quiet)), "what is not written is not over")
+	flushed(t, b, s, noon.Add(quiet))
+	w, wait := b.due(s, noon.Add(quiet+time.Minute), false)
+	require.Nil(t, w)
+	require.Equal(t, quiet-time.Minute, wait)
+	other := b.add(healed("a", "data.a"), noon.Add(2*quiet))
+	require.NotSame(t, s, other)
+	b.forget(s)
+	require.Same(t, other, b.add(healed("a", "data.a"), noon.Add(2*quiet)), "an old series does not end the new one")
+
+	flushed(t, b, other, noon.Add(2*quiet))
+	w, wait = b.due(other, noon.Add(3*quiet), false)
+	require.Nil(t, w)
+	require.Zero(t, wait)
+	require.Empty(t, b.series)
+	require.Empty(t, b.perObject)
+}
+
+// TestRefusedOccurrencesDoNotCount: what the API server refused is in no series.
+func TestRefusedOccurrencesDoNotCount(t *testing.T) {
+	b := newBook("me")
+	s := b.add(healed("a", "data.a"), noon)
+	b.add(healed("a", "data.a"), noon)
+	w, _ := b.due(s, noon, false)
+	b.settle(s, w, false, noon)
+	require.Zero(t, b.waiting)
+	later := noon.Add(time.Minute)
+	require.Same(t, s, b.add(healed("a", "data.a"), later), "it is not asked again each time")
+	w = flushed(t, b, s, later)
+	require.False(t, w.exists)
+	require.Nil(t, w.event.Series)
+	require.Equal(t, later, w.event.EventTime.Time)
+}
+
+// TestManyFieldsOfAnObject: who changes other fields each time makes no more than a
+// few series.
+func TestManyFieldsOfAnObject(t *testing.T) {
+	b := newBook("me")
+	written := map[*series]int32{}
+	for i := range 100 {
+		e := healed("a", fmt.Sprintf("data.%d", i))
+		e.Note = strings.Repeat("x", maxNote)
+		written[b.add(e, noon)]++
+	}
+	require.Len(t, written, maxPerObject+1)
+	rest := b.series[keyOf(healed("a", "")).object()]
+	require.EqualValues(t, 100-maxPerObject, rest.pending)
+	require.True(t, strings.HasSuffix(rest.event.Note, folded))
+	require.LessOrEqual(t, len(rest.event.Note), maxNote)
+	require.Empty(t, rest.event.Related.FieldPath)
+	require.NotContains(t, written, b.add(healed("b", "data.0"), noon), "another object is told as ever")
+}
+
+func TestBookIsBounded(t *testing.T) {
+	b := newBook("me")
+	name := func(i int) string { return fmt.Sprintf("page-%d", i) }
+	for i := range maxSeries {
+		require.NotNil(t, b.add(healed(name(i), "data.a"), noon))
+	}
+	require.Nil(t, b.add(healed("more", "data.a"), noon), "all of them wait")
+	require.NotNil(t, b.add(healed(name(7), "data.a"), noon), "recurrences are counted")
+	flushed(t, b, b.series[keyOf(healed(name(8), "data.a"))], noon)
+	require.NotNil(t, b.add(healed("more", "data.a"), noon), "one that is written makes room")
+	require.Len(t, b.series, maxSeries)
+}
+
+// TestNamesAreUnique: the clock does not move, or stands still.
+func TestNamesAreUnique(t *testing.T) {
+	b := newBook("me")
+	names := map[string]bool{}
+	for i := range 100 {
+		e := healed(fmt.Sprintf("page-%d", i), "data.a")
+		s := b.add(e, noon.Add(-time.Duration(i)))
+		require.False(t, names[s.event.Name])
+		names[s.event.Name] = true
+		require.Equal(t, "default", s.event.Namespace, "a VidraResource has no namespace")
+	}
+}
+
+func TestRetriable(t *testing.T) {
+	resource := schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
+	terminating := apierrors.NewForbidden(resource, "a", errors.New("going"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	cases := map[string]struct {
+		reason string
+		err    error
+		tries  int
+		want   bool
+	}{
+		"no answer":       {"The API server is away.", errors.New("connection refused"), 100, true},
+		"internal":        {"It is not well.", apierrors.NewInternalError(errors.New("no")), 100, true},
+		"unavailable":     {"It starts.", apierrors.NewServiceUnavailable("no"), 100, true},
+		"throttled":       {"It is busy.", apierrors.NewTooManyRequests("no", 1), 100, true},
+		"unauthorized":    {"A token is renewed.", apierrors.NewUnauthorized("no"), 100, true},
+		"forbidden":       {"It has not read its roles.", apierrors.NewForbidden(resource, "a", errors.New("no")), 0, true},
+		"still forbidden": {"It has, and they do not allow it.", apierrors.NewForbidden(resource, "a", errors.New("no")), 3, false},
+		"terminating":     {"The namespace does not come back.", terminating, 0, false},
+		"not found":       {"The namespace is gone.", apierrors.NewNotFound(resource, "a"), 0, false},
+		"invalid":         {"It never will be valid.", apierrors.NewInvalid(schema.GroupKind{}, "a", nil), 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, retriable(tc.err, tc.tries), tc.reason)
+		})
+	}
+}
