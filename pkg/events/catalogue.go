@@ -134,7 +134,7 @@ var catalogue = []Entry{
 		Do:   "To keep the change, make it in `spec.manifest`, or leave the field to others with `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,
-		When: "The same as DriftCorrected, told at the object, where whoever changed it looks. It names the VidraResource.",
+		When: "The same as DriftCorrected, told at the object, where whoever changed it looks. It names the VidraResource. Objects in other clusters have none.",
 		Do:   "As for DriftCorrected. The operator's flag `--object-events=false` turns these Events off.",
 	}, {
 		Reason: ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},

@@ -64,6 +64,11 @@ func changeRows() map[string]transition {
 				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back spec.replicas 5 -> 2, set by "kubectl-edit". To keep a change, make it in spec.manifest of the VidraResource`,
 			},
 		},
+		"Elsewhere": {
+			reason: "An object of another cluster has no Events here.", before: fine, after: fine,
+			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}, Cluster: "https://far:6443"}},
+			want:    []string{`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back spec.replicas 5 -> 2, set by "kubectl-edit"`},
+		},
 		"Recreated": {
 			reason: "A deletion has no fields.", before: fine, after: fine,
 			changes: []Change{{Action: Recreated, Object: deployment}},

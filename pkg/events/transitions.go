@@ -50,6 +50,8 @@ type Change struct {
 	Object corev1.ObjectReference
 	// Fields that were put back, or that differ.
 	Fields []ownership.Change
+	// Cluster that the object is in; empty for the one that Events are written to.
+	Cluster string
 	// Note says more: why a change is left, or what to do about it.
 	Note string
 }
@@ -138,13 +140,17 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
-	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
-	const end = ". To keep a change, make it in spec.manifest of the VidraResource"
-	return []Event{{
+	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
 		Regarding: owner, Related: &object, Fields: change.Fields, Variant: managers(change.Fields),
 		Note: Name(change.Object) + ": " + what,
-	}, {
+	}
+	if change.Cluster != "" { // an Event here would speak of another object
+		return []Event{corrected}
+	}
+	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
+	const end = ". To keep a change, make it in spec.manifest of the VidraResource"
+	return []Event{corrected, {
 		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
 		Regarding: object, Related: &owner, Fields: change.Fields, Variant: managers(change.Fields),
 		Note: begin + Truncate(what, maxNote-len(begin)-len(end)) + end,

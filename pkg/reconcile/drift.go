@@ -41,6 +41,10 @@ type drift struct {
 	unknown string
 }
 
+// maxDifferences is how many bytes of what differs are told: why it is left so comes
+// behind it, and an Event has no room for much more.
+const maxDifferences = 600
+
 // maxReason is how many bytes of a reason or rule that somebody gave are told.
 const maxReason = 256
 
@@ -57,7 +61,7 @@ func (d drift) text() string {
 	default:
 		what = events.Differences(d.fields)
 	}
-	return events.Truncate(what, maxMessage) + ". It is left so: " + d.why
+	return events.Truncate(what, maxDifferences) + ". It is left so: " + d.why
 }
 
 // leaves says whether what was changed is left as it is, as far as the

@@ -264,6 +264,9 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		}
 	}
 	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
+	for i := range s.untold {
+		s.untold[i].Cluster = p.applier.destination.Name()
+	}
 	p.Recorder.Record(events.Transitions(referenceToOwner(p.vr), p.before, s.status, s.untold))
 	s.untold = nil
 	// What comes later is routine, even if this pass was not.
@@ -292,86 +295,4 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	p.vr.ResourceVersion = changed.ResourceVersion
 	s.status, s.heals, s.written = written, 0, true
 	return nil
-}
-
-// rest is how long the VidraResource is left alone without a cause.
-func (p *pass) rest(o outcome) time.Duration {
-	s := p.session
-	unsolved := len(p.unsolved)
-	for id := range s.contests {
-		if d := s.byID[id]; d != nil && p.contended(d) {
-			if _, waits := p.unsolved[d.key]; waits {
-				unsolved-- // it has a time of its own
-			}
-		}
-	}
-	switch pending := o.stalled == nil && (o.blocked != nil || len(s.failures) > 0 || unsolved > 0); {
-	case pending && s.due(p.now):
-		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
-		delay := backoff.Step()
-		for range min(s.retries, maxSteps) {
-			delay = backoff.Step()
-		}
-		s.retries++
-		s.nextRetry = p.now.Add(delay)
-	case !pending && p.all:
-		s.retries, s.nextRetry = 0, time.Time{}
-	}
-	until := s.nextResync
-	earlier := func(then time.Time) {
-		if then.Before(until) {
-			until = then
-		}
-	}
-	if !s.nextRetry.IsZero() {
-		earlier(s.nextRetry)
-	}
-	if s.heals > 0 {
-		earlier(s.healsSince.Add(healFlush))
-	}
-	if p.outdatedWait {
-		earlier(p.now.Add(time.Second))
-	}
-	if o.stalled == nil {
-		for _, then := range p.appointments() {
-			if then.After(p.now) { // otherwise this pass has kept it
-				earlier(then)
-			}
-		}
-	}
-	before := watched(s.status, p.vr.Generation)
-	for _, status := range s.watches {
-		if tolerable(status, before, p.now) {
-			earlier(status.Since.Add(watchGrace))
-		}
-	}
-	return max(until.Sub(p.now), time.Millisecond)
-}
-
-// appointments are the times at which something that is left alone is looked at
-// again.
-func (p *pass) appointments() []time.Time {
-	s := p.session
-	var times []time.Time
-	if !s.nextBackstop.IsZero() {
-		times = append(times, s.nextBackstop)
-	}
-	if len(s.doubts) > 0 {
-		times = append(times, s.doubtUntil)
-	}
-	for _, left := range s.drifts {
-		times = append(times, left.until)
-	}
-	for id, c := range s.contests {
-		d := s.byID[id]
-		if d == nil || !c.contended {
-			continue
-		}
-		if _, waits := p.unsolved[d.key]; waits {
-			times = append(times, c.until)
-		} else {
-			times = append(times, c.until.Add(contestWindow+time.Second))
-		}
-	}
-	return times
 }
