@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestApply(t *testing.T) {
 	drifted := condition(t, v, v1alpha1.ConditionDrifted)
 	require.Equal(t, metav1.ConditionFalse, drifted.Status)
 	require.Equal(t, v1alpha1.ReasonInSync, drifted.Reason)
-	require.Len(t, v.Status.Conditions, 3, "Reconciling and Stalled are there while they are true")
+	require.Len(t, v.Status.Conditions, 4, "Reconciling and Stalled are there while they are true")
 	require.NotNil(t, v.Status.LastSyncTime)
 	require.WithinRange(t, v.Status.LastSyncTime.Time, before, time.Now())
 
@@ -66,6 +67,37 @@ func TestApplyChangedManifest(t *testing.T) {
 		requireInOrder(t, ns, obj)
 	}
 	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "1 created, 1 changed")
+}
+
+// TestChangesCostWhatTheyChange counts the requests of a manifest of 20 objects of which
+// 3 change: a PATCH for each, and one of the status.
+func TestChangesCostWhatTheyChange(t *testing.T) {
+	t.Parallel()
+	const objects, changed = 20, 3
+	ns := newNamespace(t)
+	manifest := func(changes int) string {
+		var documents []string
+		for i := range objects {
+			greeting := "hello"
+			if i < changes {
+				greeting = "changed"
+			}
+			documents = append(documents, configMap(fmt.Sprintf("c-%d", i), greeting))
+		}
+		return manifests(documents...)
+	}
+	newVidraResource(t, ns, manifest(0))
+	awaitReady(t, ns)
+	mark := env.AuditMark()
+	setManifest(t, ns, manifest(changed))
+	awaitReady(t, ns)
+	for _, object := range declared(t, ns, manifest(changed)) {
+		requireInOrder(t, ns, object)
+	}
+	sent := operatorSince(t, mark)
+	require.Len(t, sent.objectsIn(ns), changed, "%s", sent)
+	require.Len(t, sent.objectsIn(ns).only(verbIs("patch")), changed, "%s", sent)
+	require.Len(t, sent.on("vidraresources", "", ns), 1, "%s", sent)
 }
 
 // TestApplyManifestOfFirstOperator applies what people have in their

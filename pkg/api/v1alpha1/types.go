@@ -315,6 +315,7 @@ type VidraResourceStatus struct {
 // +kubebuilder:printcolumn:name="Heals",type=integer,JSONPath=`.status.drift.heals`
 // +kubebuilder:printcolumn:name="Last heal",type=date,JSONPath=`.status.drift.lastHealTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Healthy",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type VidraResource struct {
 	metav1.TypeMeta `json:",inline"`
