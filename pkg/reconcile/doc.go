@@ -3,7 +3,7 @@
 //
 // One pass is one visible sequence, in [Reconciler.Reconcile] and pass.run:
 //
-//	load -> destination -> manifest -> watch -> look -> plan -> apply -> prune -> status -> events
+//	load -> destination -> manifest -> watch -> look -> plan -> apply -> prune -> health -> status -> events
 //
 // An edit of a managed object reaches it through package trigger as a cause
 // that names the object; the plan is then that object alone, and the apply one

@@ -10,8 +10,8 @@ package reconcile
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/finalizers,verbs=update
 
-// What it has to say. Events go to events.k8s.io; the core group is where the
-// event broadcaster turns on older servers, and what leader election uses.
+// What it has to say. Events go to events.k8s.io; leader election writes those of
+// the core group.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
