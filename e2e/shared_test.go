@@ -126,6 +126,71 @@ func TestSharedNamespaceInDisagreement(t *testing.T) {
 	awaitEvent(t, second, corev1.EventTypeNormal, "Recovered", "Apply", "VidraResource "+one)
 }
 
+// TestF31WinnerIsDeleted has two VidraResources that want another value, and deletes the
+// one whose value stands: the other one gets its way, whether it finds the object or
+// has to create it again.
+func TestF31WinnerIsDeleted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	first := newVidraResource(t, ns, configMap("page", "one"), named(one))
+	awaitReady(t, one)
+	newVidraResource(t, ns, configMap("page", "two"), named(two))
+	awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one, "data.greeting")
+	page := declaredObject(t, ns, configMap("page", "two"), "ConfigMap", "page")
+	require.Equal(t, "one", greeting(t, page))
+
+	require.NoError(t, deleteVidraResource(t.Context(), one))
+	awaitGone(t, first)
+	awaitReady(t, two)
+	live := requireInOrder(t, two, page)
+	require.Equal(t, []string{"vidra/" + two}, appliedBy(live))
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, two, page)
+}
+
+// TestF31LoserIsDeleted deletes, of two VidraResources that want another value, the one
+// that did not get its way: nothing is written to the object.
+func TestF31LoserIsDeleted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	newVidraResource(t, ns, configMap("page", "one"), named(one))
+	awaitReady(t, one)
+	page := declaredObject(t, ns, configMap("page", "one"), "ConfigMap", "page")
+	version := get(t, page).GetResourceVersion()
+	second := newVidraResource(t, ns, configMap("page", "two"), named(two))
+	awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
+	require.NoError(t, deleteVidraResource(t.Context(), two))
+	awaitGone(t, second)
+	require.Equal(t, version, get(t, page).GetResourceVersion())
+	awaitReady(t, one)
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, one, page)
+}
+
+// TestF31BothAreDeleted deletes two VidraResources at the same time that own objects
+// together, in agreement: the objects go with the last one, and none waits for the other.
+func TestF31BothAreDeleted(t *testing.T) {
+	t.Parallel()
+	const many = 20
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	var documents []string
+	for i := range many {
+		documents = append(documents, configMap(fmt.Sprintf("page-%02d", i), "hello"))
+	}
+	first := newVidraResource(t, ns, manifests(documents...), named(one))
+	awaitReady(t, one)
+	second := newVidraResource(t, ns, manifests(documents...), named(two))
+	awaitReady(t, two)
+	require.NoError(t, deleteVidraResource(t.Context(), one))
+	require.NoError(t, deleteVidraResource(t.Context(), two))
+	awaitGone(t, first)
+	awaitGone(t, second)
+	require.Zero(t, countPages(t, ns))
+}
+
 // TestCopiedMarks has an object whose label and annotation somebody copied from
 // a managed one, as `kubectl get -o yaml` into another file does. It is in no
 // manifest, so it is nobody's.

@@ -47,6 +47,7 @@ type options struct {
 	metricsSecure  bool
 	probeAddress   string
 	leaderElect    bool
+	leaseNamespace string
 	workers        int
 
 	kubeconfigNamespace   string
@@ -63,6 +64,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics. When false: over HTTP to everybody.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 turns them off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding a Lease, so that several replicas can run.")
+	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the one that the operator runs in, and is needed outside of a cluster.")
 	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are worked on at a time. Some are kept free of those of other clusters.")
 	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
 		"The namespace of the Secrets labelled cluster-kubeconfig that tell how other clusters are reached. Empty: all namespaces.")
@@ -139,6 +141,7 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 		HealthProbeBindAddress:        o.probeAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       o.leaseNamespace,
 		LeaderElectionReleaseOnCancel: true, // the process ends right after
 		GracefulShutdownTimeout:       &timeout,
 	})

@@ -105,7 +105,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	switch {
 	case r.err == nil:
 		r.describe(a.manager, expected)
-	case apierrors.IsInvalid(r.err) && (t.why != whyNew || t.cause.Found != nil):
+	case apierrors.IsInvalid(r.err) && !denied(r.err) && (t.why != whyNew || t.cause.Found != nil):
 		refused := r.err
 		if r.err = a.recreate(ctx, t, refused); r.err == nil {
 			r.ending, r.replaced = true, message(refused, r.id)
@@ -213,6 +213,13 @@ func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured
 		a.index.Begin(a.owner, t.key, a.manager)
 	}
 	live, err := a.sendCeding(ctx, t)
+	if err == nil {
+		live, err = a.succeed(ctx, t, live)
+	}
+	if err == nil && live.GetLabels()[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+		err = fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
+			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+	}
 	if err != nil {
 		if a.watched {
 			a.trigger.Abort(a.owner, t.key)

@@ -39,6 +39,15 @@ func misfit(err error) bool {
 		strings.Contains(err.Error(), "failed to convert new object")
 }
 
+// denied says whether an admission webhook or policy refused a request, which it may
+// do with any code, and does with that of a bad request unless it says otherwise. The
+// texts are in k8s.io/apiserver/pkg/admission/plugin, webhook/errors and policy/validating.
+func denied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request") ||
+		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
+}
+
 // explain turns the error of an apply into a reason and a message for people.
 func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 	refused, rival := new(refusal), new(rivalry)
@@ -57,7 +66,7 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 			v1alpha1.ReasonApplyFailed,
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.namespace),
 		}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), misfit(err):
+	case !denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || misfit(err)):
 		return failure{v1alpha1.ReasonManifestInvalid, message(err, id)}
 	default:
 		return failure{v1alpha1.ReasonApplyFailed, message(err, id)}

@@ -1,0 +1,72 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+var (
+	// env is the control plane, with config/default in it.
+	env *testenv.Env
+	// admin is a client of its administrator that knows VidraResources.
+	admin client.Client
+	// operatorBinary is the operator. It is built without the race detector, which
+	// cannot tell what it found in a process that is killed, and slows the start.
+	operatorBinary string
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+// run is TestMain with deferred calls that run before the process ends.
+func run(m *testing.M) (code int) {
+	defer func() {
+		if env == nil {
+			return
+		}
+		if err := env.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
+			code = 1
+		}
+	}()
+	if err := setUp(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "setting up the control plane:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func setUp(ctx context.Context) (err error) {
+	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
+		return err
+	}
+	if env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
+		return err
+	}
+	if err := env.Install(ctx); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+	return err
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestF28WebhookThatChangesOurFields has webhooks that change, at every write, what
+// Vidra has just applied. Vidra does not answer that with another apply: what the
+// API server made of an apply is what is expected from then on. An edit by somebody
+// else is answered once.
+func TestF28WebhookThatChangesOurFields(t *testing.T) {
+	t.Parallel()
+	const most, window = 3, 3 * time.Second // writes, and the time in which they are counted
+	var writes atomic.Int64
+	tests := map[string]struct {
+		reason string
+		patch  func() string
+		// unwatched says that Vidra cannot watch what the webhook makes of the object.
+		unwatched bool
+	}{
+		"another value": {
+			reason: "the webhook has the last word, every time the same",
+			patch:  func() string { return `[{"op":"add","path":"/data/greeting","value":"changed"}]` },
+		},
+		"a new value each time": {
+			reason: "an apply never finds what the last one left",
+			patch: func() string {
+				return fmt.Sprintf(`[{"op":"add","path":"/data/greeting","value":"changed %d"}]`, writes.Add(1))
+			},
+		},
+		"field removed": {
+			reason: "a field of ours is never there",
+			patch:  func() string { return `[{"op":"replace","path":"/data","value":{"other":"x"}}]` },
+		},
+		"owner removed": {
+			reason: "our mark is never there",
+			patch:  func() string { return `[{"op":"replace","path":"/metadata/annotations","value":{"other":"x"}}]` },
+		},
+		"label removed": {
+			reason:    "without the label no event tells what becomes of the object",
+			patch:     func() string { return `[{"op":"replace","path":"/metadata/labels","value":{"other":"x"}}]` },
+			unwatched: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			w := startWebhook(t, ns, true, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+				if !writesTo(r, "page") {
+					return nil
+				}
+				return patched(tt.patch())
+			})
+			mark := env.AuditMark()
+			newVidraResource(t, ns, configMap("page", "hello"))
+			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+			since := func(mark testenv.AuditMark) func() requests {
+				return func() requests { return operatorSince(t, mark).on("configmaps", ns, "page").writes() }
+			}
+			sent := since(mark)
+			tell := func() *v1alpha1.VidraResource {
+				if tt.unwatched {
+					return awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", "managed-by", "webhook")
+				}
+				return awaitReady(t, ns)
+			}
+			tell()
+			if tt.unwatched { // it is tried again, less and less often
+				requireRetriesGetFewer(t, sent)
+				w.remove(t)
+				awaitReady(t, ns)
+				requireInOrder(t, ns, page)
+				return
+			}
+			require.Never(t, func() bool { return len(sent()) > most }, window, poll, tt.reason)
+
+			sentAgain := since(env.AuditMark())
+			require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+			require.Never(t, func() bool { return len(sentAgain()) > most }, window, poll, tt.reason)
+			v := tell()
+			require.Equal(t, metav1.ConditionFalse, condition(t, v, v1alpha1.ConditionDrifted).Status)
+
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			awaitGone(t, v)
+			awaitGone(t, page)
+		})
+	}
+}
