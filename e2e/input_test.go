@@ -64,7 +64,7 @@ func TestWarnings(t *testing.T) {
 	manifest := manifests(web, configMap("c", "hello"))
 	newVidraResource(t, ns, manifest)
 	awaitReady(t, ns)
-	warned := metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWarnings}
+	warned := metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWarned}
 	awaitCondition(t, ns, warned, "Deployment "+ns+"/web", "restricted")
 	setManifest(t, ns, strings.Replace(manifest, "goodbye", "so long", 1))
 	awaitReady(t, ns)

@@ -74,6 +74,8 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 				if tt.unwatched {
 					return awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", "managed-by", "webhook")
 				}
+				awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWarned},
+					"ConfigMap "+ns+"/page", "the manifest says", "mutating webhook")
 				return awaitReady(t, ns)
 			}
 			tell()

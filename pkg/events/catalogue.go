@@ -20,6 +20,7 @@ const (
 	ReasonNamespaceTerminating   = "NamespaceTerminating"
 	ReasonApplyFailed            = "ApplyFailed"
 	ReasonReplaced               = "Replaced"
+	ReasonWarned                 = "Warned"
 	ReasonRecovered              = "Recovered"
 	ReasonDriftDetected          = "DriftDetected"
 	ReasonDriftCorrected         = "DriftCorrected"
@@ -116,6 +117,10 @@ var catalogue = []Entry{
 		Reason: ReasonApplyFailed, Type: warning, Actions: []string{ActionApply},
 		When: "An object was not accepted for another cause: missing rights, a quota, a webhook, a missing namespace. It is tried again.",
 		Do:   "Read the note, which has the answer of the API server.",
+	}, {
+		Reason: ReasonWarned, Type: warning, Actions: []string{ActionApply},
+		When: "The API server took an object and warned of it, of an old version for example, or holds it with another value than it was sent, because a mutating webhook changed it. The value is not put back: the webhook would change it again.",
+		Do:   "Read the note. Make the manifest say what the webhook makes of it, leave the field out, or change the webhook.",
 	}, {
 		Reason: ReasonReplaced, Type: normal, Actions: []string{ActionApply},
 		When: "A field that cannot change differs from the manifest, so the object was deleted, to be created again: `spec.force` says so. The note has the field.",

@@ -137,6 +137,18 @@ func unhealthy(c *metav1.Condition) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonProgressing
 }
 
+// warned tells what the API server warns of.
+func warned(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWarnings)
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWarnings)
+	if is == nil || was != nil && was.Message == is.Message {
+		return nil
+	}
+	return []Event{{
+		Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner, Note: is.Message, Variant: is.Message,
+	}}
+}
+
 // suspension tells that the user paused, and unpaused.
 func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)

@@ -234,7 +234,13 @@ func healthRows() map[string]transition {
 
 func suspendRows() map[string]transition {
 	paused := with(fine, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	altered := with(fine, v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, "ConfigMap shop/a: data.x is 1")
 	return map[string]transition{
+		"Warned": {
+			reason: "What the API server does with an object besides is told once.", before: fine, after: altered,
+			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/a: data.x is 1"},
+		},
+		"StillWarned": {reason: "The same is no news.", before: altered, after: altered},
 		"Paused": {
 			reason: "The user paused.", before: fine, after: paused,
 			want: []string{"Normal Suspended/Suspend VidraResource web: spec.suspend is true: no object is written, what changes is reported"},

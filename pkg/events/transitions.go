@@ -94,6 +94,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	all = append(all, connection(owner, before, after)...)
 	all = append(all, readiness(manifest, before, after)...)
 	all = append(all, health(owner, before, after)...)
+	all = append(all, warned(manifest, before, after)...)
 	all = append(all, suspension(owner, before, after)...)
 	for i := range all {
 		all[i].Note = clean(all[i].Note)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +104,9 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	switch {
 	case r.err == nil:
 		r.describe(a.manager, expected)
+		if t.ignored == nil { // otherwise not all of it was sent
+			r.warnings = append(r.warnings, altered(t.object(), r.live)...)
+		}
 	case apierrors.IsInvalid(r.err) && !denied(r.err) && (t.why != whyNew || t.cause.Found != nil):
 		refused := r.err
 		if r.err = a.recreate(ctx, t, refused); r.err == nil {
@@ -272,8 +274,9 @@ func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Un
 	live, err := a.send(ctx, t, force)
 	if !force && apierrors.IsConflict(err) {
 		if err = rivals(err); err == nil {
-			live, err = a.send(ctx, t, true)
+			return a.send(ctx, t, true)
 		}
+		err = errors.Join(err, a.stake(ctx, t))
 	}
 	return live, err
 }
@@ -281,46 +284,4 @@ func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Un
 func (a *applier) send(ctx context.Context, t task, force bool) (*unstructured.Unstructured, error) {
 	return a.resource(t.key).Patch(ctx, t.key.Name, types.ApplyPatchType, t.body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
-}
-
-// shared says whether another VidraResource owns fields of an object.
-func (a *applier) shared(live *unstructured.Unstructured) bool {
-	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if manager != a.manager {
-			return true
-		}
-	}
-	return false
-}
-
-// rivalry is a field for which another VidraResource wants another value.
-type rivalry struct{ other, field string }
-
-// Error implements error.
-func (r *rivalry) Error() string {
-	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
-}
-
-// rivals returns a rivalry if a conflict is with another VidraResource.
-func rivals(conflict error) error {
-	var status apierrors.APIStatus
-	if !errors.As(conflict, &status) || status.Status().Details == nil {
-		return conflict
-	}
-	causes := status.Status().Details.Causes
-	if len(causes) == 0 {
-		return conflict // not a conflict of field managers
-	}
-	for _, cause := range causes {
-		if cause.Type != metav1.CauseTypeFieldManagerConflict {
-			return conflict
-		}
-		// The message reads: conflict with "manager" using apps/v1.
-		_, rest, _ := strings.Cut(cause.Message, `"`)
-		manager, _, _ := strings.Cut(rest, `"`)
-		if name, ours := strings.CutPrefix(manager, v1alpha1.FieldManagerPrefix); ours {
-			return &rivalry{other: name, field: strings.TrimPrefix(cause.Field, ".")}
-		}
-	}
-	return nil
 }

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,20 +39,6 @@ func (r *healthReport) failed() bool {
 	return false
 }
 
-// same says whether two reports name the same objects with the same status. Messages
-// count, and are told anew only with something else.
-func (r *healthReport) same(other *healthReport) bool {
-	if other == nil || r.unknown != other.unknown || len(r.ill) != len(other.ill) {
-		return false
-	}
-	for i, one := range r.ill {
-		if one.id != other.ill[i].id || one.Status != other.ill[i].Status {
-			return false
-		}
-	}
-	return true
-}
-
 // checkup finds out how healthy the objects are, from what the watches keep, at no
 // request. Where nothing is watched it is what the last request told.
 func (p *pass) checkup() {
@@ -80,9 +68,7 @@ func (p *pass) checkup() {
 	if p.applier.watched {
 		s.seen = nil // the watches know from now on
 	}
-	if !report.same(s.health) {
-		s.health = report
-	}
+	s.health = report
 }
 
 // seen notes the health of an object as a request showed it: its watch may see it
@@ -101,11 +87,15 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 	case len(report.ill) > 0:
 		parts := make([]string, 0, len(report.ill))
 		for _, one := range report.ill {
-			parts = append(parts, fmt.Sprintf("%s: %s: %s", one.id, one.Status, events.Truncate(one.Message, maxReason)))
+			why := strings.ReplaceAll(events.Truncate(one.Message, maxReason), between, ", ")
+			parts = append(parts, fmt.Sprintf("%s: %s: %s", one.id, one.Status, why))
 		}
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, few(parts)
 		if report.failed() {
 			c.Reason = v1alpha1.ReasonUnhealthy
+		}
+		if before != nil && sameIllnesses(before.Message, c.Message) {
+			c.Message = before.Message
 		}
 	case report.unknown && before != nil:
 		return *before // it is about to be known
@@ -113,6 +103,22 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonStarting, "Not every object has been seen yet"
 	}
 	return c
+}
+
+// sameIllnesses says whether two messages name the same objects with the same status.
+// Why they are ill counts something, such as replicas, and is told anew only with
+// something else, also after a restart.
+func sameIllnesses(a, b string) bool {
+	bare := func(message string) []string {
+		parts := strings.Split(message, between)
+		for i, part := range parts {
+			if fields := strings.SplitN(part, ": ", 3); len(fields) == 3 { // object, status, why
+				parts[i] = fields[0] + ": " + fields[1]
+			}
+		}
+		return parts
+	}
+	return slices.Equal(bare(a), bare(b))
 }
 
 // healthOf is the Healthy condition of a status; nil if it has none.

@@ -72,7 +72,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
 	watching := watchingCondition(o, watched(before, o.generation))
-	ready := readyCondition(o, watching)
+	ready := readyCondition(o, watching, healthOf(before))
 	ready.Message = events.Truncate(ready.Message, maxCondition)
 	set := func(c metav1.Condition) {
 		c.Message = events.Truncate(c.Message, maxCondition)
@@ -95,7 +95,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 			set(healthyCondition(o.health, healthOf(before)))
 		}
 		if o.warnings != nil {
-			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarnings, few(o.warnings))
+			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings))
 		}
 		standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	}
@@ -136,7 +136,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	}
 }
 
-func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
+func readyCondition(o outcome, watching metav1.Condition, before *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	reason, message := worst(o.failures, o.order)
 	switch {
@@ -152,7 +152,7 @@ func readyCondition(o outcome, watching metav1.Condition) metav1.Condition {
 	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
 		c.Reason, c.Message = watching.Reason, watching.Message
 	case o.wait && o.health != nil && (o.health.unknown || len(o.health.ill) > 0):
-		health := healthyCondition(o.health, nil)
+		health := healthyCondition(o.health, before)
 		c.Reason, c.Message = health.Reason, health.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
@@ -206,12 +206,15 @@ func tolerable(status watchregistry.Status, before bool, now time.Time) bool {
 		now.Sub(status.Since) < watchGrace
 }
 
+// between separates what a message says of several objects.
+const between = "; "
+
 // few joins the first names of several.
 func few(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(names, "; ")
+	return strings.Join(names, between)
 }
 
 func driftedCondition(o outcome) metav1.Condition {

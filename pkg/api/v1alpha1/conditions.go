@@ -24,7 +24,8 @@ const (
 	// ConditionHealthy says whether the objects are healthy, as kstatus reads them.
 	ConditionHealthy = "Healthy"
 	// ConditionWarnings stands in the status while the API server warns of an object of
-	// the manifest: of a version that is going to be removed, for example.
+	// the manifest, of a version that is going to be removed, for example, or holds it
+	// otherwise than it was applied.
 	ConditionWarnings = "Warnings"
 )
 
@@ -88,8 +89,9 @@ const (
 	// ReasonUnhealthy says that an object has failed. One that is not healthy yet is
 	// Progressing.
 	ReasonUnhealthy = "Unhealthy"
-	// ReasonWarnings says that the API server warns of an object.
-	ReasonWarnings = "APIServerWarns"
+	// ReasonWarned says that the API server warns of an object, or holds it otherwise
+	// than it was applied, as a mutating webhook has it.
+	ReasonWarned = "Warned"
 	// ReasonNamespaceTerminating says that the namespace of an object is going.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 )
