@@ -226,7 +226,9 @@ func (x *Index) inOrder(key compactKey, s *Snapshot) (claimed, inOrder bool) {
 	defer x.mu.Unlock()
 	first := x.claims[key]
 	for c := first; c != nil; c = c.next {
-		if v := judge(c, observation{snapshot: s}); v != VerdictInOrder && v != VerdictStale {
+		switch judge(c, observation{snapshot: s}) {
+		case VerdictInOrder, VerdictEcho, VerdictStale, VerdictTerminating:
+		default:
 			return true, false
 		}
 	}
