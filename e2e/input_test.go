@@ -55,6 +55,18 @@ func TestUnknownFields(t *testing.T) {
 	awaitReady(t, ns)
 }
 
+// TestNameThatIsRefused names an object whose name the API server does not take.
+func TestNameThatIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, manifests(configMap("c", "hello"), configMap("Not_a_name", "hello")))
+	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "ConfigMap "+ns+"/Not_a_name", "metadata.name")
+	awaitEvent(t, v, corev1.EventTypeWarning, "ManifestInvalid", "Apply", "Not_a_name")
+	requireInOrder(t, ns, declared(t, ns, configMap("c", "hello"))[0])
+	setManifest(t, ns, configMap("c", "hello"))
+	require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1)
+}
+
 // TestWarnings tells in the status what the API server warns of.
 func TestWarnings(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -190,8 +189,7 @@ func (p *pass) note(todo plan) {
 		}
 	}
 	for _, d := range todo.terminating {
-		s.failures[d.id] = failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
-			"waits until the namespace %s, which is being deleted, is there again", d.id.namespace)}
+		s.failures[d.id] = *terminatingNamespace(d.id)
 		if entry := s.inventory[d.id]; entry != nil {
 			entry.State = v1alpha1.ObjectPending
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,12 @@ func missingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// terminatingNamespace is why an object is not applied whose namespace is going.
+func terminatingNamespace(id identity) *failure {
+	return &failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
+		"waits until the namespace %s, which is being deleted, is there again", id.namespace)}
 }
 
 // misfit says whether an error means that an applied configuration does not fit
@@ -61,6 +68,8 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	case kindGone(err, id.name):
 		return *notServed(gvk)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return *terminatingNamespace(id)
 	case missingNamespace(err):
 		return failure{
 			v1alpha1.ReasonApplyFailed,
