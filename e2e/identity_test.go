@@ -49,9 +49,9 @@ func TestServiceAccount(t *testing.T) {
 	newAccount(t, ns, "deployer", "configmaps")
 	manifest := manifests(configMap("allowed", "hello"), "apiVersion: v1\nkind: Secret\nmetadata:\n  name: denied\ndata:\n  password: aHVudGVyMg==\n")
 	mark := env.AuditMark()
-	v := newVidraResource(t, ns, manifest, as("deployer"))
+	newVidraResource(t, ns, manifest, as("deployer"))
 	user := "system:serviceaccount:" + ns + ":deployer"
-	v = awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Secret "+ns+"/denied", user, "secrets", ns)
+	v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Secret "+ns+"/denied", user, "secrets", ns)
 	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", user)
 	allowed := declaredObject(t, ns, manifest, "ConfigMap", "allowed")
 	requireInOrder(t, ns, allowed)

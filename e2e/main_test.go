@@ -10,14 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 var (
@@ -84,16 +80,7 @@ func setUp(ctx context.Context) (err error) {
 	if err := env.Install(ctx); err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
-	if err != nil {
+	if admin, err = testenv.Client(env.Config); err != nil {
 		return err
 	}
 	operator, err = env.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary})

@@ -2,21 +2,16 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 var (
@@ -63,10 +58,6 @@ func setUp(ctx context.Context) (err error) {
 	if err := env.Install(ctx); err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err = testenv.Client(env.Config)
 	return err
 }

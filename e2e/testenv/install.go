@@ -14,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // fieldManager is the one that `kubectl apply --server-side` uses.
@@ -151,9 +154,20 @@ func waitEstablished(ctx context.Context, c client.Client, name string) error {
 
 // newClient returns a client that knows CRDs and takes every kind unstructured.
 func newClient(cfg *rest.Config) (client.Client, error) {
+	return clientOf(cfg, apiextensionsv1.AddToScheme)
+}
+
+// Client returns a client that knows the kinds of Kubernetes, CRDs and VidraResources.
+func Client(cfg *rest.Config) (client.Client, error) {
+	return clientOf(cfg, clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
+}
+
+func clientOf(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, err
+	for _, add := range kinds {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
 	}
 	return client.New(cfg, client.Options{Scheme: scheme})
 }

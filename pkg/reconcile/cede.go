@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // without is an applied configuration without what is left to others in the
@@ -72,17 +73,33 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 		return nil, nil, err
 	}
 	var body []byte
-	err = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+	live, err = a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
 		full, lean, err := t.ignored.without(t.body, live, whole, a.owner.Name)
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 		if body, err = json.Marshal(lean); err != nil {
-			return err
+			return nil, false, err
 		}
-		managedFields, ceded := ownership.Cede(live, a.manager, full, lean)
-		if !ceded {
-			return nil
+		managedFields, changed = ownership.Cede(live, a.manager, full, lean)
+		return managedFields, changed, nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
+	}
+	return live, body, nil
+}
+
+// editManagedFields writes what change makes of the managedFields of an object, if that
+// is another than they are, and returns the object. Should somebody write meanwhile, it
+// begins again with what they wrote.
+func (a *applier) editManagedFields(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured,
+	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
+) (*unstructured.Unstructured, error) {
+	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		managedFields, changed, err := change(live)
+		if err != nil || !changed {
+			return err
 		}
 		patch, err := json.Marshal([]map[string]any{
 			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},
@@ -91,9 +108,9 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 		if err != nil {
 			return err
 		}
-		written, err := a.resource(t.key).Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
-		if apierrors.IsConflict(err) { // somebody wrote meanwhile
-			if fresh, getErr := a.get(ctx, t.key); getErr == nil && fresh != nil {
+		written, err := a.resource(key).Patch(ctx, key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
+		if apierrors.IsConflict(err) {
+			if fresh, getErr := a.get(ctx, key); getErr == nil && fresh != nil {
 				live = fresh
 			}
 		}
@@ -102,8 +119,5 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 		}
 		return err
 	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
-	}
-	return live, body, nil
+	return live, err
 }

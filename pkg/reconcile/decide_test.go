@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -384,4 +385,13 @@ func TestWorstNamesTheWorstFirst(t *testing.T) {
 	}, ids)
 	require.Equal(t, v1alpha1.ReasonManifestInvalid, reason)
 	require.Equal(t, "ConfigMap a/3: y; ConfigMap a/2: x; ConfigMap a/4: z; and 1 more", message)
+}
+
+// asking has rights asked for by a client.
+func asking(client dynamic.Interface, rights ...access) map[access]dynamic.Interface {
+	all := map[access]dynamic.Interface{}
+	for _, right := range rights {
+		all[right] = client
+	}
+	return all
 }

@@ -394,12 +394,3 @@ func answerReview(allowed bool) func(http.ResponseWriter) {
 		})
 	}
 }
-
-// asking has rights asked for by a client.
-func asking(client dynamic.Interface, rights ...access) map[access]dynamic.Interface {
-	all := map[access]dynamic.Interface{}
-	for _, right := range rights {
-		all[right] = client
-	}
-	return all
-}

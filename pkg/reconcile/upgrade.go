@@ -2,15 +2,11 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -31,26 +27,9 @@ func (a *applier) succeed(ctx context.Context, t task, live *unstructured.Unstru
 	if t.why != whyNew || !slices.Contains(noted, a.owner.Name) {
 		return live, nil
 	}
-	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
-		if !slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator }) {
-			return nil
-		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"resourceVersion": live.GetResourceVersion(), "managedFields": ownership.Without(live, firstOperator),
-		}})
-		if err != nil {
-			return err
-		}
-		written, err := a.resource(t.key).Patch(ctx, t.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
-		if apierrors.IsConflict(err) { // somebody wrote meanwhile
-			if fresh, getErr := a.get(ctx, t.key); getErr == nil && fresh != nil {
-				live = fresh
-			}
-		}
-		if err == nil {
-			live = written
-		}
-		return err
+	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+		changed = slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
+		return ownership.Without(live, firstOperator), changed, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take the object over from the first operator: %w", err)

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -129,4 +132,25 @@ func BenchmarkEvent(b *testing.B) {
 			require.Zero(b, queue.Len(), "what is in order is no work")
 		})
 	}
+}
+
+// TestListsKeepNoObjects lists again what was applied: an informer holds what a list
+// brought until the list is done, and none of it is to be whole then.
+func TestListsKeepNoObjects(t *testing.T) {
+	r := newRig(t)
+	r.apply("blue", "100", nil)
+	transform := r.TransformFor("", key.GVR)
+	going := configMap("blue", "102")
+	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	for reason, object := range map[string]*unstructured.Unstructured{
+		"the apply itself": configMap("blue", "100"), "an older one": configMap("green", "99"),
+		"in order": configMap("blue", "101"), "on its way out": going,
+	} {
+		kept, err := transform(object)
+		require.NoError(t, err)
+		require.Nil(t, kept.(*Snapshot).found(), reason)
+	}
+	kept, err := transform(configMap("red", "103"))
+	require.NoError(t, err)
+	require.NotNil(t, kept.(*Snapshot).found(), "what was changed has to be told")
 }

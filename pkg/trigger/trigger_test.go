@@ -2,11 +2,9 @@ package trigger
 
 import (
 	"testing"
-	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -183,27 +181,6 @@ func (r *rig) next() (name string, priority int) {
 	request, priority, _ := r.queue.GetWithPriority()
 	r.queue.Done(request)
 	return request.Name, priority
-}
-
-// TestListsKeepNoObjects lists again what was applied: an informer holds what a list
-// brought until the list is done, and none of it is to be whole then.
-func TestListsKeepNoObjects(t *testing.T) {
-	r := newRig(t)
-	r.apply("blue", "100", nil)
-	transform := r.TransformFor("", key.GVR)
-	going := configMap("blue", "102")
-	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-	for reason, object := range map[string]*unstructured.Unstructured{
-		"the apply itself": configMap("blue", "100"), "an older one": configMap("green", "99"),
-		"in order": configMap("blue", "101"), "on its way out": going,
-	} {
-		kept, err := transform(object)
-		require.NoError(t, err)
-		require.Nil(t, kept.(*Snapshot).found(), reason)
-	}
-	kept, err := transform(configMap("red", "103"))
-	require.NoError(t, err)
-	require.NotNil(t, kept.(*Snapshot).found(), "what was changed has to be told")
 }
 
 func TestEditBecomesACause(t *testing.T) {
