@@ -36,9 +36,22 @@ func (e *Env) ServiceAccountKubeconfig(ctx context.Context, namespace, name stri
 	return path, writeKubeconfig(path, cfg)
 }
 
+// Kubeconfig is the text of a kubeconfig that reaches an API server as cfg does, with
+// a client certificate or a token.
+func Kubeconfig(cfg *rest.Config) ([]byte, error) {
+	return clientcmd.Write(*newKubeconfig(cfg))
+}
+
 // writeKubeconfig writes a kubeconfig that reaches the API server as cfg does.
 // Only its owner can read the file.
 func writeKubeconfig(path string, cfg *rest.Config) error {
+	if err := clientcmd.WriteToFile(*newKubeconfig(cfg), path); err != nil { // mode 0600
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+func newKubeconfig(cfg *rest.Config) *api.Config {
 	const name = "vidra-testenv"
 	k := api.NewConfig()
 	k.Clusters[name] = &api.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
@@ -49,8 +62,5 @@ func writeKubeconfig(path string, cfg *rest.Config) error {
 	}
 	k.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name, Namespace: metav1.NamespaceDefault}
 	k.CurrentContext = name
-	if err := clientcmd.WriteToFile(*k, path); err != nil { // mode 0600
-		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
-	}
-	return nil
+	return k
 }

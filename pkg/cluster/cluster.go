@@ -109,6 +109,11 @@ func (c *Cluster) Unreachable() error {
 	return c.remote.unreachable()
 }
 
+// Doubtful says whether requests to a remote cluster fail since a moment ago, so that it
+// is not known yet whether it is unreachable. That is known soon, and without further
+// requests of others. It neither blocks nor sends a request.
+func (c *Cluster) Doubtful() bool { return c.remote != nil && c.remote.health.doubtful() }
+
 // Dynamic is the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 

@@ -74,7 +74,8 @@ func reasonOf(err error) string {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was cut"
-	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, net.ErrClosed): // by a probe that was not answered
 		return errNoAnswer.Error()
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "no connection in time"

@@ -120,6 +120,13 @@ func (h *health) failure() *failure {
 	return h.outage.failure
 }
 
+// doubtful says whether there is an outage that is not told of yet.
+func (h *health) doubtful() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.outage != nil && !h.outage.confirmed
+}
+
 // stop waits for the goroutines. ctx has ended.
 func (h *health) stop() {
 	h.forget() // afterwards failed starts none
@@ -152,6 +159,8 @@ type limits struct {
 	// WATCH: the API server may have to read a kind first. What comes after the header
 	// may take as long as it likes.
 	answer, watchAnswer time.Duration
+	// suspect is how long an answer may take until the API server is probed.
+	suspect time.Duration
 	// probe bounds a probe.
 	probe time.Duration
 	// confirm is how long failures last until they are told of.
@@ -162,6 +171,6 @@ type limits struct {
 
 var defaultLimits = limits{
 	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second,
-	probe: 5 * time.Second, confirm: 3 * time.Second,
+	suspect: 5 * time.Second, probe: 5 * time.Second, confirm: 3 * time.Second,
 	backoff: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 15 * time.Second, Steps: 10},
 }

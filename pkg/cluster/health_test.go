@@ -89,7 +89,9 @@ func TestOutages(t *testing.T) {
 					}
 					return tc.fails(request)
 				})
-				_ = send(t.Context(), t, r, "/api") // it may fail
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_ = send(ctx, t, r, "/api") // it may fail
 				synctest.Wait()
 				require.NoError(t, r.unreachable(), "at first: %s", tc.reason)
 				time.Sleep(time.Until(began.Add(max(tc.lasts, time.Nanosecond))))
@@ -189,6 +191,39 @@ func TestPatience(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				synctest.Wait()
 				require.Equal(t, tc.outage, r.unreachable() != nil)
+			})
+		})
+	}
+}
+
+// TestSlowAnswer has an API server not answer a request for a while. Whether it is told
+// depends on the others.
+func TestSlowAnswer(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		// probed is what it answers to probes.
+		probed roundTripper
+		wantOK bool
+	}{
+		"as any":       {"it answers nothing, which is known before the request fails", blackHole, false},
+		"as this only": {"what it was asked for takes its time", func(*http.Request) (*http.Response, error) { return answered(http.StatusOK), nil }, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+					if request.URL.Path == "/version" {
+						return tc.probed(request)
+					}
+					return blackHole(request)
+				})
+				during := make(chan error, 1)
+				time.AfterFunc(9*time.Second, func() { during <- r.unreachable() })
+				require.ErrorIs(t, send(t.Context(), t, r, "/api"), errNoAnswer)
+				require.Equal(t, tc.wantOK, <-during == nil, tc.reason)
+				require.Equal(t, tc.wantOK, changes.Load() == 0)
 			})
 		})
 	}

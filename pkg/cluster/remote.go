@@ -189,6 +189,9 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 		cancel(nil)
 	}
 	timer := time.AfterFunc(r.limits.answerTo(request), func() { cancel(errNoAnswer) })
+	// Long before that it is asked whether it answers at all.
+	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{errNoAnswer.Error(), adviseNetwork}) })
+	defer suspicion.Stop()
 	response, err := way.transport.RoundTrip(address(request.WithContext(ctx), way.access.server))
 	if !timer.Stop() && err == nil { // the answer came, but its body ends with ctx
 		_ = response.Body.Close() // nobody reads it

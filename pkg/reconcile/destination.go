@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,7 +17,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// startingRetry is when a pass is tried again whose destination is not known yet.
+// startingRetry is when a pass is tried again of whose destination it is not known yet
+// whether it can be reached.
 const startingRetry = 500 * time.Millisecond
 
 // tenants knows which VidraResources are applied to which other clusters.
@@ -28,20 +30,18 @@ type tenants struct {
 	at      map[trigger.Owner]string
 }
 
-// enter notes the cluster of an owner. It reports whether it is the first one there.
-func (t *tenants) enter(owner trigger.Owner, server string) (first bool) {
+// enter notes the cluster of an owner.
+func (t *tenants) enter(owner trigger.Owner, server string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.servers == nil {
 		t.servers, t.at = map[string]map[trigger.Owner]struct{}{}, map[trigger.Owner]string{}
 	}
-	first = t.servers[server] == nil
-	if first {
+	if t.servers[server] == nil {
 		t.servers[server] = map[trigger.Owner]struct{}{}
 	}
 	t.servers[server][owner] = struct{}{}
 	t.at[owner] = server
-	return first
 }
 
 // leave forgets an owner, and calls last with its cluster if nobody else is there.
@@ -69,6 +69,23 @@ func (t *tenants) of(server string) []trigger.Owner {
 		owners = append(owners, owner)
 	}
 	return owners
+}
+
+// where is the cluster of an owner; empty for the local one.
+func (t *tenants) where(owner trigger.Owner) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at[owner]
+}
+
+// record tells what a pass over a VidraResource did, of which its status was before and is
+// after what it did.
+func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
+	at := r.tenants.where(owner)
+	for i := range changes {
+		changes[i].Cluster = at
+	}
+	r.Recorder.Record(events.Transitions(regarding, before, after, changes))
 }
 
 // DestinationChanged has the VidraResources at another cluster look at all their
@@ -100,6 +117,10 @@ func (p *pass) connect() *failure {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
 	}
+	if destination.Doubtful() {
+		p.starting = true
+		return &failure{v1alpha1.ReasonDestinationUnreachable, "requests fail"}
+	}
 	account := p.vr.Spec.ServiceAccountName
 	if account == "" {
 		return nil
@@ -122,13 +143,16 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 	if p.Remotes == nil {
 		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reaches none", server)
 	}
+	name, err := cluster.NormalizeServer(server)
+	if err != nil {
+		return nil, err
+	}
+	p.tenants.enter(p.owner, name) // from now on it is not forgotten
 	remote, err := p.Remotes.Get(server)
 	if err != nil {
 		return nil, err
 	}
-	if p.tenants.enter(p.owner, remote.Name()) {
-		p.Watches.AddCluster(remote.Name(), remote)
-	}
+	p.Watches.AddCluster(name, remote)
 	return remote, nil
 }
 
@@ -143,6 +167,7 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 // block ends a pass that cannot do anything at present. What was applied stays as it
 // is and in the inventory, and what was to be done is done later.
 func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error) {
+	p.session.unbegun = p.first
 	if p.starting {
 		p.giveBack()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
@@ -154,6 +179,17 @@ func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error)
 	result, err := p.finish(ctx, outcome{blocked: &why})
 	p.Trigger.GiveBack(p.owner, trigger.Causes{All: true})
 	return result, err
+}
+
+// conclude ends a pass as finish does, unless the destination cannot be reached any
+// more, or that is not known yet: then all that failed may have failed for that, and the
+// next pass says so. What was done is told later.
+func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error) {
+	if d := p.applier.destination; d.Unreachable() == nil && !d.Doubtful() {
+		return p.finish(ctx, o)
+	}
+	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 }
 
 // passage bounds how many passes over VidraResources of other clusters are under way:

@@ -91,6 +91,7 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 func (l *lab) Invalidate(string)                        {}
 func (l *lab) Name() string                             { return "" }
 func (l *lab) Unreachable() error                       { return nil }
+func (l *lab) Doubtful() bool                           { return false }
 func (l *lab) As(string) (dynamic.Interface, error)     { return l.Dynamic(), nil }
 func (l *lab) AddCluster(string, watchregistry.Cluster) {}
 func (l *lab) RemoveCluster(string)                     {}

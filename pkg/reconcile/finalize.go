@@ -33,7 +33,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	p.watch(ctx)
 	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))
 	if len(s.inventory) > 0 {
-		return p.finish(ctx, outcome{deleting: true})
+		return p.conclude(ctx, outcome{deleting: true})
 	}
 	// The Events go first: with the finalizer, the reader's object goes too.
 	if _, err := p.finish(ctx, outcome{deleting: true}); err != nil {

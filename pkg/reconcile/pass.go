@@ -39,7 +39,7 @@ type pass struct {
 	resync, all bool
 	// mayRetry says that what failed is tried again.
 	mayRetry bool
-	// first says that this process sees the VidraResource for the first time.
+	// first says that this process looks at the objects for the first time.
 	first bool
 	// going says of namespaces whether they are being deleted.
 	going map[string]bool
@@ -49,14 +49,15 @@ type pass struct {
 	outdatedWait bool
 	// waits says that something is not done while the VidraResource is suspended.
 	waits bool
-	// starting says that the destination is not known yet, and soon will be.
+	// starting says that it is not known yet whether the destination can be reached,
+	// and soon will be.
 	starting bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
 	s, first := r.session(owner, vr)
 	p := &pass{
-		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first,
+		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first || s.unbegun,
 		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
 		applier: &applier{
 			destination: r.Local, client: r.Local.Dynamic(), trigger: r.Trigger, index: r.Index, owner: owner,
@@ -64,6 +65,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 		},
 	}
+	s.unbegun = false
 	if r.hurries(owner) {
 		s.hurry()
 	}
@@ -116,7 +118,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if len(todo.prune) > 0 {
 		p.watch(ctx)
 	}
-	return p.finish(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(p.session.failures) == 0})
+	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(p.session.failures) == 0})
 }
 
 // read makes the session know what the manifest wants, if it does not. It
@@ -264,10 +266,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		}
 	}
 	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
-	for i := range s.untold {
-		s.untold[i].Cluster = p.applier.destination.Name()
-	}
-	p.Recorder.Record(events.Transitions(referenceToOwner(p.vr), p.before, s.status, s.untold))
+	p.record(p.owner, referenceToOwner(p.vr), p.before, s.status, s.untold)
 	s.untold = nil
 	// What comes later is routine, even if this pass was not.
 	return reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}, nil

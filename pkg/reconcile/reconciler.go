@@ -17,7 +17,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -129,7 +128,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 		regarding := corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.uid,
 		}
-		r.Recorder.Record(events.Transitions(regarding, s.status, s.status, s.untold))
+		r.record(owner, regarding, s.status, s.status, s.untold)
 		if s.heals == 0 {
 			continue
 		}

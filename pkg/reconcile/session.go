@@ -109,6 +109,8 @@ type session struct {
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
+	// unbegun says that no pass got as far as to look at the objects.
+	unbegun bool
 	// loaded says that the index knows the inventory.
 	loaded bool
 	// written says that this process has written the status before.

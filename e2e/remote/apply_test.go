@@ -1,0 +1,161 @@
+package remote
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// idle is a manifest with a Deployment that is healthy without a node.
+const idle = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: idle
+spec:
+  replicas: 0
+  selector:
+    matchLabels:
+      app: idle
+  template:
+    metadata:
+      labels:
+        app: idle
+    spec:
+      containers:
+      - name: idle
+        image: registry.invalid/idle:1
+`
+
+// TestRemoteLikeLocal applies, heals, prunes and deletes in another cluster what it
+// would here, and touches nothing here.
+func TestRemoteLikeLocal(t *testing.T) {
+	t.Parallel()
+	d, _ := newDestination(t)
+	here.newNamespace(t, d.name) // with room for what must not come here
+	page, extra := configMap(d.name, "page"), configMap(d.name, "extra")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.name, Name: "idle"}}
+	newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), greeting("extra", "hello"), idle))
+	v := awaitReady(t, d.name)
+	awaitCondition(t, d.name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy)
+	require.Len(t, v.Status.ManagedResources, 3)
+	for _, obj := range []client.Object{page, extra, deployment} {
+		require.True(t, there.exists(t, obj))
+		require.False(t, here.exists(t, obj), "%s is in the other cluster", obj.GetName())
+	}
+	require.NoError(t, there.admin.Get(t.Context(), client.ObjectKeyFromObject(page), page))
+	for _, e := range v.Status.ManagedResources {
+		if e.Name == "page" {
+			require.Equal(t, string(page.UID), e.UID)
+		}
+	}
+
+	mark := there.AuditMark()
+	there.edit(t, page, `{"data":{"greeting":"changed"}}`)
+	there.awaitSays(t, d.name, "page", "hello")
+	there.requireOnePatch(t, mark, d.user, d.name)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", `ConfigMap `+d.name+`/page`, `data.greeting "changed" -> "hello"`, person)
+	require.NoError(t, there.admin.Delete(t.Context(), extra))
+	there.awaitSays(t, d.name, "extra", "hello")
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", `ConfigMap `+d.name+`/extra`, "deleted")
+	for _, s := range []site{here, there} {
+		all := &eventsv1.EventList{}
+		require.NoError(t, s.admin.List(t.Context(), all, client.InNamespace(d.name)))
+		for _, e := range all.Items {
+			require.NotEqual(t, "vidra-operator", e.ReportingController, "%s about %s", e.Reason, e.Regarding.Name)
+		}
+	}
+
+	setManifest(t, v, manifests(greeting("page", "hi"), idle))
+	there.awaitGone(t, extra)
+	v = awaitReady(t, d.name)
+	require.Equal(t, "hi", there.says(t, d.name, "page"))
+	require.Len(t, v.Status.ManagedResources, 2)
+	remove(t, v)
+	here.awaitGone(t, v)
+	require.False(t, there.exists(t, page))
+	require.False(t, there.exists(t, deployment))
+}
+
+// TestKindsAreThoseOfTheDestination installs a kind in one of the two clusters.
+func TestKindsAreThoseOfTheDestination(t *testing.T) {
+	t.Parallel()
+	d, _ := newDestination(t)
+	crd := testenv.CRD(d.name)
+	elsewhere := crd.DeepCopy()
+	manifest := fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  size: 1\n", crd.Spec.Group)
+	newVidraResource(t, d.url(), d.name, manifest)
+	unavailable := func() {
+		awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonKindUnavailable, "Thing")
+	}
+	unavailable()
+	require.NoError(t, here.admin.Create(t.Context(), elsewhere))
+	mark := there.AuditMark()
+	unavailable()
+	require.Empty(t, there.since(t, mark, d.user).writes())
+
+	require.NoError(t, there.admin.Create(t.Context(), crd))
+	v := awaitReady(t, d.name)
+	thing := &unstructured.Unstructured{}
+	thing.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: "Thing"})
+	thing.SetNamespace(d.name)
+	thing.SetName("thing")
+	there.edit(t, thing, `{"spec":{"size":2}}`)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "spec.size 2 -> 1")
+	require.NoError(t, there.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+	size, _, err := unstructured.NestedInt64(thing.Object, "spec", "size")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, size)
+}
+
+// TestSameNameInTwoClusters edits two objects that differ in their cluster alone.
+func TestSameNameInTwoClusters(t *testing.T) {
+	t.Parallel()
+	const edits = 10
+	d, _ := newDestination(t)
+	here.newNamespace(t, d.name)
+	homely, distant := d.name+"-here", d.name+"-there"
+	newVidraResource(t, "", d.name, greeting("page", "here"), named(homely))
+	newVidraResource(t, d.url(), d.name, greeting("page", "there"), named(distant))
+	awaitReady(t, homely)
+	awaitReady(t, distant)
+	marks := []testenv.AuditMark{here.AuditMark(), there.AuditMark()}
+	var editing sync.WaitGroup
+	for s, says := range map[*site]string{&here: "here", &there: "there"} {
+		editing.Go(func() {
+			for i := range edits {
+				s.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed %d"}}`, i)
+				s.awaitSays(t, d.name, "page", says)
+			}
+		})
+	}
+	editing.Wait()
+	for _, name := range []string{homely, distant} {
+		await(t, func(c *assert.CollectT) {
+			drift := read(c, name).Status.Drift
+			require.NotNil(c, drift)
+			require.EqualValues(c, edits, drift.Heals)
+		}, name)
+	}
+	require.Len(t, here.since(t, marks[0], operatorUser).in(d.name), edits)
+	require.Len(t, there.since(t, marks[1], d.user).in(d.name), edits)
+
+	// One that goes leaves the other in place.
+	remove(t, read(t, homely))
+	here.awaitGone(t, configMap(d.name, "page"))
+	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
+	there.awaitSays(t, d.name, "page", "there")
+}

@@ -1,0 +1,140 @@
+package remote
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestRemoteGoesAwayAndComesBack changes objects where nobody sees it.
+func TestRemoteGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	const soon = 12 * time.Second
+	d, proxy := newDestination(t)
+	owners := []string{d.name + "-a", d.name + "-b", d.name + "-c"}
+	for _, owner := range owners {
+		newVidraResource(t, d.url(), d.name, manifests(greeting(owner+"-1", "hello"), greeting(owner+"-2", "hello")), named(owner))
+	}
+	for _, owner := range owners {
+		awaitReady(t, owner)
+	}
+	proxy.Down()
+	before := time.Now()
+	for _, owner := range owners {
+		awaitUnreachable(t, owner, d.url(), "refused", "see that it runs")
+	}
+	took := time.Since(before)
+	t.Logf("it is said after %s", took.Round(time.Millisecond))
+	require.Less(t, took, soon)
+	for _, owner := range owners {
+		v := read(t, owner)
+		require.Len(t, v.Status.ManagedResources, 2, "nothing is forgotten")
+		awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "refused")
+	}
+	there.edit(t, configMap(d.name, owners[0]+"-1"), `{"data":{"greeting":"changed"}}`)
+	require.NoError(t, there.admin.Delete(t.Context(), configMap(d.name, owners[1]+"-2")))
+	there.edit(t, configMap(d.name, owners[2]+"-1"), `{"metadata":{"labels":null,"annotations":null}}`)
+	setManifest(t, read(t, owners[2]), greeting(owners[2]+"-1", "hi"))
+
+	mark := there.AuditMark()
+	before = time.Now()
+	require.NoError(t, proxy.Up())
+	there.awaitSays(t, d.name, owners[0]+"-1", "hello")
+	there.awaitSays(t, d.name, owners[1]+"-2", "hello")
+	there.awaitSays(t, d.name, owners[2]+"-1", "hi")
+	t.Logf("it is put back after %s", time.Since(before).Round(time.Millisecond))
+	there.awaitGone(t, configMap(d.name, owners[2]+"-2"))
+	for _, owner := range owners {
+		v := awaitReady(t, owner)
+		awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "answers again")
+		told := eventsOf(t, v, v1alpha1.ReasonDestinationUnreachable)
+		require.Len(t, told, 1)
+		require.Nil(t, told[0].Series, "it is told once")
+	}
+	require.Len(t, there.since(t, mark, d.user).writes(), 4, "%s", there.since(t, mark, d.user).writes())
+}
+
+// TestF30DestinationIsAway deletes VidraResources whose destination cannot be reached.
+func TestF30DestinationIsAway(t *testing.T) {
+	t.Parallel()
+	d, proxy := newDestination(t)
+	waits, leaves := d.name+"-waits", d.name+"-leaves"
+	for _, owner := range []string{waits, leaves} {
+		newVidraResource(t, d.url(), d.name, manifests(greeting(owner+"-1", "hello"), greeting(owner+"-2", "hello")), named(owner))
+		awaitReady(t, owner)
+	}
+	proxy.Down()
+	for _, owner := range []string{waits, leaves} {
+		remove(t, read(t, owner))
+		v := awaitUnreachable(t, owner, "refused", "Its objects (2)", "spec.deletionPolicy", "Orphan")
+		require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
+		require.Len(t, v.Status.ManagedResources, 2)
+	}
+	left, waiting := read(t, leaves), read(t, waits)
+	before := time.Now()
+	here.edit(t, left, `{"spec":{"deletionPolicy":"Orphan"}}`)
+	here.awaitGone(t, left)
+	require.Less(t, time.Since(before), 5*time.Second, "at once")
+	awaitEvent(t, left, corev1.EventTypeNormal, "Pruned", "Left in place", leaves+"-1")
+	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"))
+
+	require.True(t, here.exists(t, waiting))
+	require.NoError(t, proxy.Up())
+	here.awaitGone(t, waiting)
+	require.False(t, there.exists(t, configMap(d.name, waits+"-1")))
+	require.False(t, there.exists(t, configMap(d.name, waits+"-2")))
+	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"), "nobody's objects stay")
+}
+
+// TestF30DestinationIsGoneForGood deletes VidraResources whose kubeconfig is gone: one
+// that never applied anything, and one that did.
+func TestF30DestinationIsGoneForGood(t *testing.T) {
+	t.Parallel()
+	d, _ := newAccountDestination(t)
+	never := newVidraResource(t, d.url(), d.name, greeting("page", "hello"), named(d.name+"-never"))
+	awaitUnreachable(t, never.Name, "no Secret")
+	before := time.Now()
+	remove(t, never)
+	here.awaitGone(t, never)
+	require.Less(t, time.Since(before), 5*time.Second, "there is nothing to remove")
+
+	setKubeconfig(t, d.name, kubeconfig(t, d.config))
+	applied := newVidraResource(t, d.url(), d.name, greeting("page", "hello"), named(d.name+"-applied"))
+	awaitReady(t, applied.Name)
+	deleteKubeconfig(t, d.name)
+	awaitUnreachable(t, applied.Name, "no Secret")
+	remove(t, applied)
+	awaitUnreachable(t, applied.Name, "no Secret", "Its objects (1)", "Orphan")
+	setKubeconfig(t, d.name, kubeconfig(t, d.config))
+	here.awaitGone(t, applied)
+	require.False(t, there.exists(t, configMap(d.name, "page")))
+}
+
+// TestRemoteFlaps has single requests fail, which is no reason to say anything.
+func TestRemoteFlaps(t *testing.T) {
+	t.Parallel()
+	const watched = 4 * time.Second // longer than until an outage is told
+	d, proxy := newDestination(t)
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	v := awaitReady(t, d.name)
+	since := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime
+	for i := range 3 {
+		proxy.Down()
+		require.NoError(t, proxy.Up())
+		there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed %d"}}`, i)
+		there.awaitSays(t, d.name, "page", "hello")
+	}
+	require.Never(t, func() bool {
+		return !meta.IsStatusConditionTrue(read(t, d.name).Status.Conditions, v1alpha1.ConditionReady)
+	}, watched, 10*poll)
+	v = awaitReady(t, d.name)
+	require.Equal(t, since, meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime, "it stayed Ready")
+	for _, reason := range []string{v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonKindUnavailable} {
+		require.Empty(t, eventsOf(t, v, reason), reason)
+	}
+}

@@ -1,0 +1,148 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// site is one of the two control planes, with a client of its administrator.
+type site struct {
+	*testenv.Env
+	admin client.Client
+}
+
+var (
+	// here has the VidraResources, there the objects.
+	here, there site
+	// operator runs here. Tests that end it, or measure it, are not parallel: they run
+	// before those that are.
+	operator *testenv.Operator
+	// operatorBinary is the operator, built with the race detector.
+	operatorBinary string
+)
+
+// parallel is how many tests run at a time unless -parallel says otherwise.
+const parallel = "8"
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
+	}
+	os.Exit(run(m))
+}
+
+// run is TestMain with deferred calls that run before the process ends.
+func run(m *testing.M) (code int) {
+	defer func() {
+		if err := errors.Join(here.stop(), there.stop()); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
+			code = 1
+		}
+	}()
+	if err := setUp(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "setting up what the tests share:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// setUp starts what the tests share.
+func setUp(ctx context.Context) (err error) {
+	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, true); err != nil {
+		return err
+	}
+	if _, err := testenv.Assets(ctx, testenv.Options{Out: os.Stderr}); err != nil {
+		return err
+	}
+	var starting errgroup.Group
+	for _, s := range []*site{&here, &there} {
+		starting.Go(func() error { return s.start(ctx) })
+	}
+	if err := starting.Wait(); err != nil {
+		return err
+	}
+	if err := here.Install(ctx); err != nil {
+		return err
+	}
+	return launch(ctx)
+}
+
+// launch starts the operator as its Deployment does.
+func launch(ctx context.Context) (err error) {
+	operator, err = here.StartOperator(ctx, testenv.OperatorOptions{
+		Binary: operatorBinary, Args: []string{"--kubeconfig-namespace=" + testenv.OperatorNamespace},
+	})
+	return err
+}
+
+func (s *site) start(ctx context.Context) (err error) {
+	if s.Env, err = testenv.Start(ctx, testenv.Options{}); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return err
+	}
+	s.admin, err = client.New(s.Config, client.Options{Scheme: scheme})
+	return err
+}
+
+func (s *site) stop() error {
+	if s.Env == nil {
+		return nil
+	}
+	return s.Stop()
+}
+
+// killOperator ends the operator as a crash does. When the test ends, one is running
+// again.
+func killOperator(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !running() {
+			require.NoError(t, launch(context.Background()))
+		}
+	})
+	require.NoError(t, operator.Err(), "the operator runs")
+	require.NoError(t, operator.Kill())
+	// A killed process has no exit code with which it could tell.
+	require.NotContains(t, operatorLog(t), "DATA RACE")
+}
+
+func running() bool {
+	select {
+	case <-operator.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// operatorLog is what the running operator has printed.
+func operatorLog(t *testing.T) string {
+	t.Helper()
+	printed, err := os.ReadFile(operator.Log)
+	require.NoError(t, err)
+	return string(printed)
+}
