@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,11 +48,15 @@ type lab struct {
 	// foreign are the objects that exist and are somebody else's; denied those
 	// that are not accepted.
 	foreign, denied map[string]bool
-	// failWrites is how many status writes fail.
+	// failWrites is how many status writes fail, and failure with what: that the API
+	// server is away if it is nil.
 	failWrites int
+	failure    error
 	// done are the requests that change something, in order: "status" or the
 	// name of an applied object.
 	done []string
+	// told are the reasons of the Events.
+	told []string
 }
 
 func newLab(t *testing.T, text string) *lab {
@@ -64,7 +70,7 @@ func newLab(t *testing.T, text string) *lab {
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
 			if l.failWrites > 0 {
 				l.failWrites--
-				return errors.New("the API server is away")
+				return cmp.Or(l.failure, errors.New("the API server is away"))
 			}
 			l.done = append(l.done, "status")
 			return c.SubResource(sub).Patch(ctx, obj, p, o...)
@@ -97,7 +103,11 @@ func (l *lab) AddCluster(string, watchregistry.Cluster) {}
 func (l *lab) RemoveCluster(string)                     {}
 func (l *lab) WakeWatch(watchregistry.Key)              {}
 func (l *lab) Wake(string)                              {}
-func (l *lab) Record([]events.Event)                    {}
+func (l *lab) Record(all []events.Event) {
+	for _, e := range all {
+		l.told = append(l.told, e.Reason)
+	}
+}
 
 func (l *lab) Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status {
 	return l.Sync(owner, want)
@@ -229,6 +239,23 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
+}
+
+// TestConflictLosesNoHeal has the first status write after a restart come to nothing,
+// because what the cache holds is old: what was put back meanwhile is told all the same.
+func TestConflictLosesNoHeal(t *testing.T) {
+	l := newLab(t, colors("a", "b"))
+	l.mustPass(t)
+	l.restart()
+	l.edit(t, strings.Replace(colors("a", "b"), "blue", "red", 1))
+	l.foreign["a"] = true // it is there when it is looked at
+	l.failWrites, l.failure = 1, apierrors.NewConflict(schema.GroupResource{Resource: "vidraresources"}, faulty.Name, errors.New("it was changed"))
+	_, err := l.pass(t, "b")
+	require.True(t, apierrors.IsConflict(err))
+	l.mustPass(t)
+	require.NoError(t, l.Flush(t.Context()))
+	require.EqualValues(t, 1, l.get(t).Status.Drift.Heals)
+	require.Contains(t, l.told, events.ReasonDriftCorrected)
 }
 
 func TestRestartWritesNothing(t *testing.T) {

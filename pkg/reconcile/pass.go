@@ -286,7 +286,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	}
 	err := p.Client.Status().Patch(ctx, changed, patch)
 	if apierrors.IsConflict(err) {
-		p.forgetSession(p.owner)
+		p.restartSession(p.owner)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.vr.Name, err)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	for owner, s := range r.sessions {
 		// What a pass did that could not write its status any more.
 		regarding := corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.uid,
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
 		}
 		r.record(owner, regarding, s.status, s.status, s.untold)
 		if s.heals == 0 {
@@ -153,6 +154,9 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(recomputeQPS, recomputeQPS)
 	}
 	s = newSession(vr)
+	if old := r.sessions[owner]; old != nil && old.outdated == vr.UID {
+		s.inherit(old)
+	}
 	r.sessions[owner] = s
 	return s, true
 }
@@ -171,11 +175,20 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.depart(owner)
 }
 
-// forgetSession has the next pass begin from what the cache holds.
+// forgetSession forgets what is known of a VidraResource.
 func (r *Reconciler) forgetSession(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sessions, owner)
+}
+
+// restartSession has the next pass begin from what the cache holds.
+func (r *Reconciler) restartSession(owner trigger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sessions[owner]; s != nil {
+		s.uid, s.outdated = "", s.uid
+	}
 }
 
 // ensureFinalizer adds the finalizer, failing if somebody else wrote meanwhile.

@@ -67,6 +67,8 @@ type failure struct {
 // one VidraResource do not overlap, so it has no lock.
 type session struct {
 	uid types.UID
+	// outdated is the UID where the session is to begin anew, from the cache.
+	outdated types.UID
 	// status as it was last written. The cache may lag behind it.
 	status v1alpha1.VidraResourceStatus
 
@@ -167,6 +169,12 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		}
 	}
 	return s
+}
+
+// inherit takes over what a session before has done and not told yet.
+func (s *session) inherit(old *session) {
+	s.untold, s.heals = old.untold, old.heals
+	s.lastHeal, s.healedAt, s.healsSince = old.lastHeal, old.healedAt, old.healsSince
 }
 
 func identityOf(e *v1alpha1.ManagedResourceStatus) identity {
