@@ -76,7 +76,7 @@ func TestLastOneLeaves(t *testing.T) {
 		here.awaitGone(t, last)
 		await(t, func(c *assert.CollectT) {
 			for _, line := range metrics(c, inMetrics) {
-				require.False(c, strings.HasPrefix(line, "vidra_watch_"), line)
+				require.False(c, strings.HasPrefix(line, "vidra_watch_") || strings.HasPrefix(line, "vidra_trigger_"), line)
 			}
 			require.Zero(c, forwarder.Connections())
 			require.LessOrEqual(c, goroutines(c), before+5)

@@ -11,14 +11,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // site is one of the two control planes, with a client of its administrator.
@@ -99,12 +95,7 @@ func (s *site) start(ctx context.Context) (err error) {
 	if s.Env, err = testenv.Start(ctx, testenv.Options{}); err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
-	if err != nil {
-		return err
-	}
-	s.admin, err = client.New(s.Config, client.Options{Scheme: scheme})
+	s.admin, err = testenv.Client(s.Config)
 	return err
 }
 

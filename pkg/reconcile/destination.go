@@ -161,6 +161,7 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 	r.tenants.leave(owner, func(server string) {
 		r.Watches.RemoveCluster(server)
 		r.Remotes.Forget(server)
+		r.Trigger.ForgetCluster(server)
 	})
 }
 
@@ -214,6 +215,9 @@ func newPassage(workers int) *passage {
 func (p *passage) enter(server string) (leave func(), ok bool) {
 	if p == nil || isLocal(server) {
 		return func() {}, true
+	}
+	if name, err := cluster.NormalizeServer(server); err == nil { // otherwise the pass says so
+		server = name
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

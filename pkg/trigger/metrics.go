@@ -50,6 +50,11 @@ func (m metrics) tallyOf(cluster string, gvr schema.GroupVersionResource) tally 
 	return t
 }
 
+// ForgetCluster ends the series of a cluster that nobody is applied to any more.
+func (f *Factory) ForgetCluster(cluster string) {
+	f.metrics.verdicts.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+}
+
 // count counts a verdict.
 func (t tally) count(verdict Verdict, o observation) {
 	if verdict == VerdictInOrder {
