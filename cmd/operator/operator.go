@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -185,7 +186,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
-		RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+		Namespace: os.Getenv("POD_NAMESPACE"), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 	}
 	reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
 		Secrets: secrets, Namespace: o.kubeconfigNamespace, OnChange: reconciler.DestinationChanged,

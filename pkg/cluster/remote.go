@@ -150,8 +150,21 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 	}
 }
 
-// RoundTrip implements http.RoundTripper. A request that cannot be sent fails at once.
+// RoundTrip implements http.RoundTripper. A request that cannot be sent, or that will
+// not be answered, fails at once: what is under way for a server that is known not to
+// answer would otherwise wait for each of its requests.
 func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
+	if f := r.health.failure(); f != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // it was not read
+		}
+		return nil, r.saying(f)
+	}
+	return r.roundTrip(request)
+}
+
+// roundTrip sends a request, whether the API server answered those before or not.
+func (r *remote) roundTrip(request *http.Request) (*http.Response, error) {
 	way, err := r.way()
 	if err != nil {
 		if request.Body != nil {
@@ -251,7 +264,7 @@ func (r *remote) probe(ctx context.Context) {
 		r.log.Error(err, "Cannot make the request of a probe")
 		return
 	}
-	response, err := r.RoundTrip(request)
+	response, err := r.roundTrip(request)
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, response.Body, probeBodyMost)
 		_ = response.Body.Close() // it was only read
@@ -279,7 +292,12 @@ func (r *remote) unreachable() error {
 		return err
 	}
 	if f := r.health.failure(); f != nil {
-		return fmt.Errorf("the API server %s cannot be reached: %s: %s", r.server, f.reason, f.advice)
+		return r.saying(f)
 	}
 	return nil
+}
+
+// saying is a failure for people.
+func (r *remote) saying(f *failure) error {
+	return fmt.Errorf("the API server %s cannot be reached: %s: %s", r.server, f.reason, f.advice)
 }

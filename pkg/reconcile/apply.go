@@ -84,6 +84,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		if t.why == whyDrift && live != nil {
 			var inOrder bool
 			if inOrder, r.asLeft = a.inOrder(t, live); inOrder {
+				r.cause.Found = live
 				return r
 			}
 		}
@@ -101,6 +102,9 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	ctx, heard := withWarnings(ctx)
 	r.live, r.digest, r.err = a.patch(ctx, r.task)
 	r.warnings = heard.all()
+	if len(r.warnings) > 0 && (t.id.GroupKind == secretKind || r.live == nil || ownership.Sensitive(r.live)) {
+		r.warnings = []string{"the API server warns of it; the warning is withheld because it may quote a value"}
+	}
 	switch {
 	case r.err == nil:
 		r.describe(a.manager, expected)

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +50,11 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 			asked = append(asked, d)
 		}
 	}
+	if doubts { // what is not asked again is no doubt any more
+		maps.DeleteFunc(s.doubts, func(id identity, _ string) bool {
+			return !slices.ContainsFunc(asked, func(d *desired) bool { return d.id == id })
+		})
+	}
 	if due {
 		s.nextBackstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
 	}
@@ -71,6 +78,11 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 			s.doubts[d.id] = f.version
 		}
 	}
+}
+
+// backstopDue says whether it is time for a comparison, or to look at a doubt again.
+func (s *session) backstopDue(now time.Time) bool {
+	return !s.nextBackstop.IsZero() && !now.Before(s.nextBackstop) || len(s.doubts) > 0 && !now.Before(s.doubtUntil)
 }
 
 // finding is what a comparison with the API server found.

@@ -156,6 +156,16 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 	return remote, nil
 }
 
+// isAway says whether a cluster is known not to be reached: a pass then sends it nothing,
+// and takes no place.
+func (r *Reconciler) isAway(server string) bool {
+	if r.Remotes == nil {
+		return true
+	}
+	remote, err := r.Remotes.Get(server)
+	return err != nil || remote.Unreachable() != nil || remote.Doubtful()
+}
+
 // depart forgets the destination of an owner that is gone.
 func (r *Reconciler) depart(owner trigger.Owner) {
 	r.tenants.leave(owner, func(server string) {
@@ -211,7 +221,8 @@ func newPassage(workers int) *passage {
 	return &passage{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
 }
 
-// enter takes a place at a cluster, if there is one. leave gives it back.
+// enter takes a place at a cluster, if there is one. leave gives it back, and may be
+// called in any case.
 func (p *passage) enter(server string) (leave func(), ok bool) {
 	if p == nil || isLocal(server) {
 		return func() {}, true
@@ -222,7 +233,7 @@ func (p *passage) enter(server string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.under[server] >= p.each || p.total >= p.all {
-		return nil, false
+		return func() {}, false
 	}
 	p.under[server]++
 	p.total++

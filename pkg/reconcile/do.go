@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -221,7 +222,7 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 			}
 		})
 		for i, done := range removals {
-			p.settleRemoval(ids[i], done)
+			p.settleRemoval(ctx, ids[i], done)
 		}
 		ids = ids[n:]
 	}
@@ -243,7 +244,7 @@ func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceSt
 
 // settleRemoval notes what came of a removal. An object stays in the inventory
 // until it is gone.
-func (p *pass) settleRemoval(id identity, done removal) {
+func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 	s := p.session
 	entry := s.inventory[id]
 	change := events.Change{Object: referenceTo(id, gvkOf(entry), "")}
@@ -255,6 +256,8 @@ func (p *pass) settleRemoval(id identity, done removal) {
 		// An API server that has just started serves some kinds a little later.
 		s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present"}
 		return
+	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, id.namespace):
+		// The rights of an account in it went along, and so did the object.
 	case done.err != nil:
 		entry.State = v1alpha1.ObjectFailed
 		p.refused(id, done.err, done.key, "get", "patch", "delete")

@@ -208,12 +208,33 @@ func (p *pass) tooLarge() *failure {
 		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.configuration
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	text, err := json.Marshal(vr)
-	if err != nil || len(text) <= maxObject {
-		return nil
+	if size := sizeOf(vr); size > maxObject {
+		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
+			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
+				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
+			size, len(p.session.objects), maxObject)}
 	}
-	return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
-		"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
-			"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
-		len(text), len(p.session.objects), maxObject)}
+	going := 0
+	for id, entry := range p.session.inventory { // what it removes is there until it is gone
+		if p.session.byID[id] == nil {
+			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
+			going++
+		}
+	}
+	if size := sizeOf(vr); size > maxObject {
+		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
+			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
+				"change fewer objects at a time, for instance by removing some first",
+			size, len(p.session.objects), going, maxObject)}
+	}
+	return nil
+}
+
+// sizeOf is how many bytes a VidraResource takes.
+func sizeOf(vr *v1alpha1.VidraResource) int {
+	text, err := json.Marshal(vr)
+	if err != nil { // it came from JSON
+		return 0
+	}
+	return len(text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
+
+// healthSpacing is how long is waited until it is told that other objects are not
+// healthy. That all are, or that one fails, is told at once.
+const healthSpacing = 10 * time.Second
 
 // healthReport is what is known of the health of the objects.
 type healthReport struct {
@@ -50,7 +55,8 @@ func (p *pass) checkup() {
 	for _, d := range s.objects {
 		entry := s.inventory[d.id]
 		if entry == nil || entry.UID == "" {
-			continue // that it is not applied is told in another way
+			report.unknown = true // that it is not applied is told in another way
+			continue
 		}
 		health, known := s.seen[d.id]
 		if !known { // what was just applied, the watch sees later, and tells if it is another
@@ -68,7 +74,12 @@ func (p *pass) checkup() {
 	if p.applier.watched {
 		s.seen = nil // the watches know from now on
 	}
-	s.health = report
+	if old := s.health; old != nil && p.now.Before(s.healthUntil) && len(old.ill) > 0 && len(report.ill) > 0 &&
+		old.failed() == report.failed() && old.unknown == report.unknown {
+		p.healthWaits = true // a rollout is not a write of the status for each object of it
+		return
+	}
+	s.health, s.healthUntil = report, p.now.Add(healthSpacing)
 }
 
 // seen notes the health of an object as a request showed it: its watch may see it

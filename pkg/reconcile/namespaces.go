@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,16 @@ func (p *pass) terminating(ctx context.Context, namespace string) bool {
 		p.going[namespace] = going
 	}
 	return going
+}
+
+// namespaceIsGone asks, as Vidra itself, whether a namespace does not exist.
+func (p *pass) namespaceIsGone(ctx context.Context, name string) bool {
+	if name == "" {
+		return false
+	}
+	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
+	_, err := p.applier.destination.Dynamic().Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // onNamespace has VidraResources look at all their objects when a namespace comes

@@ -49,6 +49,12 @@ type pass struct {
 	outdatedWait bool
 	// waits says that something is not done while the VidraResource is suspended.
 	waits bool
+	// unread says that the manifest could not be read; source is why, if the pass goes on
+	// with what was read before.
+	unread bool
+	source *failure
+	// healthWaits says that what is not healthy has changed, and is told later.
+	healthWaits bool
 	// starting says that it is not known yet whether the destination can be reached,
 	// and soon will be.
 	starting bool
@@ -66,10 +72,10 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 		},
 	}
 	s.unbegun = false
-	if r.hurries(owner) {
+	p.changed = s.generation != vr.Generation
+	if r.hurries(owner) || p.changed {
 		s.hurry()
 	}
-	p.changed = s.generation != vr.Generation
 	p.resync = p.changed || !p.now.Before(s.nextResync)
 	if p.resync {
 		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
@@ -98,9 +104,13 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if why := p.connect(); why != nil {
 		return p.block(ctx, *why)
 	}
-	if why := p.read(ctx); why != nil && why.reason == v1alpha1.ReasonSourceUnavailable {
+	switch why := p.read(ctx); {
+	case why == nil:
+	case p.unread && p.session.generation == p.vr.Generation && p.session.stalled == nil && len(p.session.objects) > 0:
+		p.source = why // what was read last is kept as it is until then
+	case why.reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
-	} else if why != nil {
+	default:
 		return p.stall(ctx, *why)
 	}
 	p.load()
@@ -118,6 +128,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if len(todo.prune) > 0 {
 		p.watch(ctx)
 	}
+	p.witness(ctx, todo.apply)
 	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(p.session.failures) == 0})
 }
 
@@ -133,13 +144,17 @@ func (p *pass) read(ctx context.Context) *failure {
 		return &failure{v1alpha1.ReasonServiceAccountRequired,
 			"this Vidra applies objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
 	}
+	if in := p.vr.Spec.Destination.Namespace; p.RequireServiceAccount && (in == metav1.NamespaceSystem || in == p.Namespace) {
+		return &failure{v1alpha1.ReasonServiceAccountRequired,
+			"this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
+	}
+	p.unread = true
 	parts, versions, why := p.gather(ctx)
 	if why != nil {
 		return why
 	}
 	old := s.byID
 	defer func() {
-		s.sources = versions
 		if isLocal(p.vr.Spec.Destination.Server) {
 			p.residents.set(p.owner, s.objects)
 		}
@@ -151,6 +166,7 @@ func (p *pass) read(ctx context.Context) *failure {
 		}
 		return &failure{reason, events.Truncate(err.Error(), maxMessage)}
 	}
+	p.unread, s.sources = false, versions
 	if why := p.tooLarge(); why != nil {
 		return why
 	}
@@ -245,7 +261,10 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		p.checkup()
 		o.health = s.health
 	}
-	o.warnings = s.warningsIn()
+	o.source, o.unseen = p.source, s.unseenText()
+	if p.all { // a heal changes none
+		o.warnings = s.warningsIn()
+	}
 	o.failures, o.unmatched = s.withDrifts(), s.unmatched
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
 	if o.entries, o.order = s.entries(); o.stalled != nil || o.blocked != nil {

@@ -93,9 +93,32 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk sch
 	case a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
 		return a.orphan(ctx, key, live)
 	case a.shared(live):
-		return a.release(ctx, key, gvk)
+		return a.handOver(ctx, key, gvk, live)
 	}
 	return a.delete(ctx, key, live)
+}
+
+// handOver leaves an object to the others that own it, and has them look at it. Who only
+// notes that the object is wanted takes over what we leave, as it is: without it the
+// object might be empty, or refused, until then.
+func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind, live *unstructured.Unstructured) removal {
+	done := removal{}
+	if staked(live, a.manager) {
+		done = a.orphan(ctx, key, live)
+	} else if done = a.release(ctx, key, gvk); apierrors.IsInvalid(done.err) {
+		done = a.orphan(ctx, key, live)
+	}
+	if done.orphaned {
+		done.orphaned, done.released = false, true
+	}
+	if done.released {
+		for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
+			if name != a.owner.Name {
+				a.trigger.EnqueueAll(trigger.Owner{Name: name})
+			}
+		}
+	}
+	return done
 }
 
 // owns says whether we applied the object, or it names us as an owner.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,7 @@ const (
 	resyncJitter = 0.1
 	// passageRetry is when a pass over a VidraResource of another cluster is tried
 	// again that found no place. See passage.
-	passageRetry = 100 * time.Millisecond
+	passageRetry = 250 * time.Millisecond
 	// recomputeQPS is how many objects a second are applied only because their digest
 	// is of another version of Vidra.
 	recomputeQPS = 50
@@ -61,6 +62,8 @@ type Reconciler struct {
 	// BackstopInterval is the time between two comparisons of every object with the API
 	// server, by dry runs. Zero turns them off.
 	BackstopInterval time.Duration
+	// Namespace is the one that Vidra runs in; empty if it is not known.
+	Namespace string
 	// RequireServiceAccount refuses VidraResources without spec.serviceAccountName.
 	RequireServiceAccount bool
 	// Watches, Index and Trigger tell what happens to the objects.
@@ -101,8 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	leave, ok := r.passage.enter(vr.Spec.Destination.Server)
-	if !ok {
-		return reconcile.Result{RequeueAfter: passageRetry}, nil
+	if !ok && !r.isAway(vr.Spec.Destination.Server) {
+		return reconcile.Result{RequeueAfter: wait.Jitter(passageRetry, 1)}, nil
 	}
 	defer leave()
 	p := r.newPass(owner, vr)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,8 +45,8 @@ var keepers = map[schema.GroupKind]bool{
 // returns nil if the object is going.
 func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 	fields, creatable := a.creatable(ctx, t, refused)
-	if !creatable {
-		return refused
+	if !creatable || slices.ContainsFunc(fields, func(field string) bool { return !t.sets(field) }) {
+		return refused // a field that somebody else set is in the way, or a default
 	}
 	why := func(text string, args ...any) error {
 		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
@@ -60,6 +61,8 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		return nil
 	case !a.owns(live):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
+	case t.why == whyDrift:
+		return why("somebody else made it so. Delete the object, so that Vidra creates it again")
 	case !a.force:
 		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
 	case a.shared(live):
@@ -104,6 +107,31 @@ func (a *applier) creatable(ctx context.Context, t task, refused error) (fields 
 	_, err = a.resource(t.key).Patch(ctx, probe.GetName(), types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 	return fields, err == nil
+}
+
+// sets says whether the applied configuration has a field, as the API server names it
+// in an error, or something above or below it.
+func (d *desired) sets(field string) bool {
+	var value any = d.object().Object
+	for token := range strings.SplitSeq(field, ".") {
+		name, _, listed := strings.Cut(token, "[") // of which item, the configuration need not say
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return true // it is within something that is set
+		}
+		child, found := fields[name]
+		if !found && name == "clusterIPs" { // which the API server fills from clusterIP
+			child, found = fields["clusterIP"]
+		}
+		if !found {
+			return false
+		}
+		if listed {
+			return true
+		}
+		value = child
+	}
+	return true
 }
 
 // withoutNodePorts removes the ports of the nodes from a Service.

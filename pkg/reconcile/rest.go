@@ -17,7 +17,7 @@ func (p *pass) rest(o outcome) time.Duration {
 			}
 		}
 	}
-	switch pending := o.stalled == nil && (o.blocked != nil || len(s.failures) > 0 || unsolved > 0); {
+	switch pending := o.stalled == nil && (o.blocked != nil || o.source != nil || len(s.failures) > 0 || unsolved > 0); {
 	case pending && s.due(p.now):
 		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
 		delay := backoff.Step()
@@ -41,6 +41,12 @@ func (p *pass) rest(o outcome) time.Duration {
 	if s.heals > 0 {
 		earlier(s.healsSince.Add(healFlush))
 	}
+	if o.unseen != "" {
+		earlier(p.now.Add(witnessRetry))
+	}
+	if p.healthWaits {
+		earlier(s.healthUntil)
+	}
 	if p.outdatedWait {
 		earlier(p.now.Add(time.Second))
 	}
@@ -49,6 +55,9 @@ func (p *pass) rest(o outcome) time.Duration {
 			if then.After(p.now) { // otherwise this pass has kept it
 				earlier(then)
 			}
+		}
+		if !p.all && s.backstopDue(p.now) { // which a heal does not keep
+			earlier(p.now)
 		}
 	}
 	before := watched(s.status, p.vr.Generation)

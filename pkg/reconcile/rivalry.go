@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -81,4 +83,41 @@ func (a *applier) stake(ctx context.Context, t task) error {
 		return fmt.Errorf("note on it that it is wanted here, too: %w", err)
 	}
 	return nil
+}
+
+// staked says whether the other VidraResources that own an object only note on it that
+// it is wanted: all that they own is our mark.
+func staked(live *unstructured.Unstructured, manager string) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Manager == manager ||
+			!strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			return false
+		}
+		marks := true
+		set.Iterate(func(path fieldpath.Path) { marks = marks && isMark(path) })
+		if !marks {
+			return false
+		}
+	}
+	return true
+}
+
+// isMark says whether a field is of what mark sets, or above it.
+func isMark(path fieldpath.Path) bool {
+	var names []string
+	for _, element := range path {
+		if element.FieldName == nil {
+			return false
+		}
+		names = append(names, *element.FieldName)
+	}
+	if len(names) < 3 { // metadata.labels
+		return names[0] == "metadata"
+	}
+	return len(names) == 3 && names[0] == "metadata" &&
+		(names[1] == "labels" && names[2] == v1alpha1.ManagedByLabel || names[1] == "annotations" && v1alpha1.IsOwnerAnnotation(names[2]))
 }

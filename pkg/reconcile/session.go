@@ -54,7 +54,7 @@ type unresolved struct {
 // is says whether the object may be the one of the inventory.
 func (u unresolved) is(id identity) bool {
 	return u.id.GroupKind == id.GroupKind && u.id.name == id.name &&
-		(u.id.namespace == "" || u.id.namespace == id.namespace)
+		(u.id.namespace == "" || id.namespace == "" || u.id.namespace == id.namespace) // cluster-scoped ones may name one, too
 }
 
 // failure is why an object is not as it should be.
@@ -88,10 +88,12 @@ type session struct {
 	// is what requests told of it.
 	health *healthReport
 	seen   map[identity]trigger.Health
+	// healthUntil is until when other objects that are not healthy are not told.
+	healthUntil time.Time
 	// warnings are what the API server says of the objects besides, of those that this
-	// process has applied; heard says that it has applied some.
+	// process has applied, and heard are those.
 	warnings map[identity][]string
-	heard    bool
+	heard    map[identity]bool
 	// refused holds the rights that requests about objects failed for.
 	refused map[identity][]access
 	// recreated holds the configuration for which an object was deleted, to be created
@@ -111,6 +113,9 @@ type session struct {
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
+	// unseen are the objects that were applied and that no watch has seen so yet, with
+	// whether their watch is in order.
+	unseen map[identity]bool
 	// unbegun says that no pass got as far as to look at the objects.
 	unbegun bool
 	// loaded says that the index knows the inventory.
@@ -155,7 +160,9 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		missing:   map[identity]time.Time{},
 		drifts:    map[identity]drift{},
 		contests:  map[identity]*contest{},
+		unseen:    map[identity]bool{},
 		warnings:  map[identity][]string{},
+		heard:     map[identity]bool{},
 		refused:   map[identity][]access{},
 		recreated: map[identity]string{},
 		doubts:    map[identity]string{},

@@ -21,6 +21,11 @@ type outcome struct {
 	stalled *failure
 	// blocked is why nothing can be done at present.
 	blocked *failure
+	// source is why parts of the manifest cannot be read, while those that were read
+	// before are kept.
+	source *failure
+	// unseen is what no watch has seen yet as it was applied; empty if there is nothing.
+	unseen string
 	// wait says that Ready waits for health, which is what is known of it.
 	wait   bool
 	health *healthReport
@@ -72,7 +77,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
 	watching := watchingCondition(o, watched(before, o.generation))
-	ready := readyCondition(o, watching, healthOf(before))
+	ready := readyCondition(o, watching, before)
 	ready.Message = events.Truncate(ready.Message, maxCondition)
 	set := func(c metav1.Condition) {
 		c.Message = events.Truncate(c.Message, maxCondition)
@@ -136,7 +141,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	}
 }
 
-func readyCondition(o outcome, watching metav1.Condition, before *metav1.Condition) metav1.Condition {
+func readyCondition(o outcome, watching metav1.Condition, before v1alpha1.VidraResourceStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	reason, message := worst(o.failures, o.order)
 	switch {
@@ -144,6 +149,8 @@ func readyCondition(o outcome, watching metav1.Condition, before *metav1.Conditi
 		c.Reason, c.Message = o.stalled.reason, o.stalled.message
 	case o.blocked != nil:
 		c.Reason, c.Message = o.blocked.reason, o.blocked.message
+	case o.source != nil:
+		c.Reason, c.Message = o.source.reason, o.source.message+". What was read before is kept as it is"
 	case o.deleting && reason == "":
 		c.Reason = v1alpha1.ReasonDeleting
 		c.Message = "Waiting until the last object is gone"
@@ -151,14 +158,21 @@ func readyCondition(o outcome, watching metav1.Condition, before *metav1.Conditi
 		c.Reason, c.Message = reason, message
 	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
 		c.Reason, c.Message = watching.Reason, watching.Message
+	case o.unseen != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
+		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unseen
 	case o.wait && o.health != nil && (o.health.unknown || len(o.health.ill) > 0):
-		health := healthyCondition(o.health, before)
+		health := healthyCondition(o.health, healthOf(before))
 		c.Reason, c.Message = health.Reason, health.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
 		c.Message = fmt.Sprintf("All objects are applied (%d)", len(o.entries))
 	}
 	return c
+}
+
+// wasReady says whether a status tells that a generation is ready.
+func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
+	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 }
 
 // watched says whether a status tells that everything which generation needs is

@@ -63,20 +63,20 @@ func (p *pass) heard(r result) {
 	}
 	s := p.session
 	// The answer to the same configuration is known, but for a restart.
-	s.heard = s.heard || r.why == whyNew || r.why == whyChanged
+	if r.why == whyNew || r.why == whyChanged {
+		s.heard[r.id] = true
+	}
 	if delete(s.warnings, r.id); len(r.warnings) > 0 {
 		s.warnings[r.id] = r.warnings
 	}
 }
 
-// warningsIn are the warnings of the objects of the manifest; nil if this process has
-// applied none of them, so that those in the status stand.
+// warningsIn are the warnings of the objects of the manifest; nil if there are none, but
+// this process has not applied all of them, so that those in the status stand.
 func (s *session) warningsIn() []string {
-	if !s.heard {
-		return nil
-	}
-	all := []string{}
+	all, complete := []string{}, true
 	for _, d := range s.objects {
+		complete = complete && s.heard[d.id]
 		for _, text := range s.warnings[d.id] {
 			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(text, maxReason)))
 		}
@@ -85,6 +85,14 @@ func (s *session) warningsIn() []string {
 		if s.byID[id] == nil {
 			delete(s.warnings, id)
 		}
+	}
+	for id := range s.heard {
+		if s.byID[id] == nil {
+			delete(s.heard, id)
+		}
+	}
+	if len(all) == 0 && !complete {
+		return nil
 	}
 	return all
 }

@@ -115,6 +115,23 @@ func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	return c != nil && c.known && (s.found() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
 }
 
+// Seen tells whether what a watch keeps of an object is what the owner's last apply left,
+// or newer and as expected.
+func (x *Index) Seen(owner Owner, key ObjectKey, kept any) bool {
+	s, ok := kept.(*Snapshot)
+	if !ok {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.findLocked(owner, compact(key))
+	if c == nil || !c.known {
+		return false
+	}
+	verdict := judge(c, observation{snapshot: s})
+	return verdict == VerdictEcho || verdict == VerdictInOrder
+}
+
 // commit ends an apply that succeeded, and judges the event that was parked
 // meanwhile; nil if there was none.
 func (x *Index) commit(owner Owner, key compactKey, applied Applied) (Verdict, *observation) {

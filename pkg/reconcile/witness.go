@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// witnessPoll and witnessPatience are how often, and how long, it is looked whether
+	// the watches have seen what a pass applied: mostly they see it within milliseconds.
+	witnessPoll     = 2 * time.Millisecond
+	witnessPatience = 500 * time.Millisecond
+	// witnessRetry is when it is looked for again after that.
+	witnessRetry = 200 * time.Millisecond
+)
+
+// witness notes what was applied and that no watch has seen as it was applied yet, so
+// that Ready is said of nothing that Vidra would not notice the loss of. It waits a
+// moment for watches that are in order.
+func (p *pass) witness(ctx context.Context, applied []task) {
+	s := p.session
+	if !p.applier.watched {
+		clear(s.unseen)
+		return
+	}
+	for _, t := range applied {
+		entry := s.inventory[t.id]
+		if t.why != whyDrift && entry != nil && entry.State == v1alpha1.ObjectApplied {
+			s.unseen[t.id] = true
+		}
+	}
+	// It is told what was not seen in time.
+	_ = wait.PollUntilContextTimeout(ctx, witnessPoll, witnessPatience, true, func(context.Context) (bool, error) {
+		waits := false
+		for id := range s.unseen {
+			seen, watching := p.sees(id)
+			if s.unseen[id] = watching; seen {
+				delete(s.unseen, id)
+			}
+			waits = waits || !seen && watching
+		}
+		return !waits, nil
+	})
+}
+
+// sees says whether a watch has seen an object as it was applied, and whether it is
+// about to: what has left the manifest or failed since need not be seen.
+func (p *pass) sees(id identity) (seen, watching bool) {
+	s := p.session
+	d, entry := s.byID[id], s.inventory[id]
+	if d == nil || entry == nil || entry.State != v1alpha1.ObjectApplied {
+		return true, false
+	}
+	kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
+	return synced && found && p.Index.Seen(p.owner, d.key, kept), synced
+}
+
+// unseenText tells what watches in order have not seen yet; empty if there is nothing.
+// What others have not seen is told of them.
+func (s *session) unseenText() string {
+	if len(s.unseen) == 0 {
+		return ""
+	}
+	for _, d := range s.objects { // in order, so that the text stays
+		if s.unseen[d.id] {
+			return fmt.Sprintf("%s is applied, and its watch has not seen it yet", d.id)
+		}
+	}
+	return ""
+}
