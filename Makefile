@@ -1,5 +1,7 @@
-# Nothing but Go is needed: tools run with `go run` at the versions below, and
-# the control plane of the tests is built from source into the user's cache.
+# Runs on Linux and macOS, with Go 1.26 or newer, git and make; `make test` needs a
+# C compiler, too, for the race detector. Tools run with `go run` at the versions
+# below, and the control plane of the tests is built from source into the user's
+# cache.
 
 CONTROLLER_GEN = go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
 GOLANGCI_LINT  = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

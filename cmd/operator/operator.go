@@ -62,7 +62,7 @@ type options struct {
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint; 0 turns it off.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics. When false: over HTTP to everybody.")
+		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics or /watches. When false: over HTTP to everybody.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 turns them off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding a Lease, so that several replicas can run.")
 	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the one that the operator runs in, and is needed outside of a cluster.")

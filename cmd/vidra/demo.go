@@ -87,9 +87,12 @@ func (d *demo) stay(ctx context.Context, t *tour.Tour, p *place, out *tour.Print
 		return p.explain(ctx, err)
 	}
 	out.Heading("The samples are applied once more. Try it by hand, in another terminal:")
+	if p.process != nil {
+		out.Line("There is no node here, so Pods stay Pending, and the operator runs as a process, not in a Pod.")
+	}
 	for _, command := range []string{
 		"export KUBECONFIG=" + p.kubeconfig,
-		"kubectl get events --all-namespaces --watch",
+		"bin/vidra events --watch",
 		"kubectl --namespace web edit deployment web",
 	} {
 		out.Line("%s", command)

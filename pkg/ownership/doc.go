@@ -10,6 +10,9 @@
 // status updates, foreign fields, resyncs and relists leave it alone, on every
 // kind, whether or not the kind maintains metadata.generation.
 //
+// Where a field is to be left to others, [Cede] (cede.go) says what the managedFields
+// of the object are without it; [Without] does so for a manager that lets go of all.
+//
 // # Invariants
 //
 // The package is pure. It does no I/O, keeps no state, does not modify what it is

@@ -3,7 +3,8 @@
 //
 // One pass is one visible sequence, in [Reconciler.Reconcile] and pass.run:
 //
-//	load -> destination -> manifest -> watch -> look -> plan -> apply -> prune -> health -> status -> events
+//	get -> connect -> read -> load -> watch -> look -> backstop -> plan -> suspend -> meet -> write ahead ->
+//	apply -> prune -> witness (the watches have seen it) -> conclude (health, status, events)
 //
 // An edit of a managed object reaches it through package trigger as a cause
 // that names the object; the plan is then that object alone, and the apply one
@@ -15,6 +16,7 @@
 // and until it is known to be gone; nothing is removed that this VidraResource
 // does not own at that moment, and nothing that existed without it is changed,
 // unless spec.adopt says so; the status is written on transitions, not on every
-// pass; a pass that finds everything in order sends no request; what fails is
-// retried when its time has come, not whenever something else happens.
+// pass; a pass that finds everything in order sends no request but for the hourly
+// backstop; what fails is retried when its time has come, not whenever something
+// else happens.
 package reconcile

@@ -119,8 +119,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return p.run(ctx)
 }
 
-// Flush writes the heals that no status, and the Events that no pass tells of. It must be called when the
-// controller has stopped, and only then: it reads what passes write.
+// Flush tells what passes did and did not tell any more: it records the Events, and
+// writes the heals into the statuses. It must be called when the controller has
+// stopped, and only then: it reads what passes write.
 func (r *Reconciler) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healFlush)
 	defer cancel()
