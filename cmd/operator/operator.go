@@ -158,7 +158,7 @@ func scheme() (*runtime.Scheme, error) {
 	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
-// wire makes the rooms and connects them. What the reconciler tells becomes Events,
+// wire makes the parts and connects them. What the reconciler tells becomes Events,
 // and goes to told, too.
 func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler, recorders, error) {
 	local, err := cluster.New(mgr.GetConfig())
