@@ -241,6 +241,18 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
 }
 
+// TestSteadyPassesTellNothing looks at what is in order a thousand times.
+func TestSteadyPassesTellNothing(t *testing.T) {
+	l := newLab(t, colors("a", "b"))
+	l.mustPass(t)
+	require.NotEmpty(t, l.told)
+	l.told = nil
+	for range 1000 {
+		require.Empty(t, l.mustPass(t))
+	}
+	require.Empty(t, l.told)
+}
+
 // TestConflictLosesNoHeal has the first status write after a restart come to nothing,
 // because what the cache holds is old: what was put back meanwhile is told all the same.
 func TestConflictLosesNoHeal(t *testing.T) {
