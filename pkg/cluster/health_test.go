@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -121,9 +123,18 @@ func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		up := atomic.Bool{}
+		// mu guards probes.
+		var mu sync.Mutex
 		var probes []time.Duration
+		probed := func() []time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(probes)
+		}
 		r, _ := patient(t, func(request *http.Request) (*http.Response, error) {
 			if request.URL.Path == "/version" {
+				mu.Lock()
+				defer mu.Unlock()
 				probes = append(probes, time.Since(began))
 			}
 			if !up.Load() {
@@ -132,23 +143,23 @@ func TestProbes(t *testing.T) {
 			return answered(http.StatusOK), nil
 		})
 		time.Sleep(time.Hour)
-		require.Empty(t, probes, "nothing is wrong")
+		require.Empty(t, probed(), "nothing is wrong")
 
 		began = time.Now()
 		require.Error(t, send(t.Context(), t, r, "/api"))
 		time.Sleep(time.Minute - time.Nanosecond)
 		synctest.Wait()
 		seconds := time.Second
-		require.Equal(t, []time.Duration{0, seconds, 3 * seconds, 7 * seconds, 15 * seconds, 30 * seconds, 45 * seconds}, probes)
+		require.Equal(t, []time.Duration{0, seconds, 3 * seconds, 7 * seconds, 15 * seconds, 30 * seconds, 45 * seconds}, probed())
 		r.health.hurry()
 		synctest.Wait()
-		require.Len(t, probes, 8, "there are new credentials")
+		require.Len(t, probed(), 8, "there are new credentials")
 
 		up.Store(true)
 		require.ErrorContains(t, send(t.Context(), t, r, "/api"), "cannot be reached", "nobody waits for a server that is known not to answer")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.Len(t, probes, 9, "a probe has succeeded")
+		require.Len(t, probed(), 9, "a probe has succeeded")
 		require.NoError(t, send(t.Context(), t, r, "/api"))
 	})
 }
