@@ -44,10 +44,13 @@ lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
 unit: ## Tests that need no API server, with the race detector.
 	go test -race ./cmd/... ./pkg/...
 
-# One package at a time: they measure how fast things happen.
+# One package at a time where they measure how fast things happen.
+MEASURING = ./e2e ./e2e/bench ./e2e/watches
+
 .PHONY: e2e
 e2e: control-plane ## Tests on a real API server, with the race detector.
-	go test -race -count=1 -p=1 -timeout=20m ./e2e/...
+	go test -race -count=1 -p=1 -timeout=20m $(MEASURING)
+	go test -race -count=1 -p=2 -timeout=20m $$(go list ./e2e/... | grep -vE '/e2e(/bench|/watches)?$$')
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, unless it is cached.

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -52,7 +54,14 @@ func TestRotation(t *testing.T) {
 
 	wrong := "wrong-" + d.name
 	setKubeconfig(t, d.name, kubeconfig(t, withToken(d.config, wrong)))
-	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed again"}}`)
+	edits := 0
+	await(t, func(c *assert.CollectT) {
+		if there.says(c, d.name, "page") == "hello" { // the last edit was put back before the Secret was read
+			edits++
+			there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed again %d"}}`, edits)
+		}
+		require.Equal(c, v1alpha1.ReasonDestinationUnreachable, meta.FindStatusCondition(read(t, d.name).Status.Conditions, v1alpha1.ConditionReady).Reason)
+	})
 	v := awaitUnreachable(t, d.name, "401", "Secret "+testenv.OperatorNamespace+"/"+d.name, "renew the credentials")
 	require.Equal(t, v1alpha1.DeployFailed, v.Status.DeployState)
 	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "401")
