@@ -275,17 +275,17 @@ func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstruc
 // they are other VidraResources.
 func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Unstructured, error) {
 	force := t.why == whyDrift && (t.cause.Found == nil || !a.shared(t.cause.Found))
-	live, err := a.send(ctx, t, force)
+	live, err := a.send(ctx, t.key, t.body, force)
 	if !force && apierrors.IsConflict(err) {
 		if err = rivals(err); err == nil {
-			return a.send(ctx, t, true)
+			return a.send(ctx, t.key, t.body, true)
 		}
 		err = errors.Join(err, a.stake(ctx, t))
 	}
 	return live, err
 }
 
-func (a *applier) send(ctx context.Context, t task, force bool) (*unstructured.Unstructured, error) {
-	return a.resource(t.key).Patch(ctx, t.key.Name, types.ApplyPatchType, t.body,
+func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
+	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
 }

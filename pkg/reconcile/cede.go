@@ -68,7 +68,7 @@ func compareTokens(a, b string) int {
 // cede gives up, in the object as it is, what is left to others and still ours. It
 // returns the object, and the configuration without it.
 func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
-	whole, err := a.patchDry(ctx, t, t.body)
+	whole, err := a.patchDry(ctx, t.key, t.body)
 	if err != nil {
 		return nil, nil, err
 	}

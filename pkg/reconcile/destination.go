@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,24 +24,19 @@ const startingRetry = 500 * time.Millisecond
 
 // tenants knows which VidraResources are applied to which other clusters.
 type tenants struct {
-	// mu guards servers and at.
+	// mu guards at.
 	mu sync.Mutex
-	// servers holds the owners of each cluster, and at the cluster of each owner.
-	servers map[string]map[trigger.Owner]struct{}
-	at      map[trigger.Owner]string
+	// at holds the cluster of each owner.
+	at map[trigger.Owner]string
 }
 
 // enter notes the cluster of an owner.
 func (t *tenants) enter(owner trigger.Owner, server string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.servers == nil {
-		t.servers, t.at = map[string]map[trigger.Owner]struct{}{}, map[trigger.Owner]string{}
+	if t.at == nil {
+		t.at = map[trigger.Owner]string{}
 	}
-	if t.servers[server] == nil {
-		t.servers[server] = map[trigger.Owner]struct{}{}
-	}
-	t.servers[server][owner] = struct{}{}
 	t.at[owner] = server
 }
 
@@ -53,9 +49,7 @@ func (t *tenants) leave(owner trigger.Owner, last func(server string)) {
 		return
 	}
 	delete(t.at, owner)
-	delete(t.servers[server], owner)
-	if len(t.servers[server]) == 0 {
-		delete(t.servers, server)
+	if len(t.ofLocked(server)) == 0 {
 		last(server) // before anybody enters again
 	}
 }
@@ -64,9 +58,15 @@ func (t *tenants) leave(owner trigger.Owner, last func(server string)) {
 func (t *tenants) of(server string) []trigger.Owner {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	owners := make([]trigger.Owner, 0, len(t.servers[server]))
-	for owner := range t.servers[server] {
-		owners = append(owners, owner)
+	return t.ofLocked(server)
+}
+
+func (t *tenants) ofLocked(server string) []trigger.Owner {
+	var owners []trigger.Owner
+	for owner, at := range t.at {
+		if at == server {
+			owners = append(owners, owner)
+		}
 	}
 	return owners
 }
@@ -121,22 +121,27 @@ func (p *pass) connect() *failure {
 		p.starting = true
 		return &failure{v1alpha1.ReasonDestinationUnreachable, "requests fail"}
 	}
-	account := p.vr.Spec.ServiceAccountName
-	if account == "" {
-		return nil
-	}
 	var err error
-	p.applier.user = userOf(p.vr.Spec.Destination.Namespace, account)
-	if p.applier.client, err = destination.As(p.applier.user); err != nil {
+	if p.applier.client, p.applier.user, err = p.clientOf(destination); err != nil {
 		return &failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	}
 	return nil
 }
 
-// userOf is the user that a ServiceAccount is to the API server.
-func userOf(namespace, account string) string {
-	return "system:serviceaccount:" + namespace + ":" + account
+// clientOf is the client with which the VidraResource reads and writes at a cluster, and
+// whom it impersonates: nobody, or the ServiceAccount that the VidraResource names.
+func (p *pass) clientOf(d Destination) (client dynamic.Interface, user string, err error) {
+	account := p.vr.Spec.ServiceAccountName
+	if account == "" {
+		return d.Dynamic(), "", nil
+	}
+	user = "system:serviceaccount:" + p.vr.Spec.Destination.Namespace + ":" + account
+	client, err = d.As(user)
+	return client, user, err
 }
+
+// usable says whether requests to a cluster are answered, as far as is known.
+func usable(d Destination) bool { return d.Unreachable() == nil && !d.Doubtful() }
 
 // remote finds another cluster, whose kinds can be watched then.
 func (p *pass) remote(server string) (*cluster.Cluster, error) {
@@ -163,7 +168,7 @@ func (r *Reconciler) isAway(server string) bool {
 		return true
 	}
 	remote, err := r.Remotes.Get(server)
-	return err != nil || remote.Unreachable() != nil || remote.Doubtful()
+	return err != nil || !usable(remote)
 }
 
 // depart forgets the destination of an owner that is gone.
@@ -196,10 +201,10 @@ func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error)
 // more, or that is not known yet: then all that failed may have failed for that, and the
 // next pass says so. What was done is told later.
 func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error) {
-	if d := p.applier.destination; d.Unreachable() == nil && !d.Doubtful() {
+	if usable(p.applier.destination) {
 		return p.finish(ctx, o)
 	}
-	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+	p.giveBackUntold()
 	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 }
 

@@ -215,7 +215,7 @@ func (s *session) withDrifts() map[identity]failure {
 
 // dryRun asks what an apply would make of an object that exists.
 func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	whole, err := a.patchDry(ctx, t, t.body)
+	whole, err := a.patchDry(ctx, t.key, t.body)
 	if err != nil || t.ignored == nil {
 		return whole, err
 	}
@@ -227,11 +227,11 @@ func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	return a.patchDry(ctx, t, body)
+	return a.patchDry(ctx, t.key, body)
 }
 
 // patchDry sends an apply that writes nothing.
-func (a *applier) patchDry(ctx context.Context, t task, body []byte) (*unstructured.Unstructured, error) {
-	return a.resource(t.key).Patch(ctx, t.key.Name, types.ApplyPatchType, body,
+func (a *applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []byte) (*unstructured.Unstructured, error) {
+	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }

@@ -70,12 +70,9 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
 	}
 	parts = append(parts, part{name: "spec.manifest", text: p.vr.Spec.Manifest})
-	client := p.Local.Dynamic()
-	if account := p.vr.Spec.ServiceAccountName; account != "" {
-		var err error
-		if client, err = p.Local.As(userOf(p.vr.Spec.Destination.Namespace, account)); err != nil {
-			return nil, nil, &failure{v1alpha1.ReasonSourceUnavailable, err.Error()}
-		}
+	client, _, err := p.clientOf(p.Local)
+	if err != nil {
+		return nil, nil, &failure{v1alpha1.ReasonSourceUnavailable, err.Error()}
 	}
 	read := map[sourceKey]*unstructured.Unstructured{}
 	for i, source := range from {

@@ -186,6 +186,11 @@ func (p *pass) giveBack() {
 	p.Trigger.GiveBack(p.owner, p.causes)
 }
 
+// giveBackUntold returns what the status could not be told of.
+func (p *pass) giveBackUntold() {
+	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+}
+
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
 	if !p.applier.watched || p.session.loaded {
@@ -280,7 +285,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	rest := p.rest(o)
 	if s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
-			p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+			p.giveBackUntold()
 			return reconcile.Result{}, err
 		}
 	}

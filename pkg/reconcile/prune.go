@@ -130,15 +130,11 @@ func (a *applier) owns(live *unstructured.Unstructured) bool {
 // release gives up our fields by applying none. Should the others have let go
 // at the same time, nobody owns the object any more, and it is deleted.
 func (a *applier) release(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind) removal {
-	nothing := &unstructured.Unstructured{}
-	nothing.SetGroupVersionKind(gvk)
-	nothing.SetName(key.Name)
-	nothing.SetNamespace(key.Namespace)
-	body, err := nothing.MarshalJSON()
+	body, err := bare(gvk, key).MarshalJSON()
 	if err != nil {
 		return removal{err: err}
 	}
-	live, err := a.send(ctx, task{desired: &desired{key: key, body: body}}, true)
+	live, err := a.send(ctx, key, body, true)
 	if err != nil {
 		return removal{err: err}
 	}
@@ -146,6 +142,15 @@ func (a *applier) release(ctx context.Context, key trigger.ObjectKey, gvk schema
 		return removal{gone: true, released: true}
 	}
 	return a.delete(ctx, key, live)
+}
+
+// bare is an object without content.
+func bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	return u
 }
 
 // delete deletes exactly the object that was looked at.

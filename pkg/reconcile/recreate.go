@@ -10,11 +10,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -104,8 +102,9 @@ func (a *applier) creatable(ctx context.Context, t task, refused error) (fields 
 	if err != nil {
 		return nil, false
 	}
-	_, err = a.resource(t.key).Patch(ctx, probe.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+	key := t.key
+	key.Name = probe.GetName()
+	_, err = a.patchDry(ctx, key, body)
 	return fields, err == nil
 }
 

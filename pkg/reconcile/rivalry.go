@@ -68,18 +68,13 @@ func (a *applier) stake(ctx context.Context, t task) error {
 	if t.why != whyNew || held == nil || slices.Contains(ownership.Managers(held, a.manager), a.manager) {
 		return nil
 	}
-	claim := &unstructured.Unstructured{}
-	claim.SetGroupVersionKind(t.gvk)
-	claim.SetNamespace(t.id.namespace)
-	claim.SetName(t.id.name)
+	claim := bare(t.gvk, t.key)
 	mark(claim, a.owner.Name)
 	body, err := claim.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	lean := *t.desired
-	lean.body = body
-	if _, err := a.send(ctx, task{desired: &lean}, false); err != nil {
+	if _, err := a.send(ctx, t.key, body, false); err != nil {
 		return fmt.Errorf("note on it that it is wanted here, too: %w", err)
 	}
 	return nil
