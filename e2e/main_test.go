@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -31,40 +29,19 @@ var (
 )
 
 const (
-	// parallel is how many tests run at a time unless -parallel says otherwise:
-	// they wait for the API server more than they compute.
-	parallel = "8"
 	// stopTimeout is how long the operator may take to end after SIGTERM.
 	stopTimeout = 10 * time.Second
 )
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
-	}
-	os.Exit(run(m))
-}
-
-// run is TestMain with deferred calls that run before the process ends.
-func run(m *testing.M) (code int) {
-	defer func() {
+	testenv.ParseFlags()
+	os.Exit(testenv.RunTests(m, setUp, func() error {
 		if env == nil {
-			return
+			return nil
 		}
-		if err := env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
-			code = 1
-		}
-	}()
-	if err := setUp(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "setting up what the tests share:", err)
-		return 1
-	}
-	return m.Run()
+		return env.Stop()
+	}))
 }
 
 // setUp starts what the tests share, in order. env.Stop ends all of it.

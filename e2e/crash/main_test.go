@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -27,25 +26,12 @@ var (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	flag.Parse()
-	os.Exit(run(m))
-}
-
-// run is TestMain with deferred calls that run before the process ends.
-func run(m *testing.M) (code int) {
-	defer func() {
+	os.Exit(testenv.RunTests(m, setUp, func() error {
 		if env == nil {
-			return
+			return nil
 		}
-		if err := env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
-			code = 1
-		}
-	}()
-	if err := setUp(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "setting up the control plane:", err)
-		return 1
-	}
-	return m.Run()
+		return env.Stop()
+	}))
 }
 
 func setUp(ctx context.Context) (err error) {

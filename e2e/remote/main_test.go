@@ -3,8 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -33,33 +31,10 @@ var (
 	operatorBinary string
 )
 
-// parallel is how many tests run at a time unless -parallel says otherwise.
-const parallel = "8"
-
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
-	}
-	os.Exit(run(m))
-}
-
-// run is TestMain with deferred calls that run before the process ends.
-func run(m *testing.M) (code int) {
-	defer func() {
-		if err := errors.Join(here.stop(), there.stop()); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
-			code = 1
-		}
-	}()
-	if err := setUp(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "setting up what the tests share:", err)
-		return 1
-	}
-	return m.Run()
+	testenv.ParseFlags()
+	os.Exit(testenv.RunTests(m, setUp, func() error { return errors.Join(here.stop(), there.stop()) }))
 }
 
 // setUp starts what the tests share.

@@ -3,7 +3,6 @@ package watches
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -27,19 +26,10 @@ var (
 	admin client.Client
 )
 
-// parallel is how many tests run at a time unless -parallel says otherwise: they
-// wait for the API server more than they compute.
-const parallel = "8"
-
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
-	}
+	testenv.ParseFlags()
 	os.Exit(run(m))
 }
 
