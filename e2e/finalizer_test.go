@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -127,4 +128,31 @@ func TestDeletionIsNotFoughtByHealing(t *testing.T) {
 	awaitGone(t, v)
 	awaitGone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")))
+}
+
+// TestDeletionSaysWhatIsInTheWay names what somebody has to look at when others left
+// objects in a namespace, or of a kind, that goes.
+func TestDeletionSaysWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	ns := unique(t) // the manifest makes it
+	crd := editedObject("CustomResourceDefinition", ns, "")
+	newVidraResource(t, ns, manifests(namespaced(ns), crd))
+	awaitReady(t, ns)
+	kept := declared(t, ns, configMap("kept", "hello"))[0]
+	thing := declared(t, ns, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Thing, metadata: {name: kept}}", ns))[0]
+	for _, obj := range []*unstructured.Unstructured{kept, thing} {
+		obj.SetFinalizers([]string{"example.com/wait"})
+		require.NoError(t, admin.Create(t.Context(), obj))
+		t.Cleanup(func() { _ = mergePatch(obj, `{"metadata":{"finalizers":null}}`) }) // it is gone if all went well
+	}
+
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing,
+		"Namespace "+ns+": is being deleted, and waits for its finalizers (kubernetes)", "example.com/wait in 2 resource instances",
+		"CustomResourceDefinition things."+ns+".example.com: is being deleted, and waits for its finalizers (customresourcecleanup.apiextensions.k8s.io)",
+		"CustomResource deletion is in progress")
+	for _, obj := range []*unstructured.Unstructured{kept, thing} {
+		require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`))
+	}
+	awaitGone(t, getVidraResource(t, ns))
 }

@@ -123,7 +123,7 @@ func TestPruneWaitsForForeignFinalizers(t *testing.T) {
 	t.Cleanup(func() { _ = mergePatch(page, `{"metadata":{"finalizers":null}}`) }) // it is gone if all went well
 
 	setManifest(t, ns, configMap("stays", "hello"))
-	v := awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/page", "is being deleted")
+	v := awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/page", "is being deleted, and waits for its finalizers (example.com/wait)")
 	require.Equal(t, v1alpha1.ObjectDeleting, entry(t, v, "ConfigMap", "page").State)
 
 	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -193,4 +195,29 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, e.Stop(), "Stop is idempotent")
 	require.NoDirExists(t, e.Dir)
 	requireGone(t, processes)
+}
+
+func TestForgottenDeletionIsTouched(t *testing.T) {
+	c, err := newClient(env.Config)
+	require.NoError(t, err)
+	crd := CRD("forgotten")
+	crd.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, c.Create(t.Context(), crd))
+	require.NoError(t, c.Delete(t.Context(), crd))
+	require.EventuallyWithT(t, func(t *assert) { // as kube-apiserver leaves it
+		require.NoError(t, c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
+		require.Equal(t, []string{"example.com/hold"}, crd.Finalizers, "kube-apiserver has done its part")
+		for i, condition := range crd.Status.Conditions {
+			if condition.Type == apiextensionsv1.Terminating {
+				crd.Status.Conditions[i].Reason = "InstanceDeletionFailed"
+			}
+		}
+		require.NoError(t, c.Status().Update(context.Background(), crd))
+		require.True(t, deletionFailed(crd))
+	}, wait30, poll)
+	require.EventuallyWithT(t, func(t *assert) {
+		require.NoError(t, c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
+		require.Contains(t, crd.Annotations, touchedAnnotation)
+	}, wait30, poll)
+	require.NoError(t, c.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }

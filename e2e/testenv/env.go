@@ -62,13 +62,16 @@ type Env struct {
 	// KubeconfigPath is a kubeconfig of the administrator, for kubectl.
 	KubeconfigPath string
 
-	control   *envtest.Environment
-	users     sync.Mutex
-	leash     *leash
-	manager   *process
-	ownsDir   bool
-	stopOnce  sync.Once
-	stopError error
+	control *envtest.Environment
+	users   sync.Mutex
+	leash   *leash
+	manager *process
+	// helpers run until stopHelpers is called.
+	helpers     sync.WaitGroup
+	stopHelpers context.CancelFunc
+	ownsDir     bool
+	stopOnce    sync.Once
+	stopError   error
 
 	// mu guards operators.
 	mu        sync.Mutex
@@ -168,6 +171,13 @@ func (e *Env) start(ctx context.Context, o Options) error {
 	if err := e.startControllerManager(o.Assets); err != nil {
 		return err
 	}
+	c, err := newClient(e.Config)
+	if err != nil {
+		return err
+	}
+	until, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stopHelpers = stop
+	e.helpers.Go(func() { touchForgotten(until, c) })
 	return e.waitDefaultServiceAccount(ctx)
 }
 
@@ -223,6 +233,10 @@ func (e *Env) stop() error {
 		if op.running() {
 			errs = append(errs, op.Stop(stopTimeout))
 		}
+	}
+	if e.stopHelpers != nil {
+		e.stopHelpers()
+		e.helpers.Wait()
 	}
 	// What follows keeps nothing that is worth a clean end.
 	if e.manager != nil {

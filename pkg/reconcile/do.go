@@ -264,7 +264,14 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, id)}
 		return
 	case done.deleted:
-		s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being deleted"}
+		_, known := s.failures[id]
+		switch {
+		case done.waitsFor != "":
+			s.failures[id] = failure{v1alpha1.ReasonProgressing,
+				"is being deleted, and waits for " + events.Truncate(done.waitsFor, maxMessage)}
+		case entry.State != v1alpha1.ObjectDeleting, !known: // otherwise nobody asked again
+			s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being deleted"}
+		}
 		if entry.State != v1alpha1.ObjectDeleting {
 			entry.State = v1alpha1.ObjectDeleting
 			change.Action = events.Pruned

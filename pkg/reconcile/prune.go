@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,8 +38,10 @@ type removal struct {
 	// gone says that the object is no longer ours: it does not exist, or others
 	// own it.
 	gone bool
-	// deleted says that a deletion was accepted, now or before.
-	deleted bool
+	// deleted says that a deletion was accepted, now or before. waitsFor is what the
+	// object waits for then, as far as it is known.
+	deleted  bool
+	waitsFor string
 	// released says that our fields were given up and others still own it.
 	released bool
 	// orphaned says that it was left in place, as nobody's.
@@ -89,7 +92,7 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk sch
 	case live == nil, !a.owns(live):
 		return removal{gone: true}
 	case live.GetDeletionTimestamp() != nil:
-		return removal{deleted: true}
+		return removal{deleted: true, waitsFor: waitsFor(live)}
 	case a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
 		return a.orphan(ctx, key, live)
 	case a.shared(live):
@@ -163,5 +166,35 @@ func (a *applier) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 	if err != nil && !apierrors.IsNotFound(err) {
 		return removal{err: err}
 	}
-	return removal{deleted: true}
+	return removal{deleted: true, waitsFor: waitsFor(live)}
+}
+
+// waitsFor says what has to happen before the object is gone: the finalizers that are to
+// be removed, and what whoever removes those of a Namespace or of a
+// CustomResourceDefinition says of it.
+func waitsFor(live *unstructured.Unstructured) string {
+	finalizers, conditions := live.GetFinalizers(), ""
+	switch live.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
+		finalizers, conditions = append(finalizers, more...), "Namespace"
+	case crdKind:
+		conditions = "Terminating"
+	}
+	if len(finalizers) == 0 {
+		return ""
+	}
+	waits := "its finalizers (" + strings.Join(finalizers, ", ") + ")"
+	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, condition := range all {
+		c, _ := condition.(map[string]any)
+		text := func(field string) string {
+			value, _, _ := unstructured.NestedString(c, field)
+			return value
+		}
+		if conditions != "" && strings.HasPrefix(text("type"), conditions) && text("status") == string(metav1.ConditionTrue) {
+			waits += ": " + text("message")
+		}
+	}
+	return waits
 }
