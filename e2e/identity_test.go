@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,10 +30,16 @@ func newAccount(t *testing.T, namespace, name string, resources ...string) {
 // grant lets a ServiceAccount do with resources of its namespace what Vidra does.
 func grant(t *testing.T, namespace, name string, resources ...string) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+	grantRule(t, namespace, name, rbacv1.PolicyRule{
 		APIGroups: []string{"*"}, Resources: resources, Verbs: []string{"get", "create", "patch", "delete"},
-	}}}
+	})
+}
+
+// grantRule lets a ServiceAccount do in its namespace what a rule says.
+func grantRule(t *testing.T, namespace, name string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
 	require.NoError(t, admin.Create(t.Context(), role))
 	require.NoError(t, admin.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta,
@@ -67,6 +74,34 @@ func TestServiceAccount(t *testing.T) {
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, v)
 	awaitGone(t, allowed)
+}
+
+// TestServiceAccountMayNotReadThePart names the part of the manifest that the account
+// may not read, and asks for the right to read that one alone until it is granted.
+func TestServiceAccountMayNotReadThePart(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newAccount(t, ns, "deployer", "secrets")
+	part := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"},
+		Data:       map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: made\n"},
+	}
+	require.NoError(t, admin.Create(t.Context(), part))
+	mark := env.AuditMark()
+	newVidraResource(t, ns, "", as("deployer"), fromParts(partIn("ConfigMap", "parts", "secret.yaml")))
+	user := "system:serviceaccount:" + ns + ":deployer"
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "ConfigMap "+ns+"/parts", user, "forbidden")
+	await(t, func(c *assert.CollectT) {
+		asked := operatorSince(t, mark).only(func(r request) bool {
+			return r.As == user && r.Resource == "selfsubjectaccessreviews"
+		})
+		require.NotEmpty(c, asked)
+	}, "the right is asked for")
+
+	grantRule(t, ns, "deployer", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"parts"}, Verbs: []string{"get"},
+	})
+	awaitReady(t, ns)
 }
 
 // TestServiceAccountNeedsNamespace has the API server refuse an account of nowhere.

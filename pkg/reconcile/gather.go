@@ -61,6 +61,7 @@ func (p *pass) sourcesChanged() bool {
 func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey]string, why *failure) {
 	from := p.vr.Spec.ManifestFrom
 	keys, versions := map[sourceKey]struct{}{}, map[sourceKey]string{}
+	p.session.unreadable = nil
 	for _, source := range from {
 		keys[p.keyOf(source)] = struct{}{}
 	}
@@ -70,10 +71,11 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
 	}
 	parts = append(parts, part{name: "spec.manifest", text: p.vr.Spec.Manifest})
-	client, _, err := p.clientOf(p.Local)
+	client, user, err := p.clientOf(p.Local)
 	if err != nil {
 		return nil, nil, &failure{v1alpha1.ReasonSourceUnavailable, err.Error()}
 	}
+	reader := subject{cluster: p.Local.Name(), user: user}
 	read := map[sourceKey]*unstructured.Unstructured{}
 	for i, source := range from {
 		key := p.keyOf(source)
@@ -87,6 +89,10 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		if _, known := read[key]; !known {
 			held, err := readSource(ctx, client, key)
 			if err != nil {
+				for _, right := range reader.refused(err, key.gvr(), key.namespace, "get") {
+					right.Name = key.name // which is all that a role has to name
+					p.session.unreadable = map[access]dynamic.Interface{right: client}
+				}
 				return nil, nil, unavailable(err.Error())
 			}
 			read[key] = held

@@ -39,7 +39,8 @@ type subject struct {
 }
 
 // access is one right of a subject. It is comparable as long as its selectors are
-// not set. It names no object: a role that names some is not noticed.
+// not set. That of a request about an object that Vidra manages names no object: a
+// role that names some is not noticed then.
 type access struct {
 	subject
 	authorizationv1.ResourceAttributes

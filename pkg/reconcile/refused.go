@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +30,10 @@ func (p *pass) awaitRights() {
 	if p.grants == nil || !p.all {
 		return
 	}
-	missing := map[access]dynamic.Interface{}
+	missing := maps.Clone(s.unreadable)
+	if missing == nil {
+		missing = map[access]dynamic.Interface{}
+	}
 	for id, rights := range s.refused {
 		if _, failed := s.failures[id]; !failed {
 			delete(s.refused, id)

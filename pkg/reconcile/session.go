@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -94,8 +95,10 @@ type session struct {
 	// process has applied, and heard are those.
 	warnings map[identity][]string
 	heard    map[identity]bool
-	// refused holds the rights that requests about objects failed for.
-	refused map[identity][]access
+	// refused holds the rights that requests about objects failed for, and unreadable
+	// the one that the last attempt to read the manifest failed for, with the client.
+	refused    map[identity][]access
+	unreadable map[access]dynamic.Interface
 	// recreated holds the configuration for which an object was deleted, to be created
 	// again.
 	recreated map[identity]string
