@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,5 +155,5 @@ func TestDeletionSaysWhatIsInTheWay(t *testing.T) {
 	for _, obj := range []*unstructured.Unstructured{kept, thing} {
 		require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`))
 	}
-	awaitGone(t, getVidraResource(t, ns))
+	awaitGoneFor(t, 2*time.Minute, getVidraResource(t, ns)) // they look again some seconds later
 }
