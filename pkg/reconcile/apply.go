@@ -102,7 +102,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	ctx, heard := withWarnings(ctx)
 	r.live, r.digest, r.err = a.patch(ctx, r.task)
 	r.warnings = heard.all()
-	if len(r.warnings) > 0 && (t.id.GroupKind == secretKind || r.live == nil || ownership.Sensitive(r.live)) {
+	if len(r.warnings) > 0 && (t.sensitive || r.live == nil || ownership.Sensitive(r.live)) {
 		r.warnings = []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
 	switch {
@@ -114,7 +114,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	case apierrors.IsInvalid(r.err) && !denied(r.err) && (t.why != whyNew || t.cause.Found != nil):
 		refused := r.err
 		if r.err = a.recreate(ctx, t, refused); r.err == nil {
-			r.ending, r.replaced = true, message(refused, r.id)
+			r.ending, r.replaced = true, message(refused, r.sensitive)
 		}
 	}
 	return r

@@ -329,7 +329,7 @@ func TestExplain(t *testing.T) {
 		},
 		"InvalidSecret": {
 			"The API server quotes values; those of a Secret are left out.", invalid, secret,
-			failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote the Secret"},
+			failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote a sensitive value"},
 		},
 		"DoesNotFit": {
 			"What does not fit the schema is for the author, though the API server calls it an error of its own.",
@@ -339,7 +339,7 @@ func TestExplain(t *testing.T) {
 		"NotBase64": {
 			"So is a password in plain text, which is not told.",
 			internal("failed to convert new object (shop/s; /v1, Kind=Secret) to proper version: illegal base64 data at input byte 7"), secret,
-			failure{v1alpha1.ReasonManifestInvalid, "the API server answered an error for the fields []; its message is withheld because it may quote the Secret"},
+			failure{v1alpha1.ReasonManifestInvalid, "the API server answered an error for the fields []; its message is withheld because it may quote a sensitive value"},
 		},
 		"NoNamespace": {
 			"The namespace is what is missing, not the kind.",
@@ -351,11 +351,16 @@ func TestExplain(t *testing.T) {
 			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "", 0, true), deployment,
 			failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion"},
 		},
+		"CutConnection": {
+			"A webhook that cuts the connection is one problem, from whatever port it was asked.",
+			internal("failed calling webhook \"page.example.com\": read tcp 127.0.0.1:33884->10.0.0.7:443: read: connection reset by peer"), deployment,
+			failure{v1alpha1.ReasonApplyFailed, "failed calling webhook \"page.example.com\": read tcp 10.0.0.7:443: read: connection reset by peer"},
+		},
 		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, failure{v1alpha1.ReasonApplyFailed, "timeout"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, explain(tc.err, tc.id.WithVersion("v1"), tc.id), tc.reason)
+			require.Equal(t, tc.want, explain(tc.err, tc.id.WithVersion("v1"), tc.id, tc.id.GroupKind == secretKind), tc.reason)
 		})
 	}
 }

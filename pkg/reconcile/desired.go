@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -148,7 +149,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 		id:    identity{GroupKind: gvk.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()},
 		gvk:   gvk,
 		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
-		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced),
+		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), sensitive: ownership.Sensitive(u),
 	}
 	if d.id.GroupKind == crdKind {
 		d.provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")

@@ -105,7 +105,7 @@ func (p *pass) settle(r result) {
 // fail notes that a task failed. The object is tried again later.
 func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 	s := p.session
-	s.failures[r.id] = explain(r.err, r.gvk, r.id)
+	s.failures[r.id] = explain(r.err, r.gvk, r.id, r.sensitive)
 	p.refused(r.id, r.err, r.key, "get", "patch", "create", "delete")
 	if r.why == whyDrift {
 		p.unsolved[r.key] = r.cause
@@ -141,7 +141,7 @@ func (p *pass) meetAll(ctx context.Context, todo plan) plan {
 			todo.apply = append(todo.apply, t)
 			continue
 		}
-		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id)
+		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id, t.sensitive)
 		p.refused(t.id, errs[i], t.key, "get", "patch")
 		if refused := new(refusal); errors.As(errs[i], &refused) {
 			delete(p.session.inventory, t.id)
@@ -261,7 +261,7 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 	case done.err != nil:
 		entry.State = v1alpha1.ObjectFailed
 		p.refused(id, done.err, done.key, "get", "patch", "delete")
-		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, id)}
+		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, done.sensitive)}
 		return
 	case done.deleted:
 		_, known := s.failures[id]

@@ -122,7 +122,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 	}
 	if !l.silent {
 		if restored, err := a.dryRun(ctx, r.task); err != nil {
-			r.unknown = message(err, r.id)
+			r.unknown = message(err, r.sensitive || ownership.Sensitive(found))
 		} else {
 			// Whose a field is does not matter while nobody puts it back.
 			r.fields = slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {

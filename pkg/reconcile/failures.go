@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,8 +56,9 @@ func denied(err error) bool {
 		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
 }
 
-// explain turns the error of an apply into a reason and a message for people.
-func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
+// explain turns the error of an apply into a reason and a message for people. sensitive
+// says that the values of the object must not be shown.
+func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool) failure {
 	refused, rival := new(refusal), new(rivalry)
 	fixed := new(immutable)
 	switch {
@@ -76,22 +78,27 @@ func explain(err error, gvk schema.GroupVersionKind, id identity) failure {
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.namespace),
 		}
 	case !denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || misfit(err)):
-		return failure{v1alpha1.ReasonManifestInvalid, message(err, id)}
+		return failure{v1alpha1.ReasonManifestInvalid, message(err, sensitive)}
 	default:
-		return failure{v1alpha1.ReasonApplyFailed, message(err, id)}
+		return failure{v1alpha1.ReasonApplyFailed, message(err, sensitive)}
 	}
 }
 
+// localPort is the own end of a connection in an error of the network. It is another one
+// each time: who is told the same twice must be able to see that.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
+
 // message is the text of an error. The API server quotes values in its errors, in
-// full: long ones are shortened, and those of a Secret are left out. That a right is
-// missing says nothing of an object.
-func message(err error, id identity) string {
+// full: long ones are shortened, and those of a sensitive object are left out. That a
+// right is missing says nothing of an object.
+func message(err error, sensitive bool) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || id.GroupKind != secretKind || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
-		if text := invalidText(err); text != "" {
-			return events.Truncate(text, maxMessage)
+	if !errors.As(err, &status) || !sensitive || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
+		text := invalidText(err)
+		if text == "" {
+			text = localPort.ReplaceAllString(err.Error(), "")
 		}
-		return events.Truncate(err.Error(), maxMessage)
+		return events.Truncate(text, maxMessage)
 	}
 	var fields []string
 	if details := status.Status().Details; details != nil {
@@ -103,7 +110,7 @@ func message(err error, id identity) string {
 	if reason == metav1.StatusReasonUnknown {
 		reason = "an error"
 	}
-	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote the Secret",
+	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote a sensitive value",
 		reason, strings.Join(fields, ", "))
 }
 

@@ -51,6 +51,8 @@ type removal struct {
 	// key is the object.
 	key trigger.ObjectKey
 	err error
+	// sensitive says that its values must not be shown.
+	sensitive bool
 }
 
 // remove lets go of an object: it deletes the object if nobody else owns it
@@ -91,6 +93,15 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk sch
 		return removal{err: err}
 	case live == nil, !a.owns(live):
 		return removal{gone: true}
+	}
+	done := a.discard(ctx, key, gvk, live)
+	done.sensitive = ownership.Sensitive(live)
+	return done
+}
+
+// discard lets go of an object that is ours.
+func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind, live *unstructured.Unstructured) removal {
+	switch {
 	case live.GetDeletionTimestamp() != nil:
 		return removal{deleted: true, waitsFor: waitsFor(live)}
 	case a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":

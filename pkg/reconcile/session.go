@@ -40,6 +40,8 @@ type desired struct {
 	provides schema.GroupKind
 	// ignored are the ignore rules for the object; nil if there are none.
 	ignored *ignored
+	// sensitive says that its values must not be shown.
+	sensitive bool
 	// configuration identifies the body and the rules.
 	configuration string
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
@@ -62,23 +65,35 @@ func (p *pass) heard(r result) {
 		return // it was not applied
 	}
 	s := p.session
-	// The answer to the same configuration is known, but for a restart.
+	// The answer to the same configuration is known, but for a restart; and what was
+	// right about an object before it was put back need not be warned of again.
 	if r.why == whyNew || r.why == whyChanged {
 		s.heard[r.id] = true
+		delete(s.warnings, r.id)
 	}
-	if delete(s.warnings, r.id); len(r.warnings) > 0 {
+	if len(r.warnings) > 0 {
 		s.warnings[r.id] = r.warnings
 	}
 }
 
-// warningsIn are the warnings of the objects of the manifest; nil if there are none, but
-// this process has not applied all of them, so that those in the status stand.
+// warningsIn are the warnings of the objects of the manifest. Of those that this process
+// has not applied, what the status says stands.
 func (s *session) warningsIn() []string {
-	all, complete := []string{}, true
+	var before []string
+	if told := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionWarnings); told != nil {
+		before = strings.Split(told.Message, between)
+	}
+	all := []string{}
 	for _, d := range s.objects {
-		complete = complete && s.heard[d.id]
-		for _, text := range s.warnings[d.id] {
+		texts, known := s.warnings[d.id]
+		for _, text := range texts {
+			text = strings.ReplaceAll(text, between, ", ") // it is split there after a restart
 			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(text, maxReason)))
+		}
+		for _, text := range before {
+			if !known && !s.heard[d.id] && strings.HasPrefix(text, d.id.String()+": ") {
+				all = append(all, text)
+			}
 		}
 	}
 	for id := range s.warnings {
@@ -90,9 +105,6 @@ func (s *session) warningsIn() []string {
 		if s.byID[id] == nil {
 			delete(s.heard, id)
 		}
-	}
-	if len(all) == 0 && !complete {
-		return nil
 	}
 	return all
 }
