@@ -29,19 +29,24 @@ func TestAdoption(t *testing.T) {
 		// other and extra are what the object has besides, or instead.
 		greeting string
 		refused  string
+		labels   map[string]string
 	}{
-		"Default, identical":     {"It is taken if that changes nothing.", "", "hello", ""},
-		"Default, different":     {"It is not taken if that changes something, and what is said.", "", "mine", `data.greeting is "mine" and should be "hello"`},
-		"IfIdentical, identical": {"The same.", v1alpha1.AdoptIfIdentical, "hello", ""},
-		"Never, identical":       {"It is not taken.", v1alpha1.AdoptNever, "hello", "spec.adopt is Never"},
-		"Always, different":      {"It is taken, and changed.", v1alpha1.AdoptAlways, "mine", ""},
+		"Default, identical": {"It is taken if that changes nothing.", "", "hello", "", nil},
+		"Default, different": {"It is not taken if that changes something, and what is said.", "", "mine", `data.greeting is "mine" and should be "hello"`, nil},
+		"Default, somebody else's": {
+			"The label by which another tool finds it is a difference.", "", "hello", `labels.managed-by is "terraform"`,
+			map[string]string{v1alpha1.ManagedByLabel: "terraform"},
+		},
+		"IfIdentical, identical": {"The same.", v1alpha1.AdoptIfIdentical, "hello", "", nil},
+		"Never, identical":       {"It is not taken.", v1alpha1.AdoptNever, "hello", "spec.adopt is Never", nil},
+		"Always, different":      {"It is taken, and changed.", v1alpha1.AdoptAlways, "mine", "", nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			cm := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: "page", Namespace: ns}, Data: map[string]string{"greeting": tt.greeting, "extra": "stays"},
+				ObjectMeta: metav1.ObjectMeta{Name: "page", Namespace: ns, Labels: tt.labels}, Data: map[string]string{"greeting": tt.greeting, "extra": "stays"},
 			}
 			require.NoError(t, admin.Create(t.Context(), cm, client.FieldOwner(person)))
 			newVidraResource(t, ns, configMap("page", "hello"), adopting(tt.policy))

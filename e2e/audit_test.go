@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,16 @@ func (r requests) writes() requests {
 	return r.only(func(e request) bool {
 		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && !strings.Contains(e.RequestURI, "dryRun=All")
 	})
+}
+
+// requireBackoff requires that attempts come less and less often: the time between two is
+// doubled each time. Half of that is enough, for one may arrive late and the next not.
+func requireBackoff(t *testing.T, attempts requests) {
+	t.Helper()
+	const first = 500 * time.Millisecond
+	for i := 1; i < len(attempts); i++ {
+		require.Greater(t, attempts[i].Time.Sub(attempts[i-1].Time), first/2<<(i-1), "%s", attempts)
+	}
 }
 
 // String lists the requests, one a line.

@@ -40,9 +40,20 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	// What Vidra adds to every object is no difference.
+	// What Vidra adds to every object is no difference, unless somebody else finds the
+	// object by it.
 	found := live.DeepCopy()
 	mark(found, a.owner.Name)
+	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {
+		labels := found.GetLabels()
+		labels[v1alpha1.ManagedByLabel] = value
+		found.SetLabels(labels)
+	}
+	if withheld, said := t.object().GetAnnotations()[ownership.SensitiveAnnotation]; said {
+		annotations := found.GetAnnotations()
+		annotations[ownership.SensitiveAnnotation] = withheld
+		found.SetAnnotations(annotations)
+	}
 	differs := slices.DeleteFunc(ownership.Drift(found, adopted, a.manager), func(c ownership.Change) bool {
 		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
 	})

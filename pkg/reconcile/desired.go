@@ -26,9 +26,9 @@ var (
 	secretKind = schema.GroupKind{Kind: "Secret"}
 )
 
-// read makes the session know what the manifest of vr wants. It fails for a
-// manifest that cannot be read, and then changes nothing.
-func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, parts []part, kinds Destination) error {
+// read makes the session know what the manifest of vr, which holders hold, wants. It
+// fails for a manifest that cannot be read, and then changes nothing.
+func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, holders []string, parts []part, kinds Destination) error {
 	parsed, err := parse(parts)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, parts []
 	if len(parsed) == 0 {
 		return errEmpty
 	}
-	if err := holdsItself(vr.Name, parsed); err != nil {
+	if err := holdsItself(vr.Name, holders, parsed); err != nil {
 		return err
 	}
 	rules, err := rulesOf(vr)

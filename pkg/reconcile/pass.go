@@ -73,9 +73,10 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 	}
 	s.unbegun = false
 	p.changed = s.generation != vr.Generation
-	if r.hurries(owner) || p.changed {
+	if r.hurries(owner) || s.attempted != vr.Generation {
 		s.hurry()
 	}
+	s.attempted = vr.Generation
 	p.resync = p.changed || !p.now.Before(s.nextResync)
 	if p.resync {
 		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
@@ -149,8 +150,12 @@ func (p *pass) read(ctx context.Context) *failure {
 			"this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
 	}
 	p.unread = true
+	if s.unread != nil && s.generation == p.vr.Generation && !p.mayRetry {
+		return s.unread
+	}
 	parts, versions, why := p.gather(ctx)
 	if why != nil {
+		s.unread = why
 		return why
 	}
 	old := s.byID
@@ -159,14 +164,15 @@ func (p *pass) read(ctx context.Context) *failure {
 			p.residents.set(p.owner, s.objects)
 		}
 	}()
-	if err := s.read(ctx, p.vr, parts, p.applier.destination); err != nil {
+	if err := s.read(ctx, p.vr, p.holders(ctx), parts, p.applier.destination); err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
 		if errors.Is(err, errEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty
 		}
-		return &failure{reason, events.Truncate(err.Error(), maxMessage)}
+		s.unread = &failure{reason, events.Truncate(err.Error(), maxMessage)}
+		return s.unread
 	}
-	p.unread, s.sources = false, versions
+	p.unread, s.unread, s.sources = false, nil, versions
 	if why := p.tooLarge(); why != nil {
 		return why
 	}

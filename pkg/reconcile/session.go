@@ -97,6 +97,10 @@ type session struct {
 	// process has applied, and heard are those.
 	warnings map[identity][]string
 	heard    map[identity]bool
+	// attempted is the generation of the last pass, and unread is why the manifest could
+	// not be read when that was tried last.
+	attempted int64
+	unread    *failure
 	// refused holds the rights that requests about objects failed for, and unreadable
 	// the one that the last attempt to read the manifest failed for, with the client.
 	refused    map[identity][]access

@@ -50,7 +50,9 @@ type VidraResourceSpec struct {
 
 	// ManifestFrom names ConfigMaps and Secrets that hold more of the manifest, each
 	// part documents of its own, in this order behind spec.manifest. They are read in
-	// the cluster that Vidra runs in, and when one changes, it is read again.
+	// the cluster that Vidra runs in, and when one changes, it is read again. Objects
+	// from a Secret get the annotation infrahub.operators.com/sensitive: "true", which
+	// withholds their values from Events and conditions, unless they have it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// TestSecretPartIsNotQuoted edits an object that comes from a Secret, and has another
+// one refused: no value is shown.
+func TestSecretPartIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	shown := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown, annotations: {infrahub.operators.com/sensitive: \"false\"}}\ndata: {greeting: hello}\n"
+	require.NoError(t, admin.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hidden"},
+		StringData: map[string]string{
+			"m":   manifests(configMap("page", "hunter2"), shown),
+			"bad": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: ExternalName, externalName: Hunter2!}\n",
+		},
+	}))
+	existing := declared(t, ns, configMap("page", "hunter2"))[0]
+	require.NoError(t, admin.Create(t.Context(), existing)) // what withholds values is no difference
+	v := newVidraResource(t, ns, "", fromParts(partIn("Secret", "hidden", "m")))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hunter2"))[0]
+	require.Equal(t, "true", get(t, page).GetAnnotations()[ownership.SensitiveAnnotation])
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, page)
+	e := awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "ConfigMap "+ns+"/page", "data.greeting")
+	require.NotContains(t, e.Note, "hunter2")
+	require.NotContains(t, e.Note, "mine")
+	open := declared(t, ns, shown)[0]
+	require.NoError(t, mergePatch(open, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, open)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "ConfigMap "+ns+"/shown", `"mine" -> "hello"`)
+
+	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"manifestFrom":[{"kind":"Secret","name":"hidden","key":"m"},{"kind":"Secret","name":"hidden","key":"bad"}]}}`))
+	got := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "spec.externalName", "withheld")
+	require.NotContains(t, fmt.Sprint(got.Status), "Hunter2")
+}
+
+// TestPartThatNeverWas looks for a missing part less and less often.
+func TestPartThatNeverWas(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	mark := env.AuditMark()
+	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "missing", "m")))
+	var reads requests
+	await(t, func(c *assert.CollectT) {
+		// The first ones come from its creation.
+		reads = operatorSince(t, mark).on("configmaps", ns, "missing").only(verbIs("get"))
+		require.Len(c, reads, 6)
+	})
+	requireBackoff(t, reads[2:])
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "ConfigMap "+ns+"/missing", "does not exist")
+}
+
+// TestHealsWhileAPartIsBroken puts objects back while a part cannot be read, and does not
+// read it again for that.
+func TestHealsWhileAPartIsBroken(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("other", "hello")}}
+	require.NoError(t, admin.Create(t.Context(), held))
+	newVidraResource(t, ns, configMap("page", "hello"), fromParts(partIn("ConfigMap", "parts", "m")))
+	awaitReady(t, ns)
+	require.NoError(t, mergePatch(held, `{"data":{"m":"a: ["}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	const heals = 20
+	mark := env.AuditMark()
+	for i := range heals {
+		require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine %d"}}`, i))
+		awaitInOrder(t, ns, page)
+	}
+	reads := operatorSince(t, mark).on("configmaps", ns, "parts").only(verbIs("get"))
+	require.Less(t, len(reads), heals/2, "it is read again when it is time to, and not for each heal: %s", reads)
+
+	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("other", "again")))
+	awaitReady(t, ns)
+	requireInOrder(t, ns, declared(t, ns, configMap("other", "again"))[0])
+}
+
+// TestManifestsThatHoldEachOther refuses the second of two VidraResources that hold each
+// other, so that both can be deleted.
+func TestManifestsThatHoldEachOther(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	holding := func(name, key string) string {
+		return fmt.Sprintf(`{"apiVersion":"infrahub.operators.com/v1alpha1","kind":"VidraResource","metadata":{"name":%q},`+
+			`"spec":{"destination":{"namespace":%q},"manifestFrom":[{"kind":"ConfigMap","name":"parts","key":%q}]}}`, name, ns, key)
+	}
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"one": holding(two, "two"), "two": holding(one, "one")},
+	}))
+	v := newVidraResource(t, ns, "", named(one), fromParts(partIn("ConfigMap", "parts", "one")))
+	await(t, func(c *assert.CollectT) {
+		ready := condition(c, getVidraResource(c, two), v1alpha1.ConditionReady)
+		require.Equal(c, v1alpha1.ReasonManifestInvalid, ready.Reason)
+		require.Contains(c, ready.Message, "holds the VidraResource "+one+", whose manifest holds the VidraResource "+two)
+	})
+	require.NoError(t, deleteVidraResource(t.Context(), one))
+	awaitGone(t, v)
+	awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: two}})
+}
