@@ -11,11 +11,10 @@ import (
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
-// startProxied stops the shared operator and starts one that reaches the API server
-// through a proxy.
+// startProxied starts an operator that reaches the API server through a proxy. The shared
+// one must have been stopped.
 func startProxied(t *testing.T, args ...string) (*faultproxy.Proxy, *testenv.Operator) {
 	t.Helper()
-	stopOperator(t)
 	proxy, err := faultproxy.Start(env.Config)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
@@ -26,9 +25,20 @@ func startProxied(t *testing.T, args ...string) (*faultproxy.Proxy, *testenv.Ope
 }
 
 // TestBackstop loses the events of a watch, and finds what they would have told with a
-// dry run. What a watch tells is not counted as found so.
+// dry run. What a watch tells is not counted as found so, nor is that the inventory names
+// an object that was created again since: the operator that did so may have been killed
+// before it wrote that.
 func TestBackstop(t *testing.T) {
+	again := newNamespace(t)
+	newVidraResource(t, again, configMap("again", "hello"))
+	v := awaitReady(t, again)
+	stopOperator(t)
+	uid := entry(t, v, "ConfigMap", "again").UID
+	v.Status.ManagedResources[0].UID = "0b5c1f5e-0000-4000-8000-000000000000"
+	require.NoError(t, admin.Status().Update(t.Context(), v))
+
 	proxy, proxied := startProxied(t, "--backstop-interval=2s")
+	await(t, func(c *assert.CollectT) { require.Equal(c, uid, entry(t, getVidraResource(c, again), "ConfigMap", "again").UID) })
 	ns := newNamespace(t)
 	manifest := manifests(configMap("c", "hello"), "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: account\n  labels: {team: web}\n")
 	newVidraResource(t, ns, manifest)

@@ -68,6 +68,7 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 		case f.err != nil:
 			p.Metrics.backstopFailed(d.id)
 		case !f.differs:
+			p.identified(d, f.live)
 		case doubted && before == f.version:
 			p.Metrics.backstopCorrected(d.id)
 			causes[d.key] = trigger.Cause{Deleted: f.live == nil, Found: f.live}
@@ -77,6 +78,19 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 			}
 			s.doubts[d.id] = f.version
 		}
+	}
+}
+
+// identified notes which object is there: Vidra may have created it again and ended
+// before the status was written.
+func (p *pass) identified(d *desired, live *unstructured.Unstructured) {
+	entry := p.session.inventory[d.id]
+	if live == nil || entry.UID == string(live.GetUID()) { // nil if it is being deleted
+		return
+	}
+	entry.UID = string(live.GetUID())
+	if applied, ok := appliedBefore(p.applier.manager, entry); ok {
+		p.Index.Load(p.owner, map[trigger.ObjectKey]trigger.Applied{d.key: applied})
 	}
 }
 
