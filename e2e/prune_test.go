@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,28 @@ func TestPruneOfWhatIsGone(t *testing.T) {
 	setManifest(t, ns, configMap("stays", "hello"))
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, 1)
+}
+
+// TestPruneWaitsForTheReplacement keeps what left the manifest while what may take its
+// place is refused.
+func TestPruneWaitsForTheReplacement(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page-v1", "hello"))
+	awaitReady(t, ns)
+	uid := get(t, declared(t, ns, configMap("page-v1", "hello"))[0]).GetUID()
+	mark := env.AuditMark()
+	setManifest(t, ns, configMap("page-v2", "hello")+"  wrong: {}\n")
+	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "ConfigMap "+ns+"/page-v2")
+	require.Equal(t, string(uid), entry(t, v, "ConfigMap", "page-v1").UID, "it stays in the inventory")
+	attempts := func() requests { return operatorSince(t, mark).on("configmaps", ns, "page-v2").only(verbIs("patch")) }
+	await(t, func(c *assert.CollectT) { require.GreaterOrEqual(c, len(attempts()), 3) })
+	require.Equal(t, uid, get(t, declared(t, ns, configMap("page-v1", "hello"))[0]).GetUID())
+
+	setManifest(t, ns, configMap("page-v2", "hello"))
+	v = awaitReady(t, ns)
+	require.Len(t, v.Status.ManagedResources, 1)
+	awaitGone(t, declared(t, ns, configMap("page-v1", "hello"))[0])
 }
 
 // TestPruneWaitsForForeignFinalizers keeps in the inventory what is not gone.

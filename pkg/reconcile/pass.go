@@ -125,6 +125,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.applyAll(ctx, todo.apply)
 	p.note(todo)
+	todo.prune = p.keepUntilApplied(todo.prune)
 	p.pruneAll(ctx, todo.prune)
 	if len(todo.prune) > 0 {
 		p.watch(ctx)

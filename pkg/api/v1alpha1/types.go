@@ -93,7 +93,7 @@ type VidraResourceSpec struct {
 	// +kubebuilder:default:=IfIdentical
 	Adopt AdoptPolicy `json:"adopt,omitempty"`
 
-	// Prune deletes what leaves the manifest. When false, it is left in place, as
+	// Prune deletes what leaves the manifest, once all that is in it is applied. When false, it is left in place, as
 	// nobody's.
 	// +optional
 	// +kubebuilder:default:=true
