@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -138,4 +139,23 @@ func TestOrphanThatIsShared(t *testing.T) {
 		err := admin.Get(t.Context(), client.ObjectKeyFromObject(page), page.DeepCopy())
 		require.True(c, apierrors.IsNotFound(err), "the last one deletes it")
 	})
+}
+
+// TestForeignObjectThatComesBetween makes an object after Vidra has looked whether there
+// is one, and before it applies its own: it is refused all the same.
+func TestForeignObjectThatComesBetween(t *testing.T) {
+	ns := newNamespace(t)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	startAnother(t, through)
+	stall := proxy.Inject(faultproxy.Match{Verb: "patch", Subresource: "status", Name: ns}, faultproxy.Stall())
+	newVidraResource(t, ns, configMap("page", "hello"), adopting(v1alpha1.AdoptNever))
+	await(t, func(c *assert.CollectT) { require.NotZero(c, stall.Hits()) }, "the inventory is written, after the look")
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}, Data: map[string]string{"greeting": "theirs"}}
+	require.NoError(t, admin.Create(t.Context(), theirs, client.FieldOwner(person)))
+	stall.Remove()
+	v := awaitNotReady(t, ns, v1alpha1.ReasonAdoptionRefused, "spec.adopt is Never")
+	require.Empty(t, v.Status.ManagedResources)
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
+	require.Equal(t, "theirs", theirs.Data["greeting"])
 }

@@ -93,3 +93,33 @@ func awaitTerminating(t *testing.T, obj client.Object) {
 	t.Helper()
 	await(t, func(c *assert.CollectT) { require.NotNil(c, get(c, obj).GetDeletionTimestamp()) })
 }
+
+// TestReadyIsNotSaidOfWhatGoes applies an object that somebody is deleting: it is not
+// there to stay. When it is gone it is made, and that is no drift.
+func TestReadyIsNotSaidOfWhatGoes(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]func(*v1alpha1.VidraResource){"with events": nil, "without events": {withoutEvents}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			one, two := ns+"-one", ns+"-two"
+			newVidraResource(t, ns, configMap("page", "hello"), named(one))
+			awaitReady(t, one)
+			page := declared(t, ns, configMap("page", "hello"))[0]
+			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":["example.com/stays"]}}`))
+			t.Cleanup(func() { _ = mergePatch(page, `{"metadata":{"finalizers":null}}`) }) // it is gone if all went well
+			require.NoError(t, deleteVidraResource(t.Context(), one))
+			await(t, func(c *assert.CollectT) { require.NotNil(c, get(c, page).GetDeletionTimestamp()) })
+
+			second := newVidraResource(t, ns, configMap("page", "hello"), append(options, named(two))...)
+			v := awaitNotReady(t, two, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/page", "is being deleted, and will be created again")
+			require.Nil(t, v.Status.LastSyncTime)
+			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
+			awaitInOrder(t, two, page)
+			v = awaitReady(t, two)
+			require.Nil(t, v.Status.Drift)
+			awaitEvent(t, second, corev1.EventTypeNormal, "Applied", "Apply", "1 created")
+			require.Empty(t, withReason(eventsAbout(t, second), "DriftCorrected"), "nobody changed it")
+		})
+	}
+}

@@ -90,8 +90,10 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		}
 		r.cause = trigger.Cause{Deleted: live == nil, Found: live}
 	}
-	if found := r.cause.Found; found != nil && found.GetDeletionTimestamp() != nil && (t.why == whyDrift || t.why == whyRetry) {
-		r.ending = true
+	if found := r.cause.Found; found != nil && found.GetDeletionTimestamp() != nil {
+		if r.ending = true; t.why == whyNew && a.watched {
+			a.index.Leave(a.owner, t.key) // its end is no drift
+		}
 		return r
 	}
 	var left *leave
@@ -108,6 +110,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	switch {
 	case r.err == nil:
 		r.describe(a.manager, expected)
+		r.ending = t.why != whyDrift && r.live.GetDeletionTimestamp() != nil
 		if t.ignored == nil { // otherwise not all of it was sent
 			r.warnings = append(r.warnings, altered(t.object(), r.live)...)
 		}
@@ -276,13 +279,18 @@ func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstruc
 func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Unstructured, error) {
 	force := t.why == whyDrift && (t.cause.Found == nil || !a.shared(t.cause.Found))
 	live, err := a.send(ctx, t.key, t.body, force)
-	if !force && apierrors.IsConflict(err) {
-		if err = rivals(err); err == nil {
-			return a.send(ctx, t.key, t.body, true)
-		}
-		err = errors.Join(err, a.stake(ctx, t))
+	if force || !apierrors.IsConflict(err) {
+		return live, err
 	}
-	return live, err
+	if err := rivals(err); err != nil {
+		return nil, errors.Join(err, a.stake(ctx, t))
+	}
+	if t.why == whyNew { // somebody may have made or changed it since it was looked at
+		if _, err := a.meet(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return a.send(ctx, t.key, t.body, true)
 }
 
 func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {

@@ -117,6 +117,9 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 		}
 	}
 	entry.State = v1alpha1.ObjectFailed
+	if refused := new(refusal); errors.As(r.err, &refused) {
+		delete(s.inventory, r.id) // it was made by somebody else after it was looked for
+	}
 	if kindGone(r.err, r.id.name) {
 		entry.State = v1alpha1.ObjectPending
 		p.applier.destination.Invalidate(r.gvk.Group)
