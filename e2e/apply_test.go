@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -177,4 +180,60 @@ func TestForeignObjectThatGoesAwayIsApplied(t *testing.T) {
 	awaitReady(t, ns)
 	requireInOrder(t, ns, declared(t, ns, configMap("c", "hello"))[0])
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "does not manage it")
+}
+
+// TestStages applies a manifest that is written the wrong way round: each stage begins
+// when the one before has ended, so that nothing is refused for want of another, and a
+// webhook does not refuse what comes with it. Removal goes the other way.
+func TestStages(t *testing.T) {
+	t.Parallel()
+	ns := unique(t) // the manifest makes it
+	objs := []string{
+		strings.ReplaceAll(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: <ns>}
+webhooks:
+- name: nobody.<ns>.example.com
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: <ns>}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+`, "<ns>", ns),
+		configMap("a", "hello"), configMap("b", "hello"),
+		fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Thing, metadata: {name: thing}}", ns),
+		fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: []}", ns),
+		editedObject("CustomResourceDefinition", ns, ""),
+		fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", ns),
+	}
+	stages := [][]string{
+		{"namespaces"}, {"customresourcedefinitions"}, {"clusterroles"}, {"configmaps", "things"}, {"validatingwebhookconfigurations"},
+	}
+	inOrder := func(verb string, mark testenv.AuditMark) {
+		var before time.Time
+		for _, resources := range stages {
+			sent := operatorSince(t, mark).only(verbIs(verb)).only(func(r request) bool {
+				return slices.Contains(resources, r.Resource) && r.Code < 300 && (strings.Contains(r.Name, ns) || r.Namespace == ns)
+			})
+			require.NotEmpty(t, sent, "%v", resources)
+			for _, r := range sent {
+				require.False(t, r.Time.Before(before), "%s %s is ahead of the stage before", verb, r.Resource)
+			}
+			before = sent[len(sent)-1].Time
+		}
+	}
+	mark := env.AuditMark()
+	newVidraResource(t, ns, manifests(objs...))
+	v := awaitReady(t, ns)
+	require.Len(t, v.Status.ManagedResources, len(objs))
+	require.Empty(t, withReason(eventsAbout(t, v), "ApplyFailed"))
+	inOrder("patch", mark)
+
+	mark = env.AuditMark()
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, v)
+	slices.Reverse(stages)
+	inOrder("delete", mark)
 }

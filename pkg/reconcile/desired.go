@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,9 @@ func (s *session) adopt(generation int64, objects []*desired, waiting []unresolv
 	for _, d := range objects {
 		s.byID[d.id] = d
 	}
+	left := func(id identity) bool { return s.byID[id] == nil }
+	maps.DeleteFunc(s.recreated, func(id identity, _ string) bool { return left(id) })
+	maps.DeleteFunc(s.seen, func(id identity, _ trigger.Health) bool { return left(id) })
 }
 
 // resolve asks how each kind of the objects is served.

@@ -118,7 +118,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.watch(ctx)
 	causes := p.look()
 	p.backstop(ctx, causes)
-	todo := p.meetAll(ctx, p.suspend(p.plan(ctx, causes)))
+	todo := p.meetAll(ctx, p.suspend(p.webhooksLast(p.plan(ctx, causes))))
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.giveBack()
 		return reconcile.Result{}, err

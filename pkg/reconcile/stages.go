@@ -4,7 +4,28 @@ import (
 	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 )
+
+// webhooksLast takes new webhooks from a plan while objects wait for a kind that the
+// manifest defines: they belong to a stage before, and a webhook may refuse them.
+func (p *pass) webhooksLast(todo plan) plan {
+	s := p.session
+	waits := slices.ContainsFunc(s.unresolved, func(u unresolved) bool {
+		return slices.ContainsFunc(s.objects, func(d *desired) bool { return d.provides == u.id.GroupKind })
+	})
+	if !waits || !s.waiting.IsZero() && p.now.Sub(s.waiting) >= patience {
+		return todo
+	}
+	todo.apply = slices.DeleteFunc(todo.apply, func(t task) bool {
+		last := t.stage == manifest.StageWebhooks && t.why == whyNew
+		if last {
+			s.failures[t.id] = failure{v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition"}
+		}
+		return last
+	})
+	return todo
+}
 
 // keepUntilApplied takes from what left the manifest what is not removed yet: while an
 // object of the manifest cannot be applied, it may be what takes the place of another
