@@ -39,6 +39,9 @@ type observation struct {
 	missed bool
 	// changed says that the object is in another version than the event before.
 	changed bool
+	// rewound says that the version is older than that of the event before: etcd was
+	// restored from a backup, and the versions that are known mean nothing any more.
+	rewound bool
 	// news is how long the owners may wait until they are told of the health of the
 	// object; 0 if it is as it was.
 	news time.Duration

@@ -54,10 +54,12 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 		UpdateFunc: func(oldObj, newObj any) {
 			before, _ := oldObj.(*Snapshot)
 			after, _ := newObj.(*Snapshot)
-			see(newObj, observation{
-				changed: before == nil || after == nil || !before.version.is(after.version),
-				news:    healthNews(oldObj, newObj),
-			})
+			o := observation{changed: true, news: healthNews(oldObj, newObj)}
+			if before != nil && after != nil {
+				order, ok := after.version.compare(before.version)
+				o.changed, o.rewound = !before.version.is(after.version), ok && order < 0
+			}
+			see(newObj, o)
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {

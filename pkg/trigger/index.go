@@ -196,6 +196,9 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 	defer x.mu.Unlock()
 	var all []judgement
 	for c := x.claims[key]; c != nil; c = c.next {
+		if o.rewound {
+			c.expected.version = version{}
+		}
 		verdict := judge(c, o)
 		if verdict == VerdictInFlight {
 			parked := o
