@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -158,4 +159,52 @@ func TestSameNameInTwoClusters(t *testing.T) {
 	here.awaitGone(t, configMap(d.name, "page"))
 	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "there")
+}
+
+// TestNamespaceOfTheSameName has a namespace here with the name of that there be stuck in
+// its deletion: that concerns nobody there.
+func TestNamespaceOfTheSameName(t *testing.T) {
+	t.Parallel()
+	d, _ := newDestination(t)
+	here.newNamespace(t, d.name)
+	stays := configMap(d.name, "stays")
+	stays.Finalizers = []string{"example.com/stays"}
+	require.NoError(t, here.admin.Create(t.Context(), stays))
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	awaitReady(t, d.name)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
+	require.NoError(t, here.admin.Delete(t.Context(), namespace))
+	await(t, func(c *assert.CollectT) { // the namespace is seen to be going by all
+		require.NoError(c, here.admin.Get(context.Background(), client.ObjectKeyFromObject(stays), stays))
+		require.NotNil(c, stays.DeletionTimestamp)
+	})
+	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
+	there.awaitSays(t, d.name, "page", "hello")
+	require.NoError(t, there.admin.Delete(t.Context(), configMap(d.name, "page")))
+	there.awaitSays(t, d.name, "page", "hello")
+	setManifest(t, read(t, d.name), greeting("page", "hi"))
+	there.awaitSays(t, d.name, "page", "hi")
+	awaitReady(t, d.name)
+	require.True(t, here.exists(t, namespace), "it was going all the time")
+	here.edit(t, stays, `{"metadata":{"finalizers":null}}`)
+}
+
+// TestNamespaceThatGoesThere deletes the namespace there, with objects that stay for a
+// while, and then makes it again.
+func TestNamespaceThatGoesThere(t *testing.T) {
+	t.Parallel()
+	d, _ := newDestination(t)
+	stays := configMap(d.name, "stays")
+	stays.Finalizers = []string{"example.com/stays"}
+	require.NoError(t, there.admin.Create(t.Context(), stays))
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	awaitReady(t, d.name)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
+	require.NoError(t, there.admin.Delete(t.Context(), namespace.DeepCopy()))
+	awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceTerminating, d.name)
+	there.edit(t, stays, `{"metadata":{"finalizers":null}}`)
+	there.awaitGone(t, namespace)
+	there.newNamespace(t, d.name)
+	there.awaitSays(t, d.name, "page", "hello")
+	awaitReady(t, d.name)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,12 +24,36 @@ import (
 // group and version has: behind an aggregated API there may be nobody.
 const discoveryTimeout = 5 * time.Second
 
+// absence is how long a kind that was not among those of a group and version, or
+// could not be kept, is believed to be so: nobody need tell when it comes.
+const absence = 5 * time.Second
+
+// neededVerbs are what Vidra does with an object of any kind.
+var neededVerbs = []string{"get", "patch", "delete"}
+
 // Mapping is how the API server serves a kind.
 type Mapping struct {
 	// GVR is the resource of the kind.
 	GVR schema.GroupVersionResource
 	// Namespaced says whether objects of the kind live in a namespace.
 	Namespaced bool
+	// Lacks are the verbs without which no object of the kind can be kept: get, patch
+	// or delete. A review of rights, for example, can only be created. It is empty for
+	// a kind that can be kept.
+	Lacks []string
+}
+
+// document is what the API server said of a group and version.
+type document struct {
+	kinds map[string]Mapping
+	// asked is when it was asked for last.
+	asked time.Time
+}
+
+// serves says whether a kind is served, and objects of it can be kept.
+func (d document) serves(kind string) bool {
+	mapping, found := d.kinds[kind]
+	return found && len(mapping.Lacks) == 0
 }
 
 // Cluster is one API server. Its methods are safe for concurrent use.
@@ -49,8 +74,8 @@ type Cluster struct {
 	// invalidations counts the calls of Invalidate for each group: what was asked
 	// for before one is not kept after it.
 	invalidations map[string]uint64
-	// versions holds the kinds of each group and version that were asked for.
-	versions map[schema.GroupVersion]map[string]Mapping
+	// versions holds what was said of each group and version that was asked for.
+	versions map[schema.GroupVersion]document
 }
 
 // New makes the clients for the local API server, which is that of config. It sends
@@ -73,7 +98,7 @@ func newCluster(config *rest.Config, httpClient *http.Client) (*Cluster, error) 
 	config.QPS, config.Burst = -1, 0 // the API server limits, not we
 	c := &Cluster{
 		config: config, http: httpClient,
-		invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]map[string]Mapping{},
+		invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]document{},
 	}
 	var err error
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
@@ -143,31 +168,31 @@ func (c *Cluster) As(username string) (dynamic.Interface, error) {
 
 // Mapping tells how the API server serves gvk. The error satisfies
 // meta.IsNoMatchError if it does not serve it; any other error means that it
-// could not say. It sends a request for the first kind of each group and
-// version.
+// could not say. It sends a request for the first kind of each group and version.
+// For one that is missing, or lacks verbs, it sends another one if the last is some
+// seconds old.
 func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
-	kinds, err := c.kinds(ctx, gvk.GroupVersion())
+	said, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
 	if err != nil {
 		return Mapping{}, fmt.Errorf("ask which kinds %s has: %w", gvk.GroupVersion(), err)
 	}
-	mapping, found := kinds[gvk.Kind]
+	mapping, found := said.kinds[gvk.Kind]
 	if !found {
 		return Mapping{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	return mapping, nil
 }
 
-// ServesKind tells whether the API server serves gvk.
+// ServesKind tells whether the API server serves gvk, and objects of it can be kept.
 func (c *Cluster) ServesKind(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
-	kinds, err := c.kinds(ctx, gvk.GroupVersion())
-	_, found := kinds[gvk.Kind]
-	return found, err
+	said, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
+	return said.serves(gvk.Kind), err
 }
 
 // ServesResource tells whether the API server serves gvr.
 func (c *Cluster) ServesResource(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
-	kinds, err := c.kinds(ctx, gvr.GroupVersion())
-	for _, mapping := range kinds {
+	said, err := c.kinds(ctx, gvr.GroupVersion(), "")
+	for _, mapping := range said.kinds {
 		if mapping.GVR == gvr {
 			return true, err
 		}
@@ -197,16 +222,41 @@ func (c *Cluster) invalidateAll() {
 
 // kinds are the kinds that the API server serves of a group and version; none
 // if it does not serve the version. That none are served is not kept: what is
-// missing is what somebody waits for.
-func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
+// missing is what somebody waits for. So is the kind wanted, if there is one.
+func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted string) (document, error) {
 	c.mu.Lock()
-	kinds, known := c.versions[gv]
-	// Neither goes down, so that the sum changes with each.
-	asked := c.invalidations[gv.Group] + c.allInvalidations
-	c.mu.Unlock()
-	if known {
-		return kinds, nil
+	said, known := c.versions[gv]
+	now := time.Now()
+	if known && (wanted == "" || said.serves(wanted) || now.Sub(said.asked) < absence) {
+		c.mu.Unlock()
+		return said, nil
 	}
+	if known { // who asks meanwhile, or after a failure, is told the same as before
+		c.versions[gv] = document{kinds: said.kinds, asked: now}
+	}
+	// Neither goes down, so that the sum changes with each.
+	invalidated := c.invalidations[gv.Group] + c.allInvalidations
+	c.mu.Unlock()
+	kinds, err := c.discover(ctx, gv)
+	if err != nil {
+		return document{}, err
+	}
+	said = document{kinds: kinds, asked: now}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.invalidations[gv.Group]+c.allInvalidations != invalidated:
+	case len(kinds) == 0:
+		delete(c.versions, gv)
+	default:
+		c.versions[gv] = said
+	}
+	return said, nil
+}
+
+// discover asks the API server which kinds it serves of a group and version; none if
+// it does not serve the version.
+func (c *Cluster) discover(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
@@ -216,16 +266,7 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion) (map[string
 	if err != nil {
 		return nil, err
 	}
-	if len(list.APIResources) == 0 { // what client-go makes of a 404 for the core group
-		return nil, nil
-	}
-	kinds = kindsOf(gv, list)
-	c.mu.Lock()
-	if c.invalidations[gv.Group]+c.allInvalidations == asked {
-		c.versions[gv] = kinds
-	}
-	c.mu.Unlock()
-	return kinds, nil
+	return kindsOf(gv, list), nil // none is what client-go makes of a 404 for the core group
 }
 
 // kindsOf reads a discovery document.
@@ -235,7 +276,24 @@ func kindsOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Ma
 		if strings.Contains(resource.Name, "/") {
 			continue // a subresource
 		}
-		kinds[resource.Kind] = Mapping{GVR: gv.WithResource(resource.Name), Namespaced: resource.Namespaced}
+		kinds[resource.Kind] = Mapping{
+			GVR: gv.WithResource(resource.Name), Namespaced: resource.Namespaced, Lacks: lacking(resource.Verbs),
+		}
 	}
 	return kinds
+}
+
+// lacking are the needed verbs that are not among those of a kind. An API server that
+// names none does not say what can be done.
+func lacking(verbs []string) []string {
+	if len(verbs) == 0 {
+		return nil
+	}
+	var lacks []string
+	for _, verb := range neededVerbs {
+		if !slices.Contains(verbs, verb) {
+			lacks = append(lacks, verb)
+		}
+	}
+	return lacks
 }

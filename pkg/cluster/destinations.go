@@ -132,6 +132,18 @@ func (d *Destinations) Get(server string) (*Cluster, error) {
 	return c, nil
 }
 
+// Find is the cluster whose API server has this URL; nil unless it was asked for before,
+// see Get.
+func (d *Destinations) Find(server string) *Cluster {
+	name, err := NormalizeServer(server)
+	if err != nil { // then there is none
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clusters[name]
+}
+
 // need has the Secrets read.
 func (d *Destinations) need() {
 	select {

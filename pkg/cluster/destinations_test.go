@@ -18,9 +18,12 @@ import (
 func TestGetIsPermanent(t *testing.T) {
 	t.Parallel()
 	d := NewDestinations(DestinationsOptions{})
+	require.Nil(t, d.Find("https://example.com"), "nobody has asked for it")
 	c, err := d.Get("HTTPS://Example.com:443/")
 	require.NoError(t, err)
 	require.Equal(t, "https://example.com", c.Name())
+	require.Same(t, c, d.Find("https://EXAMPLE.com"))
+	require.Nil(t, d.Find("example.com"))
 	again, err := d.Get("https://example.com")
 	require.NoError(t, err)
 	require.Same(t, c, again)
@@ -31,6 +34,7 @@ func TestGetIsPermanent(t *testing.T) {
 	require.ErrorContains(t, err, "https://host:port")
 
 	d.Forget("https://EXAMPLE.com/")
+	require.Nil(t, d.Find("https://example.com"))
 	require.ErrorIs(t, c.Unreachable(), errForgotten)
 	require.ErrorIs(t, get(t, c.Dynamic()), errForgotten)
 	another, err := d.Get("https://example.com")

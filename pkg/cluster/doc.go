@@ -5,7 +5,8 @@
 // Invariants: clients have no client-side rate limit, because the API server's
 // priority and fairness is the one that knows the load; discovery is asked for
 // one group and version at a time, so the failure of one group leaves the
-// others alone, and what it said is kept until somebody invalidates the group.
+// others alone, and what it said is kept until somebody invalidates the group, or
+// asks for a kind that was not there.
 //
 // A remote Cluster is as permanent as the local one. What changes is the route that
 // its requests take: the kubeconfig of the Secret that matches its URL. So a watch

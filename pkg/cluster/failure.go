@@ -25,7 +25,13 @@ var (
 )
 
 // failure is why an API server counts as unreachable.
-type failure struct{ reason, advice string }
+type failure struct {
+	reason, advice string
+	// partial says that it may be so for some requests only: an API server that finds
+	// nobody behind it who serves a group answers as does what stands in front of an API
+	// server and finds none.
+	partial bool
+}
 
 // failureOf says what is wrong if a request to an API server, with the credentials
 // of a Secret, was answered so; nil if nothing is.
@@ -36,16 +42,16 @@ func failureOf(response *http.Response, err error, secret string) *failure {
 	)
 	switch {
 	case errors.As(err, &certificate):
-		return &failure{reasonOf(err), fmt.Sprintf(adviseCertificate, secret)}
+		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviseCertificate, secret)}
 	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS
-		return &failure{reasonOf(err), fmt.Sprintf(adviseCredentials, secret)}
+		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviseCredentials, secret)}
 	case err != nil:
-		return &failure{reasonOf(err), adviseNetwork}
+		return &failure{reason: reasonOf(err), advice: adviseNetwork}
 	case response.StatusCode == http.StatusUnauthorized:
-		return &failure{"it does not accept the credentials (401)", fmt.Sprintf(adviseCredentials, secret)}
+		return &failure{reason: "it does not accept the credentials (401)", advice: fmt.Sprintf(adviseCredentials, secret)}
 	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable,
 		response.StatusCode == http.StatusGatewayTimeout:
-		return &failure{fmt.Sprintf("it answers %d", response.StatusCode), adviseFront}
+		return &failure{reason: fmt.Sprintf("it answers %d", response.StatusCode), advice: adviseFront, partial: true}
 	}
 	return nil
 }

@@ -20,10 +20,13 @@ type health struct {
 	// again. It must not block.
 	changed func(*failure)
 
-	// mu guards outage and running.
+	// mu guards outage, asking and running.
 	mu sync.Mutex
 	// outage is nil while requests succeed.
 	outage *outage
+	// asking is closed when the probe has ended that a partial failure has begun; nil
+	// if there is none under way.
+	asking chan struct{}
 	// running are the goroutines that probe; there are no new ones when ctx has ended.
 	running sync.WaitGroup
 }
@@ -57,6 +60,43 @@ func (h *health) failed(f *failure) {
 	o.confirm = time.AfterFunc(h.limits.confirm, func() { h.confirm(o) })
 	h.outage = o
 	h.running.Go(func() { h.probeUntilOver(ctx, o) })
+}
+
+// suspect has a probe find out whether a partial failure is that of the API server,
+// and waits for it until ctx ends: whoever sent the request is told no sooner, so that
+// it is known by then. Requests of others do not wait.
+func (h *health) suspect(ctx context.Context) {
+	asked := h.ask()
+	if asked == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-asked:
+	}
+}
+
+// ask begins a probe, unless one is under way. The channel is closed when it has
+// ended; it is nil where nothing is to be found out.
+func (h *health) ask() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil || h.outage != nil { // in an outage there are probes
+		return nil
+	}
+	if h.asking != nil {
+		return h.asking
+	}
+	asked := make(chan struct{})
+	h.asking = asked
+	h.running.Go(func() {
+		defer close(asked)
+		h.probe(h.ctx)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asking = nil
+	})
+	return asked
 }
 
 // confirm has an outage told of, unless it is over.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -239,6 +240,94 @@ func TestSlowAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPartialFailure has an API server answer some requests as one does behind which
+// nobody serves a group.
+func TestPartialFailure(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		code   int
+		// probed is what it answers to probes, and takes how long it takes.
+		probed int
+		takes  time.Duration
+		wantOK bool
+	}{
+		"a group":             {"others are served", http.StatusServiceUnavailable, http.StatusOK, 0, true},
+		"a group far away":    {"others are served", http.StatusServiceUnavailable, http.StatusOK, 2 * time.Second, true},
+		"a slow kind":         {"others are served", http.StatusGatewayTimeout, http.StatusForbidden, 0, true},
+		"nobody":              {"what is in front of it finds no API server", http.StatusServiceUnavailable, http.StatusServiceUnavailable, 0, false},
+		"nobody far away":     {"what is in front of it finds no API server", http.StatusBadGateway, http.StatusBadGateway, 2 * time.Second, false},
+		"rejected altogether": {"nothing can be applied", http.StatusServiceUnavailable, http.StatusUnauthorized, 0, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const many = 5
+				var probes, others atomic.Int32
+				r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+					switch request.URL.Path {
+					case "/version":
+						probes.Add(1)
+						time.Sleep(tc.takes)
+						return answered(tc.probed), nil
+					case "/apis/other":
+						others.Add(1)
+						return answered(http.StatusForbidden), nil
+					}
+					return answered(tc.code), nil
+				})
+				var sending sync.WaitGroup
+				for range many {
+					sending.Go(func() {
+						err := send(t.Context(), t, r, "/apis/down")
+						assert.Equal(t, tc.wantOK, err == nil && !r.health.doubtful(), "it is known by then: %s", tc.reason)
+					})
+				}
+				time.Sleep(tc.takes / 2)
+				if tc.takes > 0 {
+					require.False(t, r.health.doubtful(), "others do not wait for the probe")
+					require.EqualValues(t, 1, probes.Load(), "one for all")
+				}
+				sending.Wait()
+				time.Sleep(defaultLimits.confirm)
+				synctest.Wait()
+				require.Equal(t, tc.wantOK, r.unreachable() == nil, tc.reason)
+				require.Equal(t, tc.wantOK, changes.Load() == 0)
+				if tc.wantOK {
+					require.LessOrEqual(t, probes.Load(), int32(many), "they end with the answer")
+					require.NoError(t, send(t.Context(), t, r, "/apis/other"))
+					require.EqualValues(t, 1, others.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestImpatienceWithAPartialFailure has a request end while a probe is under way that it
+// has begun: it is not kept.
+func TestImpatienceWithAPartialFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+			if request.URL.Path == "/version" {
+				return blackHole(request)
+			}
+			return answered(http.StatusServiceUnavailable), nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, send(ctx, t, r, "/apis/down"))
+		require.Equal(t, time.Second, time.Since(began))
+		require.False(t, r.health.doubtful())
+		time.Sleep(defaultLimits.probe + defaultLimits.confirm)
+		synctest.Wait()
+		require.ErrorContains(t, r.unreachable(), "does not answer in time")
+		require.EqualValues(t, 1, changes.Load())
+	})
 }
 
 // TestForgetEndsRequests: who waits for an answer is told that there will be none.

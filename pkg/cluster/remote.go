@@ -160,28 +160,36 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, r.saying(f)
 	}
-	return r.roundTrip(request)
+	response, f, err := r.roundTrip(request)
+	switch {
+	case f == nil:
+	case f.partial:
+		r.health.suspect(request.Context())
+	default:
+		r.health.failed(f)
+	}
+	return response, err
 }
 
-// roundTrip sends a request, whether the API server answered those before or not.
-func (r *remote) roundTrip(request *http.Request) (*http.Response, error) {
+// roundTrip sends a request, whether the API server answered those before or not. It
+// notes a success, and returns what else that says of the API server.
+func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, error) {
 	way, err := r.way()
 	if err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // it was not read
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	response, err := r.send(request, way)
 	if errors.Is(request.Context().Err(), context.Canceled) || r.ctx.Err() != nil {
-		return response, err // who wants no answer knows nothing of who gives none
+		return response, nil, err // who wants no answer knows nothing of who gives none
 	}
-	if f := failureOf(response, err, way.access.secret); f != nil {
-		r.health.failed(f)
-	} else {
+	f := failureOf(response, err, way.access.secret)
+	if f == nil {
 		r.health.succeeded()
 	}
-	return response, err
+	return response, f, err
 }
 
 // way is how requests get to the API server now.
@@ -203,7 +211,7 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 	}
 	timer := time.AfterFunc(r.limits.answerTo(request), func() { cancel(errNoAnswer) })
 	// Long before that it is asked whether it answers at all.
-	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{errNoAnswer.Error(), adviseNetwork}) })
+	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviseNetwork}) })
 	defer suspicion.Stop()
 	response, err := way.transport.RoundTrip(address(request.WithContext(ctx), way.access.server))
 	if !timer.Stop() && err == nil { // the answer came, but its body ends with ctx
@@ -264,7 +272,10 @@ func (r *remote) probe(ctx context.Context) {
 		r.log.Error(err, "Cannot make the request of a probe")
 		return
 	}
-	response, err := r.roundTrip(request)
+	response, f, err := r.roundTrip(request)
+	if f != nil {
+		r.health.failed(f)
+	}
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, response.Body, probeBodyMost)
 		_ = response.Body.Close() // it was only read

@@ -2,9 +2,9 @@
 // objects, and puts them in the order in which they are applied.
 //
 // [Parse] reads YAML and JSON and returns the objects as they stand in the
-// text. [Resolve] settles what only the destination cluster knows: which kinds
-// it serves, and in which namespace each object belongs. [Sort] brings
-// Namespaces and CustomResourceDefinitions before what needs them.
+// text. [Resolve] settles in which namespace each object belongs, which depends on
+// the destination cluster. [Sort] brings Namespaces and CustomResourceDefinitions
+// before what needs them.
 //
 // Invariants:
 //

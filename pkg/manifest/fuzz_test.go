@@ -98,8 +98,8 @@ func BenchmarkResolve(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		known, _, err := Resolve(objects, "shop", scope)
-		if err != nil || len(known) != len(objects) {
+		placed, err := Resolve(objects, "shop", namespaced)
+		if err != nil || len(placed) != len(objects) {
 			b.Fatal(err)
 		}
 	}

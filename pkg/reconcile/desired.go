@@ -58,14 +58,11 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, holders 
 		}
 		known = append(known, object)
 	}
-	known, _, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, func(gvk schema.GroupVersionKind) (bool, bool) {
-		mapping, found := mappings[gvk]
-		return mapping.Namespaced, found
-	})
-	if err != nil {
+	namespaced := func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced }
+	if known, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, namespaced); err != nil {
 		return err
 	}
-	manifest.Sort(known, func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced })
+	manifest.Sort(known, namespaced)
 	objects := make([]*desired, 0, len(known))
 	for _, object := range known {
 		d, err := newDesired(vr.Name, kinds.Name(), object, mappings[object.GroupVersionKind()])
@@ -122,6 +119,10 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
 		mapping, err := kinds.Mapping(ctx, gvk)
 		if err != nil {
 			missing[gvk] = unavailable(gvk, err)
+			continue
+		}
+		if len(mapping.Lacks) > 0 {
+			missing[gvk] = cannotBeKept(gvk, mapping.Lacks)
 			continue
 		}
 		mappings[gvk] = mapping

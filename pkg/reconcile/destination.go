@@ -162,13 +162,14 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 }
 
 // isAway says whether a cluster is known not to be reached: a pass then sends it nothing,
-// and takes no place.
+// and takes no place. It makes no cluster known: nobody would forget one whose only
+// VidraResource goes before its first pass.
 func (r *Reconciler) isAway(server string) bool {
 	if r.Remotes == nil {
 		return true
 	}
-	remote, err := r.Remotes.Get(server)
-	return err != nil || !usable(remote)
+	remote := r.Remotes.Find(server)
+	return remote != nil && !usable(remote)
 }
 
 // depart forgets the destination of an owner that is gone.

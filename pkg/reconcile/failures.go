@@ -20,8 +20,34 @@ import (
 // kindGone says whether an error means that the API server does not serve the
 // kind, or not yet, or not any more.
 func kindGone(err error, name string) bool {
-	return meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err) ||
+	return meta.IsNoMatchError(err) || kindGoing(err) ||
 		apierrors.IsNotFound(err) && !missingNamespace(err) && !isObject(err, name)
+}
+
+// kindGoing says whether an error means that nothing is created of a kind, because its
+// CustomResourceDefinition is being deleted. The text is in
+// k8s.io/apiextensions-apiserver/pkg/apiserver.
+func kindGoing(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not allowed while custom resource definition is terminating")
+}
+
+// going is why no object is applied of a kind whose CustomResourceDefinition is being
+// deleted: the kind comes back, or not, as one that is not served.
+func going(gvk schema.GroupVersionKind) *failure {
+	return &failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
+			"see what keeps that from going, and install it again", gvk.Kind, gvk.GroupVersion())}
+}
+
+// cannotBeKept is why no object of a kind is applied that lacks verbs. Patch alone is
+// what a kind lacks that is going.
+func cannotBeKept(gvk schema.GroupVersionKind, lacks []string) *failure {
+	if slices.Equal(lacks, []string{"patch"}) {
+		return going(gvk)
+	}
+	return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
+		"objects of the kind %s of %s cannot be kept, because the API server offers no %s for them: take it out of the manifest",
+		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
 }
 
 // missingNamespace says whether an error means that the namespace of the object
@@ -68,6 +94,8 @@ func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool
 		return failure{v1alpha1.ReasonOwnershipConflict, err.Error()}
 	case errors.As(err, &fixed):
 		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
+	case kindGoing(err):
+		return *going(gvk)
 	case kindGone(err, id.name):
 		return *notServed(gvk)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -77,7 +105,7 @@ func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool
 			v1alpha1.ReasonApplyFailed,
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.namespace),
 		}
-	case !denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || misfit(err)):
+	case !denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
 		return failure{v1alpha1.ReasonManifestInvalid, message(err, sensitive)}
 	default:
 		return failure{v1alpha1.ReasonApplyFailed, message(err, sensitive)}

@@ -74,8 +74,8 @@ type reviewer interface {
 }
 
 // grants notices that rights which were refused have been granted. It asks the API
-// server that refused them as the subject that it refused, which needs no right: it
-// watches neither roles nor bindings.
+// server that refused them as the subject that it refused, which needs no right but
+// that to impersonate the subject: it watches neither roles nor bindings.
 //
 // A quota and an admission policy refuse with 403, too. Then the right is there when
 // it is first asked for, so it is not what was missing: nobody is told, or who is
@@ -102,7 +102,8 @@ type grants struct {
 type missingRight struct {
 	client dynamic.Interface
 	owners map[trigger.Owner]struct{}
-	// denied is whether the API server has said that the right is missing.
+	// denied is whether the API server has said that the right is missing: of the right
+	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
 }
 
@@ -214,7 +215,7 @@ func (g *grants) answered(right access, m *missingRight, allowed bool, err error
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil || !allowed {
-		m.denied = m.denied || err == nil
+		m.denied = m.denied || err == nil || apierrors.IsForbidden(err)
 		g.due.AddAfter(right, wait.Jitter(grantsInterval, grantsJitter))
 		return nil
 	}

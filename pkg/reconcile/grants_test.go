@@ -251,6 +251,25 @@ func TestReviewThatFails(t *testing.T) {
 	}
 }
 
+// TestGrantToImpersonateIsNoticed has the API server refuse the questions, too: who may
+// not be impersonated cannot even ask.
+func TestGrantToImpersonateIsNoticed(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {
+		owner := trigger.Owner{Name: "one"}
+		refused := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "deployer", errors.New("cannot impersonate"))
+		a.fails[mayPatch] = fmt.Errorf("ask for the right: %w", refused)
+		g.await(owner, asking(nil, mayPatch))
+		after(time.Minute)
+		require.Empty(t, a.told)
+		a.set(func() { delete(a.fails, mayPatch); a.allowed[mayPatch] = true })
+		after(mostInterval)
+		require.Equal(t, []access{mayPatch}, a.toldOf(owner))
+		g.await(owner, asking(nil, mayPatch)) // it is refused for another reason
+		after(time.Hour)
+		require.Len(t, a.toldOf(owner), 1)
+	})
+}
+
 // TestReviewThatHangs has the API server of one cluster not answer.
 func TestReviewThatHangs(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *grants, a *authorizer) {

@@ -58,10 +58,13 @@ func (r *residents) of(namespace string) []trigger.Owner {
 	return owners
 }
 
-// terminating says whether a namespace is being deleted, from the cache.
+// terminating says whether a namespace is being deleted, from the cache, which is that of
+// the local cluster. Of another one the API server says so when it refuses to create an
+// object in it. That is tried again less and less often, at the latest after retryMax,
+// which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) terminating(ctx context.Context, namespace string) bool {
 	going, known := p.going[namespace]
-	if !known && namespace != "" {
+	if !known && namespace != "" && p.applier.destination.Name() == "" {
 		ns := &metav1.PartialObjectMetadata{}
 		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
