@@ -26,6 +26,14 @@ Most is said about VidraResources, which have no namespace, and names the object
 as related; that a change was put back is said about the object, too. Without
 flags, Events about everything are listed.
 
+--for and --namespace find what is about an object or is related to it, not what
+only names it in the note. What became of an edit is always related to its object.
+A problem (such as ApplyFailed), its end, a removal and a failure of an object to
+work are related to it where they are about one object: several objects that fail,
+or go, at once are told in one Event. Neither is what was created or changed for a
+new manifest (Applied), nor an object that never came to be in the inventory, such
+as one that was not adopted. Use --vidraresource for all of it.
+
 With --watch, Events are printed as they come, and an Event whose count grew is
 printed again. Ctrl-C ends it.`
 
@@ -65,10 +73,10 @@ func newEvents() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only what is about objects in this namespace")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "only what is about one object in this namespace, or related to it")
 	flags.BoolP("all-namespaces", "A", false, "what is about objects in any namespace, which is the default")
 	flags.StringVar(&f.vidraResource, "vidraresource", "", "only what is about this VidraResource, or about its objects")
-	flags.StringVar(&f.object, "for", "", "only what is about this object: KIND/NAME or KIND.GROUP/NAME")
+	flags.StringVar(&f.object, "for", "", "only what is about this one object, or related to it: KIND/NAME or KIND.GROUP/NAME")
 	flags.StringSliceVar(&f.reasons, "reason", nil, "only these reasons, with commas between, such as DriftCorrected")
 	flags.StringVar(&f.eventType, "type", "", "only this type: Normal or Warning")
 	flags.StringVar(&f.since, "since", "", "only what was seen in this time, such as 10m")

@@ -51,10 +51,11 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	there.awaitGone(t, configMap(d.name, owners[2]+"-2"))
 	for _, owner := range owners {
 		v := awaitReady(t, owner)
-		awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "answers again")
+		awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "VidraResource "+owner, "answers again", d.url())
 		told := eventsOf(t, v, v1alpha1.ReasonDestinationUnreachable)
 		require.Len(t, told, 1)
 		require.Nil(t, told[0].Series, "it is told once")
+		require.Empty(t, eventsOf(t, v, "Recovered"), "so is its end")
 	}
 	require.Len(t, there.since(t, mark, d.user).writes(), 4, "%s", there.since(t, mark, d.user).writes())
 }

@@ -115,7 +115,7 @@ var catalogue = []Entry{
 		Do:   "If that was meant, delete the VidraResource, or remove the object from the manifest. Otherwise create the namespace again when it is gone.",
 	}, {
 		Reason: ReasonApplyFailed, Type: warning, Actions: []string{ActionApply},
-		When: "An object was not accepted for another cause: missing rights, a quota, a webhook, a missing namespace. It is tried again.",
+		When: "An object, or one more, was not accepted for another cause: missing rights, a quota, a webhook, a missing namespace. It is tried again.",
 		Do:   "Read the note, which has the answer of the API server.",
 	}, {
 		Reason: ReasonWarned, Type: warning, Actions: []string{ActionApply},
@@ -126,8 +126,8 @@ var catalogue = []Entry{
 		When: "A field that cannot change differs from the manifest, so the object was deleted, to be created again: `spec.force` says so. The note has the field.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune},
-		When: "Everything is applied again after a problem. The action is the one that had failed, the note says what it was.",
+		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune, ActionDetect},
+		When: "No problem of the manifest or of an object stands any more, or nobody's change that was left. Where several objects had failed, it comes when the last of them is mended. The action is the one that had failed, Detect after a change that was left; the note says what was wrong last. A watch, the destination, health and a suspension have Events of their own for their ends.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect},
@@ -135,7 +135,7 @@ var catalogue = []Entry{
 		Do:   "Put the change into the manifest, or undo it, or end what keeps Vidra from doing so.",
 	}, {
 		Reason: ReasonDriftCorrected, Type: normal, Actions: []string{ActionRestore},
-		When: "Somebody changed or deleted an object, and it was put back. The note has the fields, old and new values, and the field manager that had set them.",
+		When: "Somebody changed or deleted an object, and it was put back. The note has the fields, old and new values, and the field manager that had set them; of an object that was deleted, or that had lost the label by which it is watched, it says that, and which fields were put back besides if there are any.",
 		Do:   "To keep the change, make it in `spec.manifest`, or leave the field to others with `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,
@@ -159,7 +159,7 @@ var catalogue = []Entry{
 		Do:   "Read the note, which has the answer of the API server.",
 	}, {
 		Reason: ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},
-		When: "A kind of the manifest cannot be watched. Until it can, changes are found at the next interval only.",
+		When: "A kind of the manifest cannot be watched, or one more. Until it can, changes are found at the next interval only.",
 		Do:   "Read the note: missing rights to list and watch, a kind that is not served, a broken conversion webhook.",
 	}, {
 		Reason: ReasonWatchRestored, Type: normal, Actions: []string{ActionWatch},
@@ -171,11 +171,11 @@ var catalogue = []Entry{
 		Do:   "Read the note: look at the network, or mend the Secret that it names. Vidra goes on trying, and notices both.",
 	}, {
 		Reason: ReasonDestinationRestored, Type: normal, Actions: []string{ActionConnect},
-		When: "The destination cluster answers again.",
+		When: "The destination cluster answers again. The note says what had kept it.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
-		When: "The objects are applied, and one of them has failed, as its own status says (kstatus). That one is still starting is not told.",
+		When: "The objects are applied, and one of them, or one more, has failed, as its own status says (kstatus). That one is still starting is not told.",
 		Do:   "Look at the object that the note names, and at what it makes, such as its Pods.",
 	}, {
 		Reason: ReasonHealthy, Type: normal, Actions: []string{ActionCheck},

@@ -21,10 +21,8 @@ const (
 	// cloudEventSource is how the source of every CloudEvent begins. The name of the
 	// VidraResource follows.
 	cloudEventSource = "/apis/infrahub.operators.com/v1alpha1/vidraresources/"
-	// maxCloudEventNote and maxCloudEventFields bound, in bytes before they are JSON,
-	// a CloudEvent below the 64 KiB that every intermediary must forward (CloudEvents
-	// 1.0, "Size Limits").
-	maxCloudEventNote   = 4 << 10
+	// maxCloudEventFields bounds, in bytes before they are JSON, a CloudEvent below the
+	// 64 KiB that every intermediary must forward (CloudEvents 1.0, "Size Limits").
 	maxCloudEventFields = 16 << 10
 )
 
@@ -36,7 +34,7 @@ type CloudEventData struct {
 	Reason string `json:"reason"`
 	Type   string `json:"type"`
 	Action string `json:"action"`
-	// Note says it for people, in up to 4 KiB.
+	// Note says it for people: that of the Kubernetes Event, of up to 1,000 bytes.
 	Note string `json:"note"`
 	// VidraResource whose transition this is.
 	VidraResource CloudEventOwner `json:"vidraResource"`
@@ -83,7 +81,7 @@ type CloudEventField struct {
 // newCloudEvent makes a CloudEvent of an Event that regards a VidraResource.
 func newCloudEvent(e Event, id string, at time.Time) (event.Event, error) {
 	data := CloudEventData{
-		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: Truncate(e.Note, maxCloudEventNote),
+		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: Truncate(e.Note, maxNote),
 		VidraResource: CloudEventOwner{Name: e.Regarding.Name, UID: string(e.Regarding.UID)},
 	}
 	subject := e.Regarding

@@ -1,8 +1,11 @@
 package events
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,105 +13,54 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// pruneProblem is what an error of a removal says, after the object's name. It is
-// how the last error tells, once the removal is under way, that it was one.
-const pruneProblem = ": cannot be removed: "
-
-// problems are the reasons of a Ready condition that are told in an Event, and
-// what has failed then.
-var problems = map[string]string{
-	ReasonManifestInvalid:        ActionApply,
-	ReasonManifestEmpty:          ActionApply,
-	ReasonKindUnavailable:        ActionApply,
-	ReasonAdoptionRefused:        ActionApply,
-	ReasonOwnershipConflict:      ActionApply,
-	ReasonNamespaceTerminating:   ActionApply,
-	ReasonApplyFailed:            ActionApply,
-	ReasonSourceUnavailable:      ActionApply,
-	ReasonServiceAccountRequired: ActionApply,
-	ReasonDestinationUnreachable: ActionConnect,
-	ReasonPruneFailed:            ActionPrune,
-}
-
-// readiness tells that a problem came, changed or went.
-func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was, is := problem(before), problem(after)
-	switch {
-	case is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message):
-		return []Event{{
-			Type: warning, Reason: is.Reason, Action: problems[is.Reason],
-			Regarding: owner, Note: is.Message, Variant: is.Message,
-		}}
-	case before.LastError == "" || !meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionReady):
-		return nil
-	case reason(before, v1alpha1.ConditionReady) == ReasonWatchFailed, reason(before, v1alpha1.ConditionReady) == ReasonDestinationUnreachable:
-		return nil // WatchRestored and DestinationRestored tell it
-	}
-	action := ActionApply
-	if was != nil && was.Reason == ReasonPruneFailed || was == nil && strings.Contains(before.LastError, pruneProblem) {
-		action = ActionPrune
-	}
-	return []Event{{
-		Type: normal, Reason: ReasonRecovered, Action: action, Regarding: owner,
-		Note: "No longer the case: " + before.LastError, Variant: before.LastError,
-	}}
-}
-
-// problem is the Ready condition of a status if it tells of a problem.
-func problem(status v1alpha1.VidraResourceStatus) *metav1.Condition {
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return nil
-	}
-	if _, told := problems[ready.Reason]; !told {
-		return nil
-	}
-	return ready
-}
-
-// reason is the reason of a condition, empty if there is no such condition.
-func reason(status v1alpha1.VidraResourceStatus, kind string) string {
-	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+// readyReason is the reason of the Ready condition, empty if there is none.
+func readyReason(status v1alpha1.VidraResourceStatus) string {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Reason
 	}
 	return ""
 }
 
-// watching tells that a kind cannot be watched, and that all can be again. That
-// the list is read first is no reason to wait with it.
+// watching tells that a kind cannot be watched, be it one more, and that all can be
+// again. That the list is read first is no reason to wait with it.
 func watching(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was := reason(before, v1alpha1.ConditionWatching) == ReasonWatchFailed
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWatching)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching)
+	unwatched := func(c *metav1.Condition) string {
+		if c == nil || c.Reason != ReasonWatchFailed {
+			return ""
+		}
+		return strings.TrimPrefix(c.Message, CannotWatch)
+	}
 	switch {
-	case is == nil || was == (is.Reason == ReasonWatchFailed):
+	case is == nil:
 		return nil
-	case !was:
-		return []Event{{
-			Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch,
-			Regarding: owner, Note: is.Message, Variant: is.Message,
-		}}
+	case is.Reason == ReasonWatchFailed:
+		kind := func(p part) string { return p.object } // why changes from moment to moment
+		return tell(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
+			CannotWatch, news(unwatched(was), unwatched(is), kind), part.head)
+	case was == nil || was.Reason != ReasonWatchFailed:
+		return nil
 	case is.Reason == v1alpha1.ReasonEventsOff: // nobody wants to know any more
 		return nil
 	}
 	return []Event{{
 		Type: normal, Reason: ReasonWatchRestored, Action: ActionWatch, Regarding: owner,
-		Note: "Every kind in the manifest can be watched again",
+		Note: fmt.Sprintf("Every kind in the manifest of VidraResource %s can be watched again", owner.Name),
 	}}
 }
 
 // connection tells that the destination answers again. That it does not is told
 // as the problem that it is.
 func connection(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	if reason(before, v1alpha1.ConditionReady) != ReasonDestinationUnreachable {
-		return nil
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	is := readyReason(after)
+	if was == nil || was.Reason != ReasonDestinationUnreachable || is == ReasonDestinationUnreachable || is == "" {
+		return nil // it is asked before anything else is looked at
 	}
-	switch reason(after, v1alpha1.ConditionReady) {
-	case "", ReasonDestinationUnreachable, ReasonServiceAccountRequired, ReasonManifestInvalid, ReasonManifestEmpty:
-		return nil // it may not have been asked
-	}
+	note := fmt.Sprintf("The destination of VidraResource %s answers again. No longer the case: %s", owner.Name, was.Message)
 	return []Event{{
-		Type: normal, Reason: ReasonDestinationRestored, Action: ActionConnect, Regarding: owner,
-		Note: "The destination answers again",
+		Type: normal, Reason: ReasonDestinationRestored, Action: ActionConnect, Regarding: owner, Note: note, Variant: note,
 	}}
 }
 
@@ -117,36 +69,44 @@ func connection(owner corev1.ObjectReference, before, after v1alpha1.VidraResour
 func health(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHealthy)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHealthy)
-	switch {
-	case unhealthy(is) && (!unhealthy(was) || was.Reason != is.Reason):
+	if is != nil && is.Status == metav1.ConditionTrue && was != nil && was.Status != metav1.ConditionTrue {
 		return []Event{{
-			Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck,
-			Regarding: owner, Note: is.Message, Variant: is.Message,
+			Type: normal, Reason: ReasonHealthy, Action: ActionCheck, Regarding: owner,
+			Note: fmt.Sprintf("All objects of VidraResource %s are healthy", owner.Name),
 		}}
-	case was == nil || was.Status == metav1.ConditionTrue || is == nil || is.Status != metav1.ConditionTrue:
-		return nil
 	}
-	return []Event{{
-		Type: normal, Reason: ReasonHealthy, Action: ActionCheck, Regarding: owner, Note: "All objects are healthy",
-	}}
+	return tell(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
+		"", news(ills(was), ills(is), failing), part.head, after)
 }
 
-// unhealthy says whether a condition Healthy tells of an object that does not
-// work.
-func unhealthy(c *metav1.Condition) bool {
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonProgressing
+// ills is the message of a Healthy condition that tells of objects that do not work.
+func ills(c *metav1.Condition) string {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonProgressing {
+		return ""
+	}
+	return c.Message
+}
+
+// failing is the object and status of a part of a Healthy condition that tells of an
+// object that has failed, and is not merely on its way.
+func failing(p part) string {
+	switch head, _, _ := strings.Cut(p.text, ": "); status.Status(head) {
+	case status.FailedStatus, status.UnknownStatus:
+		return p.head()
+	}
+	return ""
 }
 
 // warned tells what the API server warns of.
 func warned(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWarnings)
-	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWarnings)
-	if is == nil || was != nil && was.Message == is.Message {
-		return nil
+	message := func(s v1alpha1.VidraResourceStatus) string {
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionWarnings); c != nil {
+			return c.Message
+		}
+		return ""
 	}
-	return []Event{{
-		Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner, Note: is.Message, Variant: is.Message,
-	}}
+	return tell(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
+		"", news(message(before), message(after), part.String), part.String, after)
 }
 
 // suspension tells that the user paused, and unpaused.
@@ -154,12 +114,54 @@ func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResour
 	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)
 	is := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended)
 	e := Event{Type: normal, Reason: ReasonSuspended, Action: ActionSuspend, Regarding: owner,
-		Note: "spec.suspend is true: no object is written, what changes is reported"}
+		Note: fmt.Sprintf("spec.suspend of VidraResource %s is true: no object is written, what changes is reported", owner.Name)}
 	switch {
 	case was == is:
 		return nil
 	case was:
-		e.Reason, e.Note = ReasonResumed, "spec.suspend is false again: what changed meanwhile is treated as spec.drift says"
+		e.Reason = ReasonResumed
+		e.Note = fmt.Sprintf("spec.suspend of VidraResource %s is false again: what changed meanwhile is treated as spec.drift says", owner.Name)
 	}
 	return []Event{e}
+}
+
+// news are the parts of a message that an earlier one did not have, as far as key
+// tells them apart. A part without a key does not count.
+func news(was, is string, key func(part) string) []part {
+	known := map[string]bool{"": true}
+	for _, p := range partsOf(was, "") {
+		known[key(p)] = true
+	}
+	return slices.DeleteFunc(partsOf(is, ""), func(p part) bool { return known[key(p)] })
+}
+
+// tell makes an Event of the parts of a message, if there are any. It is related to
+// the object that they are about, if it is one, and in the inventory of a status.
+func tell(e Event, prefix string, parts []part, variant func(part) string, statuses ...v1alpha1.VidraResourceStatus) []Event {
+	if len(parts) == 0 {
+		return nil
+	}
+	texts, variants := make([]string, 0, len(parts)), make([]string, 0, len(parts))
+	for _, p := range parts {
+		texts, variants = append(texts, p.String()), append(variants, variant(p))
+	}
+	e.Note = prefix + join(texts, maxNote-len(prefix))
+	e.Variant = join(variants, maxNote)
+	if len(parts) == 1 {
+		e.Related = inventoried(parts[0].object, statuses)
+	}
+	return []Event{e}
+}
+
+// inventoried refers to the object of a name, if it is in the inventory of a status.
+func inventoried(name string, statuses []v1alpha1.VidraResourceStatus) *corev1.ObjectReference {
+	for _, status := range statuses {
+		for _, entry := range status.ManagedResources {
+			ref := corev1.ObjectReference{APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
+			if Name(ref) == name {
+				return &ref
+			}
+		}
+	}
+	return nil
 }

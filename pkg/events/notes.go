@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,12 @@ import (
 // Event whose note has more than 1,024
 // (k8s.io/kubernetes/pkg/apis/core/validation, NoteLengthLimit).
 const maxNote = 1000
+
+// ellipsis ends a text that was cut.
+const ellipsis = "…"
+
+// minText is how many bytes of a part are kept in any case, after its object's name.
+const minText = 24
 
 // maxFieldPath is how many bytes a reference's field path has at most.
 const maxFieldPath = 256
@@ -90,6 +97,51 @@ func managers(changes []ownership.Change) string {
 	return strings.Join(names, ",")
 }
 
+// join joins parts of a message in at most room bytes, of each the name of its object
+// at least. Long parts make room for each other alike. Where that is too much still,
+// it says how many are not named.
+func join(parts []string, room int) string {
+	for n := len(parts); n > 0; n-- {
+		shown := slices.Clone(parts[:n])
+		left := room - (n-1)*len(Between)
+		if omitted := len(parts) - n; omitted > 0 {
+			shown = append(shown, More(omitted))
+			left -= len(Between) + len(More(omitted))
+		}
+		least := make([]int, n)
+		for i, text := range shown[:n] {
+			object, _, _ := strings.Cut(text, ": ")
+			least[i] = min(len(text), len(object)+minText)
+			left -= least[i]
+		}
+		if left < 0 {
+			continue
+		}
+		for i, extra := range fair(shown[:n], least, left) {
+			shown[i] = Truncate(shown[i], least[i]+extra)
+		}
+		return strings.Join(shown, Between)
+	}
+	return Truncate(strings.Join(parts, Between), room)
+}
+
+// fair divides room among those who have less than they want, so that nobody gets less
+// than another one unless it is all that he wants.
+func fair(texts []string, has []int, room int) []int {
+	order := make([]int, len(texts))
+	wants := func(i int) int { return len(texts[i]) - has[i] }
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(wants(a), wants(b)) })
+	shares := make([]int, len(texts))
+	for served, i := range order {
+		shares[i] = min(wants(i), room/(len(order)-served))
+		room -= shares[i]
+	}
+	return shares
+}
+
 // clean makes a note of any text: one line of valid UTF-8 that the API server
 // accepts.
 func clean(text string) string {
@@ -104,16 +156,15 @@ func clean(text string) string {
 
 // Truncate shortens text to at most n bytes, at a rune boundary.
 func Truncate(text string, n int) string {
-	const more = "…"
 	if len(text) <= n {
 		return text
 	}
-	if n < len(more) {
+	if n < len(ellipsis) {
 		return ""
 	}
-	end := n - len(more)
+	end := n - len(ellipsis)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + more
+	return text[:end] + ellipsis
 }

@@ -27,6 +27,10 @@ func failed(reason, message string) v1alpha1.VidraResourceStatus {
 var (
 	fine   = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "All objects are applied (2)")
 	broken = failed(v1alpha1.ReasonApplyFailed, "Deployment shop/web: no")
+	sick   = metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy, Message: "Deployment shop/web: Failed: crashes"}
+	// adrift is a status of which an object is left as somebody changed it.
+	adrift = with(failed(v1alpha1.ReasonDriftDetected, "Deployment shop/web: spec.replicas is 5 and should be 2"),
+		v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftDetected, "Deployment shop/web: spec.replicas is 5 and should be 2")
 	// starting is what broken becomes before it is fine.
 	starting = between(broken, v1alpha1.ReasonStarting, "Starting to watch")
 )
@@ -41,7 +45,7 @@ func between(before v1alpha1.VidraResourceStatus, reason, message string) v1alph
 // transitions are the rows of TestTransitions.
 func transitions() map[string]transition {
 	rows := map[string]transition{}
-	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), watchRows(), healthRows(), suspendRows()} {
+	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), severalRows(), destinationRows(), watchRows(), healthRows(), suspendRows()} {
 		maps.Copy(rows, some)
 	}
 	return rows
@@ -118,88 +122,29 @@ func changeRows() map[string]transition {
 	}
 }
 
-func problemRows() map[string]transition {
-	rows := map[string]transition{
-		"ProblemComes": {
-			reason: "A problem has the reason of the condition.", before: fine, after: broken,
-			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
-		},
-		"ProblemChanges": {
-			reason: "Another problem is news.", before: broken,
-			after: ready(metav1.ConditionFalse, v1alpha1.ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no"),
-			want:  []string{"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no"},
-		},
-		"WaitingIsNoProblem": {
-			reason: "A watch that starts is part of the normal course.", before: fine,
-			after: ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch"),
-		},
-	}
-	for reason, action := range problems {
-		rows["Problem"+reason] = transition{
-			reason: "A problem has the reason of the condition.", before: fine, after: failed(reason, "ConfigMap shop/a: no"),
-			want: []string{"Warning " + reason + "/" + action + " VidraResource web: ConfigMap shop/a: no"},
-		}
-	}
-	return rows
-}
-
-// endRows tell that a problem is over.
-func endRows() map[string]transition {
-	unpruned := failed(ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no")
-	return map[string]transition{
-		"ProblemGoes": {
-			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
-			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
-		},
-		"NotReadyYet": {reason: "What is not ready has not recovered.", before: broken, after: starting},
-		"ReadyAtLast": {
-			reason: "A problem is over when all is ready, however long that takes.", before: starting, after: fine,
-			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
-		},
-		"PruneGoes": {
-			reason: "The action is the one that had failed.", before: unpruned, after: fine,
-			want: []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
-		},
-		"PrunedAtLast": {
-			reason: "Also when the object takes its time to go.", after: fine,
-			before: between(unpruned, v1alpha1.ReasonProgressing, "ConfigMap shop/a: is being deleted"),
-			want:   []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
-		},
-		"DestinationComesBack": {
-			reason: "The destination is told to be back, and nothing else.", before: failed(ReasonDestinationUnreachable, "no answer"), after: fine,
-			want: []string{"Normal DestinationRestored/Connect VidraResource web: The destination answers again"},
-		},
-		"DestinationComesBackToAProblem": {
-			reason: "It answers, if only with a refusal.", before: failed(ReasonDestinationUnreachable, "no answer"), after: broken,
-			want: []string{
-				"Normal DestinationRestored/Connect VidraResource web: The destination answers again",
-				"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no",
-			},
-		},
-		"DestinationIsNotAsked": {
-			reason: "A manifest that cannot be read says nothing about the destination.",
-			before: failed(ReasonDestinationUnreachable, "no answer"), after: failed(ReasonManifestEmpty, "no object"),
-			want: []string{"Warning ManifestEmpty/Apply VidraResource web: no object"},
-		},
-	}
-}
-
 func watchRows() map[string]transition {
 	const kind, no = v1alpha1.ConditionWatching, metav1.ConditionFalse
+	fails := func(message string) v1alpha1.VidraResourceStatus {
+		return with(failed(ReasonWatchFailed, message), kind, no, ReasonWatchFailed, message)
+	}
+	const things, secrets = "Cannot watch v1/things: Forbidden: no", "Cannot watch v1/secrets: Forbidden: no; v1/things: Forbidden: no"
 	watched := with(fine, kind, metav1.ConditionTrue, v1alpha1.ReasonSynced, "All kinds are watched (1)")
-	blind := with(failed(ReasonWatchFailed, "Cannot watch things"), kind, no, ReasonWatchFailed, "Cannot watch things")
-	fails := []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch things"}
-	again := "Normal WatchRestored/Watch VidraResource web: Every kind in the manifest can be watched again"
+	again := "Normal WatchRestored/Watch VidraResource web: Every kind in the manifest of VidraResource web can be watched again"
+	one := []string{"Warning WatchFailed/Watch VidraResource web: " + things}
 	return map[string]transition{
-		"WatchFails":        {reason: "A condition that became false is told.", before: watched, after: blind, want: fails},
-		"WatchFailsAtFirst": {reason: "Also if it was never true.", after: blind, want: fails},
+		"WatchFails":        {reason: "A condition that became false is told.", before: watched, after: fails(things), want: one},
+		"WatchFailsAtFirst": {reason: "Also if it was never true.", after: fails(things), want: one},
 		"WatchFailsOtherwise": {
-			reason: "How exactly changes from moment to moment.", before: blind,
-			after: with(failed(ReasonWatchFailed, "Cannot watch things: EOF"), kind, no, ReasonWatchFailed, "Cannot watch things: EOF"),
+			reason: "How exactly changes from moment to moment.", before: fails(things), after: fails("Cannot watch v1/things: Failed: EOF"),
 		},
-		"WatchIsBack": {reason: "It is told once, not as a recovery, too.", before: blind, after: watched, want: []string{again}},
+		"AnotherWatchFails": {
+			reason: "Another kind is news, and the first one is not.", before: fails(things), after: fails(secrets),
+			want: []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch v1/secrets: Forbidden: no"},
+		},
+		"OneWatchIsBack": {reason: "The other one is not.", before: fails(secrets), after: fails(things)},
+		"WatchIsBack":    {reason: "It is told once, not as a recovery, too.", before: fails(things), after: watched, want: []string{again}},
 		"WatchIsStarting": {
-			reason: "The API server answers again.", before: blind,
+			reason: "The API server answers again.", before: fails(things),
 			after: with(starting, kind, no, v1alpha1.ReasonStarting, "Starting to watch"), want: []string{again},
 		},
 		"WatchStarts": {
@@ -207,47 +152,71 @@ func watchRows() map[string]transition {
 			before: with(ready(no, v1alpha1.ReasonStarting, "Starting to watch"), kind, no, v1alpha1.ReasonStarting, "Starting to watch"),
 		},
 		"WatchIsNotWanted": {
-			reason: "Who turns events off knows that nothing is watched.", before: with(fine, kind, no, ReasonWatchFailed, "Cannot watch things"),
+			reason: "Who turns events off knows that nothing is watched.", before: with(fine, kind, no, ReasonWatchFailed, things),
 			after: with(fine, kind, no, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"),
 		},
 	}
 }
 
 func healthRows() map[string]transition {
-	healthy := with(fine, v1alpha1.ConditionHealthy, metav1.ConditionTrue, "Healthy", "All objects are healthy")
-	sick := with(fine, v1alpha1.ConditionHealthy, metav1.ConditionFalse, "Failed", "Deployment shop/web: crashes")
-	rolling := with(fine, v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "Deployment shop/web: 1 of 2 is ready")
-	worse := with(fine, v1alpha1.ConditionHealthy, metav1.ConditionFalse, "Stuck", "Deployment shop/web: makes no progress")
-	falls := []string{"Warning Unhealthy/Check VidraResource web: Deployment shop/web: crashes"}
-	rises := []string{"Normal Healthy/Check VidraResource web: All objects are healthy"}
+	health := func(status metav1.ConditionStatus, reason, message string) v1alpha1.VidraResourceStatus {
+		return with(fine, v1alpha1.ConditionHealthy, status, reason, message)
+	}
+	ill := func(message string) v1alpha1.VidraResourceStatus {
+		return health(metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, message)
+	}
+	healthy := health(metav1.ConditionTrue, v1alpha1.ReasonHealthy, "All objects are healthy")
+	rolling := health(metav1.ConditionFalse, v1alpha1.ReasonProgressing, "Deployment shop/web: InProgress: 1 of 2 is ready")
+	falls := []string{"Warning Unhealthy/Check VidraResource web: Deployment shop/web: Failed: crashes"}
+	rises := []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"}
 	return map[string]transition{
-		"FallsIll":      {reason: "An object stopped working.", before: healthy, after: sick, want: falls},
-		"BornIll":       {reason: "An object never worked.", before: fine, after: sick, want: falls},
-		"GetsWorse":     {reason: "Another reason is news.", before: sick, after: worse, want: []string{"Warning Unhealthy/Check VidraResource web: Deployment shop/web: makes no progress"}},
+		"FallsIll": {reason: "An object stopped working.", before: healthy, after: ill(sick.Message), want: falls},
+		"BornIll":  {reason: "An object never worked.", before: fine, after: ill(sick.Message), want: falls},
+		"RollsOutInVain": {
+			reason: "What was on its way has failed.", before: rolling, after: ill(sick.Message), want: falls,
+		},
+		"AnotherFallsIll": {
+			reason: "Another object is news, and the first one is not.", before: ill(sick.Message),
+			after: ill(sick.Message + "; Job shop/b: Failed: no; Job shop/c: InProgress: runs"),
+			want:  []string{"Warning Unhealthy/Check VidraResource web: Job shop/b: Failed: no"},
+		},
+		"IllOtherwise":  {reason: "Why counts something, and changes from moment to moment.", before: ill(sick.Message), after: ill("Deployment shop/web: Failed: 3 crashes")},
 		"RollsOut":      {reason: "What starts is not ill.", before: healthy, after: rolling},
 		"RolledOut":     {reason: "What started works.", before: rolling, after: healthy, want: rises},
-		"GetsWell":      {reason: "All objects work again.", before: sick, after: healthy, want: rises},
+		"GetsWell":      {reason: "All objects work again.", before: ill(sick.Message), after: healthy, want: rises},
 		"IsHealthy":     {reason: "That it is so from the start is no news.", before: fine, after: healthy},
-		"NoLongerAsked": {reason: "No condition says nothing.", before: sick, after: fine},
+		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick.Message), after: fine},
 	}
 }
 
 func suspendRows() map[string]transition {
 	paused := with(fine, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true")
-	altered := with(fine, v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, "ConfigMap shop/a: data.x is 1")
+	warned := func(message string) v1alpha1.VidraResourceStatus {
+		return with(fine, v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, message)
+	}
+	altered := warned("ConfigMap shop/a: data.x is 1")
 	return map[string]transition{
 		"Warned": {
 			reason: "What the API server does with an object besides is told once.", before: fine, after: altered,
 			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/a: data.x is 1"},
 		},
 		"StillWarned": {reason: "The same is no news.", before: altered, after: altered},
+		"WarnedOfAnother": {
+			reason: "Only the other warning is news.", before: altered, after: warned("ConfigMap shop/a: data.x is 1; ConfigMap shop/b: data.y is 2"),
+			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/b: data.y is 2"},
+		},
 		"Paused": {
 			reason: "The user paused.", before: fine, after: paused,
-			want: []string{"Normal Suspended/Suspend VidraResource web: spec.suspend is true: no object is written, what changes is reported"},
+			want: []string{"Normal Suspended/Suspend VidraResource web: spec.suspend of VidraResource web is true: no object is written, what changes is reported"},
+		},
+		"PausedDuringAProblem": {
+			reason: "What is not written has not recovered.", before: broken,
+			after: with(between(broken, ReasonSuspended, "Deployment shop/web: is not applied while spec.suspend is true"), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
+			want:  []string{"Normal Suspended/Suspend VidraResource web: spec.suspend of VidraResource web is true: no object is written, what changes is reported"},
 		},
 		"Unpaused": {
 			reason: "The user unpaused.", before: paused, after: fine,
-			want: []string{"Normal Resumed/Suspend VidraResource web: spec.suspend is false again: what changed meanwhile is treated as spec.drift says"},
+			want: []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: what changed meanwhile is treated as spec.drift says"},
 		},
 	}
 }

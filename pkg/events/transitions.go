@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +93,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	all = append(all, pruned(manifest, changes)...)
 	all = append(all, watching(owner, before, after)...)
 	all = append(all, connection(owner, before, after)...)
-	all = append(all, readiness(manifest, before, after)...)
+	all = append(all, readiness(manifest, before, after, changes)...)
 	all = append(all, health(owner, before, after)...)
 	all = append(all, warned(manifest, before, after)...)
 	all = append(all, suspension(owner, before, after)...)
@@ -158,20 +159,10 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	}}
 }
 
-// pruned tells that objects were removed.
+// pruned tells that objects were removed, or left when they might have been.
 func pruned(owner corev1.ObjectReference, changes []Change) []Event {
-	var removed, released, orphaned, parts []string
-	for _, change := range changes {
-		if change.Action == Pruned {
-			removed = append(removed, Name(change.Object))
-		}
-		if change.Action == Released {
-			released = append(released, Name(change.Object))
-		}
-		if change.Action == Orphaned {
-			orphaned = append(orphaned, Name(change.Object))
-		}
-	}
+	removed, released, orphaned := subjects(changes, Pruned), subjects(changes, Released), subjects(changes, Orphaned)
+	var parts []string
 	if len(removed) > 0 {
 		parts = append(parts, "Removed "+strings.Join(removed, ", "))
 	}
@@ -185,7 +176,24 @@ func pruned(owner corev1.ObjectReference, changes []Change) []Event {
 		return nil
 	}
 	note := strings.Join(parts, ". ")
-	return []Event{{
-		Type: normal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner, Note: note, Variant: note,
-	}}
+	e := Event{Type: normal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner, Note: note, Variant: note}
+	if len(removed)+len(released)+len(orphaned) == 1 {
+		i := slices.IndexFunc(changes, func(c Change) bool {
+			return c.Action == Pruned || c.Action == Released || c.Action == Orphaned
+		})
+		object := changes[i].Object
+		e.Related = &object
+	}
+	return []Event{e}
+}
+
+// subjects names the objects to which something was done.
+func subjects(changes []Change, done Action) []string {
+	var names []string
+	for _, change := range changes {
+		if change.Action == done {
+			names = append(names, Name(change.Object))
+		}
+	}
+	return names
 }

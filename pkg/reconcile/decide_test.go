@@ -382,16 +382,6 @@ func TestRivals(t *testing.T) {
 	require.Equal(t, gone, rivals(gone), "a conflict that is not about fields stays an error")
 }
 
-func TestWorstNamesTheWorstFirst(t *testing.T) {
-	ids := []identity{idOf(configMapKind, "a", "1"), idOf(configMapKind, "a", "2"), idOf(configMapKind, "a", "3"), idOf(configMapKind, "a", "4")}
-	reason, message := worst(map[identity]failure{
-		ids[0]: {v1alpha1.ReasonKindUnavailable, "w"}, ids[1]: {v1alpha1.ReasonApplyFailed, "x"},
-		ids[2]: {v1alpha1.ReasonManifestInvalid, "y"}, ids[3]: {v1alpha1.ReasonApplyFailed, "z"},
-	}, ids)
-	require.Equal(t, v1alpha1.ReasonManifestInvalid, reason)
-	require.Equal(t, "ConfigMap a/3: y; ConfigMap a/2: x; ConfigMap a/4: z; and 1 more", message)
-}
-
 // asking has rights asked for by a client.
 func asking(client dynamic.Interface, rights ...access) map[access]dynamic.Interface {
 	all := map[access]dynamic.Interface{}

@@ -163,23 +163,31 @@ func invalidText(err error) string {
 
 const (
 	// maxNamed is how many failing objects a message names.
-	maxNamed = 3
+	maxNamed = 20
 	// maxMessage is how many bytes are kept of one message: the API server quotes
 	// values in full, and refuses a status with too long a message.
 	maxMessage = 1024
+	// maxPart is how many bytes are kept of what is said of one object among several,
+	// its name included, which has up to 400.
+	maxPart = 640
+	// maxList and maxBesides are how many bytes the objects take that are named, and
+	// those that are named besides: both fit into a condition.
+	maxList, maxBesides = 6144, 1536
 )
 
 // severity orders the reasons: the first one that occurs is the reason of the
-// whole.
+// whole. Those that an Event tells come first: while none of them is the reason of
+// Ready, none is the case.
 var severity = []string{
 	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonDestinationUnreachable,
 	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed,
-	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonDriftContended, v1alpha1.ReasonDriftDetected,
-	v1alpha1.ReasonSuspended, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonProgressing,
+	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonDriftContended,
+	v1alpha1.ReasonDriftDetected, v1alpha1.ReasonSuspended, v1alpha1.ReasonProgressing,
 }
 
-// worst is the reason of several failures, and a message that names the first
-// of them, those with that reason ahead. order is the objects' order.
+// worst is the reason of several failures, and a message that names the objects,
+// those with that reason ahead, and besides those with which nothing is wrong in that
+// way. order is the objects' order. The package events takes the message apart.
 func worst(failures map[identity]failure, order []identity) (reason, message string) {
 	rank := func(id identity) int { return slices.Index(severity, failures[id].reason) }
 	ids := make([]identity, 0, len(failures))
@@ -192,11 +200,40 @@ func worst(failures map[identity]failure, order []identity) (reason, message str
 	if len(ids) == 0 {
 		return "", ""
 	}
-	parts := make([]string, 0, len(ids))
+	reason = failures[ids[0]].reason
+	var alike, besides []string
 	for _, id := range ids {
-		parts = append(parts, fmt.Sprintf("%s: %s", id, failures[id].message))
+		switch why := failures[id]; {
+		case why.reason == reason:
+			alike = append(alike, fmt.Sprintf("%s: %s", id, why.message))
+		case events.IsProblem(why.reason):
+			alike = append(alike, fmt.Sprintf("%s: %s: %s", id, why.reason, why.message))
+		default:
+			besides = append(besides, fmt.Sprintf("%s: %s", id, why.message))
+		}
 	}
-	return failures[ids[0]].reason, few(parts)
+	message = few(alike, maxList)
+	if len(besides) > 0 {
+		message += events.Besides + few(besides, maxBesides)
+	}
+	return reason, message
+}
+
+// few joins the first of several parts, in about as many bytes as there is room for.
+// Each can be told from the others.
+func few(parts []string, room int) string {
+	var shown []string
+	for i, text := range parts {
+		if text = events.Inline(text); len(parts) > 1 {
+			text = events.Truncate(text, maxPart)
+		}
+		if room -= len(text); i == maxNamed || i > 0 && room < 0 {
+			shown = append(shown, events.More(len(parts)-i))
+			break
+		}
+		shown = append(shown, text)
+	}
+	return strings.Join(shown, events.Between)
 }
 
 // String names an object for people: kind, namespace and name.

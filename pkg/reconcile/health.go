@@ -35,13 +35,10 @@ type illness struct {
 }
 
 // failed says whether an object will not become healthy by itself.
-func (r *healthReport) failed() bool {
-	for _, one := range r.ill {
-		if one.Status == status.FailedStatus || one.Status == status.UnknownStatus {
-			return true
-		}
-	}
-	return false
+func (r *healthReport) failed() bool { return slices.ContainsFunc(r.ill, illness.failed) }
+
+func (i illness) failed() bool {
+	return i.Status == status.FailedStatus || i.Status == status.UnknownStatus
 }
 
 // checkup finds out how healthy the objects are, from what the watches keep, at no
@@ -96,12 +93,16 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy, Message: "All objects are healthy"}
 	switch {
 	case len(report.ill) > 0:
-		parts := make([]string, 0, len(report.ill))
+		var failed, others []string
 		for _, one := range report.ill {
-			why := strings.ReplaceAll(events.Truncate(one.Message, maxReason), between, ", ")
-			parts = append(parts, fmt.Sprintf("%s: %s: %s", one.id, one.Status, why))
+			part := fmt.Sprintf("%s: %s: %s", one.id, one.Status, events.Truncate(one.Message, maxReason))
+			if one.failed() {
+				failed = append(failed, part)
+			} else {
+				others = append(others, part)
+			}
 		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, few(parts)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, few(append(failed, others...), maxList)
 		if report.failed() {
 			c.Reason = v1alpha1.ReasonUnhealthy
 		}
@@ -121,7 +122,7 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 // something else, also after a restart.
 func sameIllnesses(a, b string) bool {
 	bare := func(message string) []string {
-		parts := strings.Split(message, between)
+		parts := strings.Split(message, events.Between)
 		for i, part := range parts {
 			if fields := strings.SplitN(part, ": ", 3); len(fields) == 3 { // object, status, why
 				parts[i] = fields[0] + ": " + fields[1]

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -95,12 +94,12 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		set(watching)
 		set(driftedCondition(o))
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
-			"Nothing in the manifest is matched by "+few(o.unmatched))
+			"Nothing in the manifest is matched by "+few(o.unmatched, maxList))
 		if o.health != nil {
 			set(healthyCondition(o.health, healthOf(before)))
 		}
 		if o.warnings != nil {
-			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings))
+			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings, maxList))
 		}
 		standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	}
@@ -110,13 +109,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !left(ready.Reason), ready.Reason, ready.Message)
 	after.DeployState = deployState(ready)
-	switch after.DeployState {
-	case v1alpha1.DeploySucceeded:
-		after.LastError = ""
-	case v1alpha1.DeployFailed, v1alpha1.DeployStale, v1alpha1.DeployPending:
-		after.LastError = ready.Message
-	case v1alpha1.DeployRunning: // the last error stands until all is ready
-	}
+	after.LastError = events.LastError(before, after)
 	return after
 }
 
@@ -201,9 +194,9 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 	slices.Sort(starting)
 	switch {
 	case len(failed) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, "Cannot watch "+few(failed)
+		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, events.CannotWatch+few(failed, maxList)
 	case len(starting) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+few(starting)
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+few(starting, maxList)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSynced
 		c.Message = fmt.Sprintf("All kinds are watched (%d)", len(o.watches))
@@ -218,17 +211,6 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 func tolerable(status watchregistry.Status, before bool, now time.Time) bool {
 	return before && (status.State == watchregistry.Starting || status.State == watchregistry.Degraded) &&
 		now.Sub(status.Since) < watchGrace
-}
-
-// between separates what a message says of several objects.
-const between = "; "
-
-// few joins the first names of several.
-func few(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, between)
 }
 
 func driftedCondition(o outcome) metav1.Condition {

@@ -81,14 +81,13 @@ func (p *pass) heard(r result) {
 func (s *session) warningsIn() []string {
 	var before []string
 	if told := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionWarnings); told != nil {
-		before = strings.Split(told.Message, between)
+		before = strings.Split(told.Message, events.Between)
 	}
 	all := []string{}
 	for _, d := range s.objects {
 		texts, known := s.warnings[d.id]
 		for _, text := range texts {
-			text = strings.ReplaceAll(text, between, ", ") // it is split there after a restart
-			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(text, maxReason)))
+			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(events.Inline(text), maxReason)))
 		}
 		for _, text := range before {
 			if !known && !s.heard[d.id] && strings.HasPrefix(text, d.id.String()+": ") {

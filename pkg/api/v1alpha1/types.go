@@ -280,8 +280,8 @@ type VidraResourceStatus struct {
 	// DeployState summarizes the last pass in one word.
 	// +optional
 	DeployState DeployState `json:"DeployState,omitempty"`
-	// LastError is the message of the last pass that did not succeed; empty
-	// after one that did.
+	// LastError is the message of the last problem that still stands, or may; empty when
+	// all is well.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 	// LastSyncTime is when the manifest was last applied in full.

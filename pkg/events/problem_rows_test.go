@@ -1,0 +1,183 @@
+package events
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// problemRows tell that something is wrong.
+func problemRows() map[string]transition {
+	rows := map[string]transition{
+		"ProblemComes": {
+			reason: "A problem has the reason of the condition.", before: fine, after: broken,
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
+		},
+		"ProblemChanges": {
+			reason: "Another problem is news.", before: broken,
+			after: ready(metav1.ConditionFalse, v1alpha1.ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no"),
+			want:  []string{"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no"},
+		},
+		"WaitingIsNoProblem": {
+			reason: "A watch that starts is part of the normal course.", before: fine,
+			after: ready(metav1.ConditionFalse, v1alpha1.ReasonStarting, "Starting to watch"),
+		},
+	}
+	for reason, action := range problems {
+		rows["Problem"+reason] = transition{
+			reason: "A problem has the reason of the condition.", before: fine, after: failed(reason, "ConfigMap shop/a: no"),
+			want: []string{"Warning " + reason + "/" + action + " VidraResource web: ConfigMap shop/a: no"},
+		}
+	}
+	return rows
+}
+
+// severalRows tell of several objects that have failed.
+func severalRows() map[string]transition {
+	one := failed(ReasonApplyFailed, "ConfigMap shop/a: no")
+	two := failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: never")
+	return map[string]transition{
+		"SeveralFail": {
+			reason: "Each is named.", before: fine, after: two,
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no; ConfigMap shop/b: never"},
+		},
+		"AnotherFails": {
+			reason: "The first one is no news.", before: one, after: two,
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/b: never"},
+		},
+		"OneOfSeveralIsMended": {reason: "What is left is no news.", before: two, after: one},
+		"AnotherIsUnderWay": {
+			reason: "That is nothing that is wrong.", before: one,
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
+		},
+		"AnotherWasUnderWay": {
+			reason: "What comes besides is not told to be over.", after: fine,
+			before: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
+			want:   []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: no"},
+		},
+		"ManyFail": {
+			reason: "How many are not named is no news.", before: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 1 more"),
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 2 more"),
+		},
+		"OneIsCut": {
+			reason: "There is less room for what was told before.", before: failed(ReasonApplyFailed, "ConfigMap shop/a: no, never"),
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no, …; ConfigMap shop/b: never"),
+			want:  []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/b: never"},
+		},
+		"TheyFailForTwoReasons": {
+			reason: "Each reason is an Event.", before: fine,
+			after: failed(ReasonManifestInvalid, "Service shop/c: bad; ConfigMap shop/a: ApplyFailed: no; ConfigMap shop/b: PruneFailed: cannot be removed: no"),
+			want: []string{
+				"Warning ManifestInvalid/Apply VidraResource web: Service shop/c: bad",
+				"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no",
+				"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/b: cannot be removed: no",
+			},
+		},
+		"TheWorstIsMended": {
+			reason: "The other one is told already.", after: one,
+			before: failed(ReasonManifestInvalid, "Service shop/c: bad; ConfigMap shop/a: ApplyFailed: no"),
+		},
+		"TheyEndTogether": {
+			reason: "What had failed are two actions.", after: fine,
+			before: failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: PruneFailed: cannot be removed: no"),
+			want: []string{
+				"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: no",
+				"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/b: cannot be removed: no",
+			},
+		},
+		"ItFailsAgain": {reason: "It was told, and its end was not.", before: between(one, v1alpha1.ReasonProgressing, "ConfigMap shop/a: waits"), after: one},
+	}
+}
+
+// endRows tell that a problem is over.
+func endRows() map[string]transition {
+	unpruned := failed(ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no")
+	return map[string]transition{
+		"ProblemGoes": {
+			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"NotReadyYet": {reason: "What is not ready has not recovered.", before: broken, after: starting},
+		"ReadyAtLast": {
+			reason: "A problem is over when all is ready, however long that takes.", before: starting, after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"PruneGoes": {
+			reason: "The action is the one that had failed.", before: unpruned, after: fine,
+			want: []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
+		},
+		"PrunedAtLast": {
+			reason: "Also when the object takes its time to go.", after: fine,
+			before: between(unpruned, v1alpha1.ReasonProgressing, "ConfigMap shop/a: is being deleted"),
+			want:   []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
+		},
+		"OverWhileAWatchFails": {
+			reason: "The objects are as they should be, whatever else is wrong.", before: broken, after: failed(ReasonWatchFailed, "Cannot watch things"),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"OverWhileOneIsUnhealthy": {
+			reason: "What is unhealthy is applied.", before: broken, after: failed(v1alpha1.ReasonUnhealthy, "Deployment shop/web: Failed: no"),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"DriftGoes": {
+			reason: "Whoever had changed an object changed it back.", before: adrift, after: fine,
+			want: []string{"Normal Recovered/Detect VidraResource web: No longer the case: Deployment shop/web: spec.replicas is 5 and should be 2"},
+		},
+		"DriftIsPutBack": {
+			reason: "That is what DriftCorrected tells.", before: adrift, after: fine,
+			changes: []Change{{Action: Recreated, Object: deployment, Cluster: "https://far:6443"}},
+			want:    []string{"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: created it again after it had been deleted"},
+		},
+		"DriftBehindAnother": {
+			reason: "It is still there, though another object is worse.", before: adrift,
+			after: with(failed(v1alpha1.ReasonDriftContended, "ConfigMap shop/a: contended"), v1alpha1.ConditionDrifted, metav1.ConditionTrue,
+				v1alpha1.ReasonDriftContended, "ConfigMap shop/a: contended. Besides: Deployment shop/web: spec.replicas is 5 and should be 2"),
+		},
+		"SuspensionEnds": {
+			reason: "Resumed tells it.", after: fine,
+			before: with(failed(v1alpha1.ReasonSuspended, "ConfigMap shop/a: is not applied while spec.suspend is true"), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
+			want:   []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: what changed meanwhile is treated as spec.drift says"},
+		},
+		"HealthIsAwaited": {
+			reason: "Healthy tells it.", before: with(failed(v1alpha1.ReasonUnhealthy, sick.Message), v1alpha1.ConditionHealthy, sick.Status, sick.Reason, sick.Message),
+			after: with(fine, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "All objects are healthy"),
+			want:  []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"},
+		},
+		"SeenAfterTheWatchIsBack": {
+			reason: "WatchRestored told it.", after: fine,
+			before: between(failed(ReasonWatchFailed, "Cannot watch v1/secrets: Forbidden: no"), v1alpha1.ReasonProgressing, "Secret shop/a is not seen yet"),
+		},
+	}
+}
+
+// destinationRows tell of a destination that is away, and of what is wrong besides.
+func destinationRows() map[string]transition {
+	const far = "the API server https://far:6443 cannot be reached: connection refused"
+	away := failed(ReasonDestinationUnreachable, far)
+	back := "Normal DestinationRestored/Connect VidraResource web: The destination of VidraResource web answers again. No longer the case: " + far
+	blocked := between(broken, ReasonDestinationUnreachable, far)
+	return map[string]transition{
+		"DestinationComesBack": {
+			reason: "The destination is told to be back, and nothing else.", before: away, after: fine, want: []string{back},
+		},
+		"DestinationComesBackToAProblem": {
+			reason: "It answers, if only with a refusal.", before: away, after: broken,
+			want: []string{back, "Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
+		},
+		"DestinationComesBackToABadManifest": {
+			reason: "The destination is asked before the manifest is read.", before: away, after: failed(ReasonManifestEmpty, "no object"),
+			want: []string{back, "Warning ManifestEmpty/Apply VidraResource web: no object"},
+		},
+		"DestinationGoesDuringAProblem": {
+			reason: "That says nothing of the objects.", before: broken, after: blocked,
+			want: []string{"Warning DestinationUnreachable/Connect VidraResource web: " + far},
+		},
+		"ProblemOutlastsTheDestination": {
+			reason: "It was told before.", before: blocked, after: broken, want: []string{back},
+		},
+		"ProblemEndsMeanwhile": {
+			reason: "Both ends are told.", before: blocked, after: fine,
+			want: []string{back, "Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+	}
+}

@@ -1,0 +1,182 @@
+package events
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// problems are the reasons of a Ready condition that are told in an Event, and
+// what has failed then.
+var problems = map[string]string{
+	ReasonManifestInvalid:        ActionApply,
+	ReasonManifestEmpty:          ActionApply,
+	ReasonKindUnavailable:        ActionApply,
+	ReasonAdoptionRefused:        ActionApply,
+	ReasonOwnershipConflict:      ActionApply,
+	ReasonNamespaceTerminating:   ActionApply,
+	ReasonApplyFailed:            ActionApply,
+	ReasonSourceUnavailable:      ActionApply,
+	ReasonServiceAccountRequired: ActionApply,
+	ReasonDestinationUnreachable: ActionConnect,
+	ReasonPruneFailed:            ActionPrune,
+}
+
+// IsProblem says whether the reason of a Ready condition is one that is told in an
+// Event.
+func IsProblem(reason string) bool { return problems[reason] != "" }
+
+// LastError is what the last error of a status is: what is wrong, or was, and may be
+// still, because the objects are under way or cannot be looked at. after has its
+// conditions already.
+func LastError(before, after v1alpha1.VidraResourceStatus) string {
+	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.Status == metav1.ConditionTrue:
+		return ""
+	case outlasts(standing(before), after):
+		return before.LastError
+	case underWay(ready.Reason):
+		return ""
+	}
+	return ready.Message
+}
+
+// readiness tells what is wrong that was not before, and that nothing is any more.
+func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
+	is, was := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady), standing(before)
+	var all []Event
+	switch {
+	case is == nil:
+		return nil
+	case is.Status != metav1.ConditionTrue && IsProblem(is.Reason):
+		if readyReason(before) == ReasonDestinationUnreachable {
+			was = append(was, wrong(before)...)
+		}
+		for _, group := range grouped(without(wrong(after), was), func(p part) string { return p.reason }) {
+			e := Event{Type: warning, Reason: group[0].reason, Action: group[0].action(), Regarding: owner}
+			all = append(all, tell(e, "", group, part.String, after)...)
+		}
+		return all
+	case outlasts(was, after):
+		return nil
+	}
+	for _, group := range grouped(over(was, after, changes), part.action) {
+		e := Event{Type: normal, Reason: ReasonRecovered, Action: group[0].action(), Regarding: owner}
+		all = append(all, tell(e, "No longer the case: ", group, part.String, after, before)...)
+	}
+	return all
+}
+
+// wrong is what the Ready condition of a status says to be wrong.
+func wrong(status v1alpha1.VidraResourceStatus) []part {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	return partsOf(ready.Message, ready.Reason)
+}
+
+// standing is what a status says to be wrong of the objects or of the manifest, or
+// what an earlier one did and none has said the end of. What has an Event of its own
+// for its end is not among it: a watch, the destination, health, a suspension.
+func standing(status v1alpha1.VidraResourceStatus) []part {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.Status == metav1.ConditionTrue:
+		return nil
+	case underWay(ready.Reason), keeps(status) && status.LastError != "" && status.LastError != ready.Message:
+		return carried(status)
+	case ready.Reason == ReasonDestinationUnreachable:
+		return nil
+	case IsProblem(ready.Reason), ready.Reason == ReasonDriftDetected:
+		return wrong(status)
+	}
+	return nil
+}
+
+// carried are the parts of a last error that is older than the Ready condition. What
+// they were is told by what they say.
+func carried(status v1alpha1.VidraResourceStatus) []part {
+	if strings.HasPrefix(status.LastError, CannotWatch) {
+		return nil
+	}
+	left := drifts(status)
+	parts := partsOf(status.LastError, "")
+	for i, p := range parts {
+		switch {
+		case p.reason != "":
+		case strings.HasPrefix(p.text, pruneProblem):
+			parts[i].reason = ReasonPruneFailed
+		case slices.ContainsFunc(left, p.same):
+			parts[i].reason = ReasonDriftDetected
+		}
+	}
+	return parts
+}
+
+// pruneProblem is how the error of a removal begins.
+const pruneProblem = "cannot be removed: "
+
+// underWay says whether the reason of a Ready condition means that something is
+// being done that may take away what was wrong.
+func underWay(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonDeleting:
+		return true
+	}
+	return false
+}
+
+// keeps says whether a status says nothing of what was wrong before, because the
+// objects cannot be looked at, or because they are not written.
+func keeps(status v1alpha1.VidraResourceStatus) bool {
+	switch readyReason(status) {
+	case ReasonDestinationUnreachable:
+		return true
+	case ReasonSuspended, ReasonDriftDetected:
+		return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionSuspended)
+	}
+	return false
+}
+
+// outlasts says whether what was wrong may be so still, though a status does not say
+// it. That an object is left as somebody changed it is said whenever it is known.
+func outlasts(was []part, after v1alpha1.VidraResourceStatus) bool {
+	is := readyReason(after)
+	drift := !slices.ContainsFunc(was, func(p part) bool { return p.reason != ReasonDriftDetected })
+	return len(was) > 0 && (is == ReasonDestinationUnreachable || !drift && (underWay(is) || keeps(after)))
+}
+
+// over is the part of what was wrong that is told to be over: not what is still left
+// as somebody changed it, nor what DriftCorrected tells to be put back.
+func over(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []part {
+	drifted := drifts(after)
+	if readyReason(after) == ReasonDriftDetected {
+		drifted = append(drifted, wrong(after)...)
+	}
+	left := map[string]bool{}
+	for _, p := range drifted {
+		left[p.object] = true
+	}
+	for _, change := range changes {
+		switch change.Action {
+		case Restored, Recreated, Relabelled:
+			left[Name(change.Object)] = true
+		case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return p.reason == ReasonDriftDetected && left[p.object] })
+}
+
+// drifts are the objects that the Drifted condition names.
+func drifts(status v1alpha1.VidraResourceStatus) []part {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrifted)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	first, besides, _ := strings.Cut(c.Message, Besides)
+	return append(partsOf(first, ""), partsOf(besides, "")...)
+}

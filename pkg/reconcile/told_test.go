@@ -1,0 +1,248 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+)
+
+func TestWorstNamesTheWorstFirst(t *testing.T) {
+	ids := []identity{idOf(configMapKind, "a", "1"), idOf(configMapKind, "a", "2"), idOf(configMapKind, "a", "3"), idOf(configMapKind, "a", "4")}
+	for name, tc := range map[string]struct {
+		reason   string
+		failures []failure
+		want     string
+		message  string
+	}{
+		"Nothing": {reason: "Nothing is wrong."},
+		"Alike": {
+			"The order is the manifest's.", []failure{{v1alpha1.ReasonApplyFailed, "w"}, {v1alpha1.ReasonApplyFailed, "x"}},
+			v1alpha1.ReasonApplyFailed, "ConfigMap a/1: w; ConfigMap a/2: x",
+		},
+		"OtherProblems": {
+			"Other reasons are named.",
+			[]failure{{v1alpha1.ReasonKindUnavailable, "w"}, {v1alpha1.ReasonApplyFailed, "x"}, {v1alpha1.ReasonManifestInvalid, "y"}, {v1alpha1.ReasonApplyFailed, "z"}},
+			v1alpha1.ReasonManifestInvalid, "ConfigMap a/3: y; ConfigMap a/2: ApplyFailed: x; ConfigMap a/4: ApplyFailed: z; ConfigMap a/1: KindUnavailable: w",
+		},
+		"UnderWay": {
+			"What is no problem comes besides.",
+			[]failure{{v1alpha1.ReasonProgressing, "w"}, {v1alpha1.ReasonDriftDetected, "x"}, {v1alpha1.ReasonPruneFailed, "y"}},
+			v1alpha1.ReasonPruneFailed, "ConfigMap a/3: y. Besides: ConfigMap a/2: x; ConfigMap a/1: w",
+		},
+		"NoProblem": {
+			"A problem comes before what is left or put back less often.",
+			[]failure{{v1alpha1.ReasonDriftContended, "w"}, {v1alpha1.ReasonSuspended, "x"}, {v1alpha1.ReasonNamespaceTerminating, "y"}},
+			v1alpha1.ReasonNamespaceTerminating, "ConfigMap a/3: y. Besides: ConfigMap a/1: w; ConfigMap a/2: x",
+		},
+		"Separators": {
+			"A text makes no parts.", []failure{{v1alpha1.ReasonApplyFailed, "w; ConfigMap a/9: x. Besides: y"}},
+			v1alpha1.ReasonApplyFailed, "ConfigMap a/1: w, ConfigMap a/9: x, besides: y",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failures := map[identity]failure{}
+			for i, why := range tc.failures {
+				failures[ids[i]] = why
+			}
+			got, message := worst(failures, ids)
+			require.Equal(t, tc.want, got, tc.reason)
+			require.Equal(t, tc.message, message, tc.reason)
+		})
+	}
+}
+
+// TestProblemsComeBeforeTheRest: events.Transitions takes a problem for over when
+// another reason is that of Ready.
+func TestProblemsComeBeforeTheRest(t *testing.T) {
+	rest := false
+	for _, reason := range severity {
+		require.False(t, rest && events.IsProblem(reason), "%s is behind a reason that is none", reason)
+		rest = rest || !events.IsProblem(reason)
+	}
+}
+
+// TestMessagesFit: however much there is to say, the message is accepted, and no name
+// is cut.
+func TestMessagesFit(t *testing.T) {
+	failures := map[identity]failure{}
+	var order []identity
+	for i := range 200 {
+		id := idOf(configMapKind, strings.Repeat("n", 63), fmt.Sprintf("%s-%03d", strings.Repeat("o", 249), i))
+		failures[id], order = failure{v1alpha1.ReasonApplyFailed, strings.Repeat("x", maxMessage)}, append(order, id)
+		if i%2 == 0 {
+			failures[id] = failure{v1alpha1.ReasonProgressing, strings.Repeat("x", maxMessage)}
+		}
+	}
+	_, message := worst(failures, order)
+	require.Less(t, len(message), maxCondition)
+	wrong, besides, _ := strings.Cut(message, events.Besides)
+	for i, list := range []string{wrong, besides} {
+		parts := strings.Split(list, events.Between)
+		for n, part := range parts[:len(parts)-1] {
+			require.Contains(t, part, order[2*n+1-i].String()+": x")
+		}
+		require.Equal(t, events.More(100-len(parts)+1), parts[len(parts)-1])
+	}
+	_, message = worst(map[identity]failure{order[1]: failures[order[1]]}, order)
+	require.Equal(t, order[1].String()+": "+failures[order[1]].message, message, "one alone is not cut")
+}
+
+// TestEveryFailureIsNamed: an object that fails besides others is named in the Event
+// that its failure makes, however many fail already and however much is said of them.
+func TestEveryFailureIsNamed(t *testing.T) {
+	for name, text := range map[string]string{"Many": "no", "Long": strings.Repeat("it is denied for a long reason ", 33)} {
+		t.Run(name, func(t *testing.T) {
+			failures := map[identity]failure{}
+			var order []identity
+			var before v1alpha1.VidraResourceStatus
+			for i := range 8 {
+				id := idOf(configMapKind, "shop", fmt.Sprintf("page-%d", i))
+				failures[id], order = failure{v1alpha1.ReasonApplyFailed, text}, append(order, id)
+				after := summarize(before, outcome{failures: failures, order: order})
+				told := toldOf(before, after)
+				require.Len(t, told, 1)
+				require.Contains(t, told[0].Note, id.String()+": ")
+				require.Equal(t, 1, strings.Count(told[0].Note, "ConfigMap"), "the others were told before")
+				before = after
+			}
+		})
+	}
+}
+
+func toldOf(before, after v1alpha1.VidraResourceStatus) []events.Event {
+	return events.Transitions(corev1.ObjectReference{Kind: v1alpha1.Kind, Name: "web"}, before, after, nil)
+}
+
+// TestBeginningsAndEnds holds the statuses that passes write one after the other
+// against what is told of them: whatever begins ends, and each of it is told once.
+func TestBeginningsAndEnds(t *testing.T) {
+	key := watchregistry.Key{}
+	one, two := idOf(configMapKind, "shop", "a"), idOf(configMapKind, "shop", "b")
+	watch := func(state watchregistry.State) map[watchregistry.Key]watchregistry.Status {
+		return map[watchregistry.Key]watchregistry.Status{key: {State: state, Reason: watchregistry.ReasonForbidden}}
+	}
+	well := outcome{watched: true, all: true, watches: watch(watchregistry.Synced)}
+	fails := func(id identity, reason string) outcome {
+		o, text := well, "no"
+		if !events.IsProblem(reason) {
+			text = "differs"
+		}
+		o.failures, o.order = map[identity]failure{id: {reason, text}}, []identity{one, two}
+		return o
+	}
+	and := func(o outcome, how func(o *outcome)) outcome { how(&o); return o }
+	blind := and(well, func(o *outcome) { o.watches = watch(watchregistry.Degraded) })
+	unseen := and(well, func(o *outcome) { o.unseen = "ConfigMap shop/a is not seen yet" })
+	away := outcome{watched: true, all: true, blocked: &failure{v1alpha1.ReasonDestinationUnreachable, "https://far:6443 is away"}}
+	bad := outcome{watched: true, all: true, stalled: &failure{v1alpha1.ReasonManifestInvalid, "document 1: bad"}}
+	healthy := func(s status.Status) outcome {
+		return and(well, func(o *outcome) {
+			o.wait, o.health = true, &healthReport{ill: []illness{{id: one, Health: trigger.Health{Status: s, Message: "no"}}}}
+			if s == status.CurrentStatus {
+				o.health.ill = nil
+			}
+		})
+	}
+	unhealed := func(reason string) outcome {
+		return and(fails(one, reason), func(o *outcome) { o.drifted = []identity{one} })
+	}
+	suspended := func(o outcome) outcome { return and(o, func(o *outcome) { o.suspended = true }) }
+	for name, tc := range map[string]struct {
+		reason string
+		passes []outcome
+		want   []string
+	}{
+		"BehindAWatch": {
+			"An object is accepted before its kind can be watched.",
+			[]outcome{and(fails(one, v1alpha1.ReasonApplyFailed), func(o *outcome) { o.watches = blind.watches }), blind, well},
+			[]string{"WatchFailed", "ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no", "WatchRestored"},
+		},
+		"SeenLater": {
+			"What is applied is seen a moment after its kind can be watched.",
+			[]outcome{blind, unseen, well}, []string{"WatchFailed", "WatchRestored"},
+		},
+		"UnderWay": {
+			"It is removed, which takes a while.",
+			[]outcome{fails(one, v1alpha1.ReasonPruneFailed), fails(one, v1alpha1.ReasonProgressing), well},
+			[]string{"PruneFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
+		},
+		"FailsAgainWhileUnderWay": {
+			"It has not ended in between.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), fails(one, v1alpha1.ReasonProgressing), fails(one, v1alpha1.ReasonApplyFailed), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
+		},
+		"DestinationAndManifest": {
+			"Both end.", []outcome{away, bad, well},
+			[]string{"DestinationUnreachable", "DestinationRestored", "ManifestInvalid document 1: bad", "Recovered document 1: bad"},
+		},
+		"DestinationInBetween": {
+			"A problem outlasts the absence of the destination.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), away, fails(one, v1alpha1.ReasonApplyFailed), away, away, well},
+			[]string{
+				"ApplyFailed ConfigMap shop/a: no", "DestinationUnreachable", "DestinationRestored",
+				"DestinationUnreachable", "DestinationRestored", "Recovered ConfigMap shop/a: no",
+			},
+		},
+		"SuspendedInBetween": {
+			"What is not written has not recovered.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), suspended(fails(one, v1alpha1.ReasonSuspended)), suspended(fails(two, v1alpha1.ReasonDriftDetected)), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "Suspended", "Recovered ConfigMap shop/a: no", "Resumed"},
+		},
+		"HealFails": {
+			"What cannot be put back is drifted, and a problem.",
+			[]outcome{unhealed(v1alpha1.ReasonApplyFailed), unhealed(v1alpha1.ReasonProgressing), away, unhealed(v1alpha1.ReasonProgressing), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "DestinationUnreachable", "DestinationRestored", "Recovered ConfigMap shop/a: no"},
+		},
+		"SuspendedAlone": {
+			"Resumed is its end.", []outcome{well, suspended(fails(one, v1alpha1.ReasonSuspended)), well}, []string{"Suspended", "Resumed"},
+		},
+		"Waiting": {
+			"Healthy is the end of what is waited for.",
+			[]outcome{healthy(status.FailedStatus), healthy(status.InProgressStatus), healthy(status.CurrentStatus)}, []string{"Unhealthy", "Healthy"},
+		},
+		"Drift": {
+			"It was changed back, while something else went on.",
+			[]outcome{fails(one, v1alpha1.ReasonDriftDetected), fails(two, v1alpha1.ReasonProgressing), well}, []string{"Recovered ConfigMap shop/a: differs"},
+		},
+		"DriftAndDestination": {
+			"It was changed back while the destination was away.", []outcome{fails(one, v1alpha1.ReasonDriftDetected), away, well},
+			[]string{"DestinationUnreachable", "DestinationRestored", "Recovered ConfigMap shop/a: differs"},
+		},
+		"Starting": {
+			"A watch that starts takes nothing away, and what is healthy is told once.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *outcome) { o.watches = watch(watchregistry.Starting) }), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before v1alpha1.VidraResourceStatus
+			var got []string
+			for _, o := range tc.passes {
+				after := summarize(before, o)
+				for _, e := range toldOf(before, after) {
+					told := e.Reason
+					if events.IsProblem(e.Reason) && e.Reason != events.ReasonDestinationUnreachable || e.Reason == events.ReasonRecovered {
+						told += " " + strings.TrimPrefix(e.Note, "No longer the case: ")
+					}
+					got = append(got, told)
+				}
+				require.Empty(t, toldOf(after, summarize(after, o)), "a pass that finds the same tells nothing")
+				before = after
+			}
+			require.Equal(t, tc.want, got, tc.reason)
+			require.True(t, meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionReady))
+			require.Empty(t, before.LastError)
+		})
+	}
+}
