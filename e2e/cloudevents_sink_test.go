@@ -70,18 +70,19 @@ func (s *cloudEventSink) listen(t *testing.T) {
 	go func() { _ = s.server.Serve(listener) }()
 }
 
-// set has it do something else from now on.
+// set has it do something else from now on. What it has left unanswered is cut off, as
+// by a restart.
 func (s *cloudEventSink) set(t *testing.T, state string) {
 	t.Helper()
 	s.mu.Lock()
 	before := s.state
 	s.state = state
 	s.mu.Unlock()
-	if before == sinkAway {
-		s.listen(t)
-	}
-	if state == sinkAway {
+	if before == sinkStalls || state == sinkAway {
 		require.NoError(t, s.server.Close())
+	}
+	if state != sinkAway && (before == sinkStalls || before == sinkAway) {
+		s.listen(t)
 	}
 }
 

@@ -112,6 +112,37 @@ func TestF33ServerIsAway(t *testing.T) {
 	require.Len(t, r.messages("cannot be written now"), 3, "one for each kind of failure: away, forbidden, broken")
 }
 
+// TestF33ForbiddenAfterAnOutage: an API server that was away for minutes, and then forbids
+// everything until it has read its roles, costs no Event. One that goes on to is believed.
+func TestF33ForbiddenAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	const attempts, most = 20, 6 // most is how often in a row an Event is forbidden before it is refused
+	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
+	r, proxy := startBehindProxy(t, events.Options{Clock: clock})
+	outage := func(name string, forbids int) {
+		proxy.Down()
+		r.Record([]events.Event{changeReverted(ns, name)})
+		start, writes := clock.Now(), r.writes.Load()
+		stepUntil(t, clock, func(c *assert.CollectT) {
+			clock.Step(4 * time.Second)
+			require.GreaterOrEqual(c, r.writes.Load()-writes, int64(attempts))
+		})
+		require.Greater(t, clock.Since(start), 2*time.Minute)
+		forbidden := apierrors.NewForbidden(eventsResource.GroupResource(), "", errors.New("no roles yet"))
+		fault := proxy.Inject(faultproxy.Match{Resource: eventsResource}, faultproxy.Status(forbidden).Times(forbids))
+		require.NoError(t, proxy.Up())
+		stepUntil(t, clock, func(c *assert.CollectT) { require.Equal(c, forbids, fault.Hits()) })
+	}
+	outage("page", most-1)
+	stepUntil(t, clock, func(c *assert.CollectT) { require.Equal(c, 1, r.count(c, "recorded")) })
+	require.Zero(t, r.count(t, "refused")+r.count(t, "dropped"))
+	require.Len(t, r.events(t, ns), 1)
+
+	outage("other", most)
+	stepUntil(t, clock, func(c *assert.CollectT) { require.Equal(c, 1, r.count(c, "refused")) })
+	require.Len(t, r.events(t, ns), 1)
+}
+
 // TestAnswersThatGetLost: an Event whose creation was not answered is not there
 // twice, and is counted once.
 func TestAnswersThatGetLost(t *testing.T) {

@@ -230,9 +230,12 @@ func TestSeriesEnds(t *testing.T) {
 	t.Parallel()
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
 	r := startRecorder(t, eventWriter(t, ""), events.Options{Clock: clock})
+	told := 0
 	occurs := func(events_, counted int) {
 		r.Record([]events.Event{changeReverted(ns, "page")})
+		told++
 		stepUntil(t, clock, func(c *assert.CollectT) {
+			require.Equal(c, told, r.count(c, "recorded"), "no write is under way")
 			all := r.events(c, ns)
 			require.Len(c, all, events_)
 			require.Equal(c, counted, occurrences(all[events_-1]))

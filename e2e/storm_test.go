@@ -47,12 +47,7 @@ const (
 // own that is built without the race detector, so that the processor time that the
 // test logs is that of a real one.
 func TestF22StatusStorm(t *testing.T) {
-	lasts := stormLasts
-	if text := os.Getenv("VIDRA_STORM"); text != "" {
-		var err error
-		lasts, err = time.ParseDuration(text)
-		require.NoError(t, err)
-	}
+	lasts := stormDuration(t, stormLasts)
 	stopOperator(t)
 	plain := startPlainOperator(t)
 	ns := newNamespace(t)
@@ -92,6 +87,18 @@ func TestF22StatusStorm(t *testing.T) {
 	require.NoError(t, mergePatch(objs[0], `{"spec":{"ingressClassName":"changed"}}`))
 	awaitInOrder(t, ns, objs[0])
 	requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns) })
+}
+
+// stormDuration is what the environment variable VIDRA_STORM holds, or otherwise.
+func stormDuration(t *testing.T, otherwise time.Duration) time.Duration {
+	t.Helper()
+	text := os.Getenv("VIDRA_STORM")
+	if text == "" {
+		return otherwise
+	}
+	lasts, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return lasts
 }
 
 // startPlainOperator starts an operator that is built without the race detector.

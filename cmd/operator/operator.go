@@ -35,8 +35,16 @@ import (
 
 const (
 	leaderElectionID = "vidra-operator.infrahub.operators.com"
-	// shutdownTimeout is how long passes that are under way may take to end.
-	shutdownTimeout = 20 * time.Second
+	// shutdownTimeout is how long the manager may take to end, up to where it gives the
+	// Lease back: passes end, and the last statuses are written, for flushTimeout at most.
+	// That is less than for how long nobody else takes the Lease.
+	shutdownTimeout = 8 * time.Second
+	flushTimeout    = 6 * time.Second
+	// renewDeadline is how long the leader tries to renew the Lease, and to give it back.
+	renewDeadline = 10 * time.Second
+	// tellTimeout is how long passes may take to end that did not within shutdownTimeout,
+	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
+	tellTimeout = 2 * time.Second
 	// watchesPath is where the metrics endpoint tells, to whom may get it, what is
 	// watched.
 	watchesPath = "/watches"
@@ -103,11 +111,30 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if err := mgr.Add(lastStatuses(ctx, reconciler, !o.leaderElect)); err != nil {
+		return fmt.Errorf("have the last statuses written: %w", err)
+	}
 	return runAll(ctx, mgr, reconciler, recorder)
 }
 
-// runAll runs the manager until ctx ends, then has what the controllers left
-// behind written: the heals that no status tells of, and the queued Events.
+// lastStatuses writes the heals that no status tells of when the manager ends because
+// ctx does, or because of an error if no other replica can lead. Otherwise the Lease
+// may be lost. Like the controllers, it runs while this replica leads: the manager
+// waits for it before it gives the Lease back.
+func lastStatuses(ctx context.Context, reconciler *reconcile.Reconciler, alone bool) manager.Runnable {
+	return manager.RunnableFunc(func(leading context.Context) error {
+		<-leading.Done()
+		if ctx.Err() == nil && !alone {
+			return nil
+		}
+		flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		return reconciler.Flush(flushing)
+	})
+}
+
+// runAll runs the manager until ctx ends or it fails, then has the Events written that
+// the controllers left behind, whoever leads by then.
 func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder recorders) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
@@ -116,11 +143,11 @@ func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reco
 
 	err := mgr.Start(ctx)
 	if err != nil {
-		// Another replica may lead, or a pass may still run: leave the rest to it.
 		err = fmt.Errorf("run the operator: %w", err)
-	} else if flushErr := reconciler.Flush(context.WithoutCancel(ctx)); flushErr != nil {
-		err = fmt.Errorf("write the last heals: %w", flushErr)
 	}
+	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	defer cancel()
+	err = errors.Join(err, reconciler.FlushEvents(telling))
 	stopRecording()
 	return errors.Join(err, <-recorded)
 }
@@ -135,7 +162,7 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 	if o.metricsSecure {
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	timeout := shutdownTimeout
+	shutdown, renew := shutdownTimeout, renewDeadline
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:                        s,
 		Metrics:                       metricsOptions,
@@ -144,7 +171,8 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       o.leaseNamespace,
 		LeaderElectionReleaseOnCancel: true, // the process ends right after
-		GracefulShutdownTimeout:       &timeout,
+		RenewDeadline:                 &renew,
+		GracefulShutdownTimeout:       &shutdown,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)

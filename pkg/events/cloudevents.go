@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -14,13 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-const (
-	// cloudEventsQueue is how many CloudEvents wait at most.
-	cloudEventsQueue = 1000
-	// cloudEventsFlush is how long a stopping CloudEvents goes on delivering. It is
-	// part of the time that a Pod has to end, as the flush of the Recorder is.
-	cloudEventsFlush = 5 * time.Second
-)
+// cloudEventsQueue is how many CloudEvents wait at most.
+const cloudEventsQueue = 1000
 
 // Outcomes of a CloudEvent.
 const (
@@ -50,10 +46,15 @@ type CloudEventsOptions struct {
 type CloudEvents struct {
 	sink     string
 	client   *http.Client
-	queue    chan queuedCloudEvent
 	total    *prometheus.CounterVec
 	retries  prometheus.Counter
 	troubles sinkTroubles
+
+	// queue is what waits.
+	queue chan queuedCloudEvent
+	// mu guards ended, and that nothing is queued once it is true.
+	mu    sync.RWMutex
+	ended bool
 }
 
 // queuedCloudEvent is a CloudEvent that waits. Its id stays the same however often it is sent.
@@ -122,22 +123,39 @@ func (c *CloudEvents) Record(all []Event) {
 			c.troubles.tell("encode", "Cannot encode a CloudEvent", "error", err)
 			continue
 		}
-		select {
-		case c.queue <- queuedCloudEvent{reason: e.Reason, event: ce}:
-		default:
-			c.end(e.Reason, cloudEventDropped)
-			c.troubles.tell("full", "CloudEvents are dropped: the sink takes them too slowly", "waiting", cap(c.queue))
-		}
+		c.enqueue(queuedCloudEvent{reason: e.Reason, event: ce})
 	}
 }
 
+// enqueue has a CloudEvent wait, or drops it.
+func (c *CloudEvents) enqueue(q queuedCloudEvent) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.ended {
+		c.dropAtEnd(q)
+		return
+	}
+	select {
+	case c.queue <- q:
+	default:
+		c.end(q.reason, cloudEventDropped)
+		c.troubles.tell("full", "CloudEvents are dropped: the sink takes them too slowly", "waiting", cap(c.queue))
+	}
+}
+
+// dropAtEnd counts a CloudEvent that the operator ends too early for.
+func (c *CloudEvents) dropAtEnd(q queuedCloudEvent) {
+	c.end(q.reason, cloudEventDropped)
+	c.troubles.tell("end", "The operator ends before the sink took all CloudEvents")
+}
+
 // Start sends CloudEvents until ctx ends, then those that wait, but for no longer
-// than cloudEventsFlush. ctx must outlive whoever records. Start returns no error
-// and must be called once.
+// than FlushTimeout. What is recorded then is dropped, so ctx must outlive whoever
+// records. Start returns no error and must be called once.
 func (c *CloudEvents) Start(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(cloudEventsFlush, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(FlushTimeout, cancel) })()
 	for ctx.Err() == nil {
 		select {
 		case q := <-c.queue:
@@ -145,17 +163,21 @@ func (c *CloudEvents) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	c.flush(sending)
+	c.flush(func(q queuedCloudEvent) { c.deliver(sending, nil, q) })
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.flush(c.dropAtEnd) // what came in between
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// flush sends what waits until ctx ends, and drops the rest.
-func (c *CloudEvents) flush(ctx context.Context) {
+// flush takes what waits out of the queue.
+func (c *CloudEvents) flush(take func(queuedCloudEvent)) {
 	for {
 		select {
 		case q := <-c.queue:
-			c.deliver(ctx, nil, q)
+			take(q)
 		default:
 			return
 		}

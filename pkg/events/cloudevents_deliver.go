@@ -58,8 +58,7 @@ func (c *CloudEvents) deliver(ctx context.Context, hurry <-chan struct{}, q queu
 			c.retries.Inc()
 		}
 	}
-	c.end(q.reason, cloudEventDropped)
-	c.troubles.tell("end", "The operator ends before the sink took all CloudEvents")
+	c.dropAtEnd(q)
 }
 
 // sinkAnswer is what came of one request.

@@ -263,8 +263,8 @@ func TestCloudEventsEnd(t *testing.T) {
 		want    map[string]int
 		within  time.Duration
 	}{
-		"Stalled": {"The end waits for a dead sink no longer than it must.", sinkAnswers(sinkStalled), map[string]int{cloudEventDropped: 3}, cloudEventsFlush},
-		"Failing": {"Nor for one that fails.", sinkAnswers(sinkStatus(500)), map[string]int{cloudEventDropped: 3}, cloudEventsFlush},
+		"Stalled": {"The end waits for a dead sink no longer than it must.", sinkAnswers(sinkStalled), map[string]int{cloudEventDropped: 3}, FlushTimeout},
+		"Failing": {"Nor for one that fails.", sinkAnswers(sinkStatus(500)), map[string]int{cloudEventDropped: 3}, FlushTimeout},
 		"Back": {
 			"A sink that is back is asked at once, not when the pause is over.",
 			sinkAnswers(sinkStatus(503, "Retry-After", "50"), sinkStatus(200)), map[string]int{cloudEventDelivered: 3}, 0,
@@ -286,6 +286,30 @@ func TestCloudEventsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCloudEventsAfterTheEnd: what is recorded when nobody sends any more is counted.
+func TestCloudEventsAfterTheEnd(t *testing.T) {
+	c, sink, logged := newSending(t, sinkStatus(200))
+	stop := startSending(t, c)
+	const many, each = 8, 50
+	var recording sync.WaitGroup
+	for range many {
+		recording.Go(func() {
+			for range each {
+				c.Record(sayApplied("one"))
+			}
+		})
+	}
+	stop()
+	recording.Wait()
+	c.Record(sayApplied("late"))
+	found := outcomesOf(c)
+	require.Equal(t, many*each+1, found[cloudEventDelivered]+found[cloudEventDropped])
+	require.Positive(t, found[cloudEventDropped])
+	require.Len(t, sink.seen, found[cloudEventDelivered])
+	require.Empty(t, c.queue)
+	require.Len(t, logged(), 1)
 }
 
 // TestCloudEventsOverHTTP sends what a heal tells to a real receiver.

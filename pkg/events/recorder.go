@@ -17,9 +17,11 @@ import (
 // Controller is the reportingController of every Event.
 const Controller = "vidra-operator"
 
+// FlushTimeout is how long a stopping Recorder goes on writing Events, and a stopping
+// CloudEvents sending them. It is part of the time that a Pod has to end.
+const FlushTimeout = 5 * time.Second
+
 const (
-	// flushTimeout is how long a stopping Recorder waits for Events to be written.
-	flushTimeout = 5 * time.Second
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
 	// workers is how many Events are written at a time.
@@ -28,6 +30,8 @@ const (
 	retryMin, retryMax = 250 * time.Millisecond, 10 * time.Second
 	// maxAge is how long an Event is tried. API servers keep Events for an hour.
 	maxAge = time.Hour
+	// expireInterval is how often series that are over are forgotten.
+	expireInterval = time.Minute
 	// maxInstance is how many bytes a reportingInstance has at most
 	// (k8s.io/kubernetes/pkg/apis/core/validation, ReportingInstanceLengthLimit).
 	maxInstance = 128
@@ -145,7 +149,7 @@ func (r *Recorder) note(e Event) (*series, time.Duration, error) {
 }
 
 // Start writes Events until ctx ends, then writes what waits, but no longer than
-// flushTimeout. ctx must outlive whoever records: a manager stops its runnables
+// FlushTimeout. ctx must outlive whoever records: a manager stops its runnables
 // before its controllers, so it is not the one to run it. It is called once.
 func (r *Recorder) Start(ctx context.Context) error {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -154,9 +158,9 @@ func (r *Recorder) Start(ctx context.Context) error {
 	for range workers {
 		running.Go(func() { r.work(writing) })
 	}
-	<-ctx.Done()
+	r.expireUntil(ctx)
 	r.hurry()
-	late := time.NewTimer(flushTimeout)
+	late := time.NewTimer(FlushTimeout)
 	defer late.Stop()
 	select {
 	case <-r.drained:
@@ -167,6 +171,22 @@ func (r *Recorder) Start(ctx context.Context) error {
 	running.Wait()
 	r.stop()
 	return nil
+}
+
+// expireUntil forgets series that are over until ctx ends.
+func (r *Recorder) expireUntil(ctx context.Context) {
+	ticker := r.options.Clock.NewTicker(expireInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			r.mu.Lock()
+			r.book.expire(r.options.Clock.Now())
+			r.mu.Unlock()
+		}
+	}
 }
 
 // hurry has everything that waits written at once.
@@ -184,7 +204,7 @@ func (r *Recorder) hurry() {
 
 // checkDrainedLocked closes drained when it is time to.
 func (r *Recorder) checkDrainedLocked() {
-	if !r.stopping || r.book.waiting > 0 {
+	if !r.stopping || r.book.waiting() > 0 {
 		return
 	}
 	select {
@@ -239,21 +259,20 @@ func (r *Recorder) write(ctx context.Context, s *series) {
 	cancel()
 	switch {
 	case err == nil:
+		r.settle(s, w, true)
 		r.count(s.key.reason, outcomeRecorded, w.occurrences)
-	case ctx.Err() != nil:
-		return // stop counts it
-	case !retriable(err, r.backoff.NumRequeues(s)):
+	case ctx.Err() != nil: // stop counts it
+	case !s.again(err):
+		r.settle(s, w, false)
 		r.count(s.key.reason, outcomeRefused, w.occurrences)
 		r.tell("the API server refuses an Event", err, s.key)
 	case r.tooOld(s):
+		r.settle(s, w, false)
 		r.lose(s.key.reason, w.occurrences, fmt.Errorf("it could not be written for %s: %w", maxAge, err))
 	default:
 		r.tell("an Event cannot be written now, and is tried again", err, s.key)
 		r.retry(s)
-		return
 	}
-	r.backoff.Forget(s)
-	r.settle(s, w, err == nil)
 }
 
 // retry has a series written later. What recurs meanwhile does not hasten it.
@@ -270,15 +289,18 @@ func (r *Recorder) retry(s *series) {
 
 // settle notes what came of a write.
 func (r *Recorder) settle(s *series, w *write, accepted bool) {
+	r.backoff.Forget(s)
 	r.mu.Lock()
 	r.book.settle(s, w, accepted, r.options.Clock.Now())
 	r.checkDrainedLocked()
-	wait := writeInterval
+	again, wait := s.pending > 0, writeInterval // it occurred meanwhile
 	if r.stopping {
-		wait = 0 // in case that it occurred meanwhile
+		wait = 0
 	}
 	r.mu.Unlock()
-	r.queue.AddAfter(s, wait)
+	if again {
+		r.queue.AddAfter(s, wait)
+	}
 }
 
 // tooOld says whether a series is to be given up.

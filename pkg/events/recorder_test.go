@@ -1,21 +1,42 @@
 package events
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 )
+
+// accepting is an API server that accepts each Event. What a real one makes of them
+// is tested in e2e.
+type accepting struct {
+	typedeventsv1.EventsV1Interface
+	typedeventsv1.EventInterface
+}
+
+func (a accepting) Events(string) typedeventsv1.EventInterface { return a }
+
+func (accepting) Create(_ context.Context, e *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	return e, nil
+}
 
 // unstarted makes a Recorder that only takes Events.
 func unstarted(t *testing.T, options Options) (*Recorder, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	r, err := NewRecorder(nil, registry, options)
+	r, err := NewRecorder(accepting{}, registry, options)
 	require.NoError(t, err)
 	t.Cleanup(r.queue.ShutDown)
 	return r, registry
@@ -86,4 +107,46 @@ func TestWithoutObjects(t *testing.T) {
 	for k := range r.book.series {
 		require.Equal(t, owner.Kind, k.regarding.Kind)
 	}
+}
+
+// TestMemoryIsBounded: of more series than there is room for, none is kept besides
+// those in the book, and those not for longer than they run.
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, registry := unstarted(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Start(ctx) }()
+		var made []weak.Pointer[series]
+		kept := func() int {
+			runtime.GC()
+			n := 0
+			for _, s := range made {
+				if s.Value() != nil {
+					n++
+				}
+			}
+			return n
+		}
+		const rounds = 4
+		for round := range rounds {
+			for i := range maxSeries / 2 {
+				e := healed(fmt.Sprintf("page-%d-%d", round, i), "data.a")
+				r.Record([]Event{e})
+				r.mu.Lock()
+				made = append(made, weak.Make(r.book.series[keyOf(e)]))
+				r.mu.Unlock()
+			}
+			time.Sleep(writeInterval + time.Second) // when each may be looked at once more
+			synctest.Wait()
+			require.LessOrEqual(t, kept(), maxSeries)
+		}
+		require.Equal(t, rounds*maxSeries/2, counted(t, registry, outcomeRecorded))
+		require.Equal(t, maxSeries, kept())
+		time.Sleep(quiet + expireInterval)
+		synctest.Wait()
+		require.Zero(t, kept())
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"container/list"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,8 @@ const (
 	// writeInterval is the least time between two writes of a series. What recurs
 	// in between is counted, and written with the next.
 	writeInterval = 10 * time.Second
-	// maxSeries is how many series are kept. With more, those that are written are
-	// forgotten; with so many that wait, new ones are dropped.
+	// maxSeries is how many series are kept. With more, the one is forgotten that was
+	// written the longest time ago; with so many that wait, new ones are dropped.
 	maxSeries = 20_000
 	// maxPerObject is how many series of one object and reason are kept apart. What
 	// comes beyond is counted in one more.
@@ -43,9 +44,11 @@ func keyOf(e Event) key {
 	return k
 }
 
-// object is the key of all that is told of the same objects for the same reason.
+// object is the key of all that is told of the same objects for the same reason. An
+// object that is created again is the same.
 func (k key) object() key {
 	k.variant, k.regarding.FieldPath, k.related.FieldPath = "", "", ""
+	k.regarding.UID, k.related.UID = "", ""
 	return k
 }
 
@@ -63,22 +66,33 @@ type series struct {
 	last, waits time.Time
 	// next is the time before which it is not written again.
 	next time.Time
+	// forbidden is how often in a row the API server forbade it. Only who writes it
+	// uses this.
+	forbidden int
+	// place is where it is among those that are settled; nil while something is pending.
+	place *list.Element
 }
 
 // book keeps the series. It is not safe for concurrent use.
 type book struct {
 	reportingInstance string
 	series            map[key]*series
+	// settled are the series of which nothing is pending, in the order of their last
+	// writes.
+	settled *list.List
 	// perObject counts the series of each object and reason.
 	perObject map[key]int
-	// waiting is how many series have something pending.
-	waiting int
 	// stamp is the number in the name of the last Event.
 	stamp int64
 }
 
 func newBook(reportingInstance string) *book {
-	return &book{reportingInstance: reportingInstance, series: map[key]*series{}, perObject: map[key]int{}}
+	return &book{reportingInstance: reportingInstance, series: map[key]*series{}, settled: list.New(), perObject: map[key]int{}}
+}
+
+// waiting is how many series have something pending.
+func (b *book) waiting() int {
+	return len(b.series) - b.settled.Len()
 }
 
 // add notes that an Event occurred and returns its series, or nil if too many
@@ -87,21 +101,21 @@ func (b *book) add(e Event, now time.Time) *series {
 	k := keyOf(e)
 	s := b.running(k, now)
 	if s == nil && b.perObject[k.object()] >= maxPerObject {
-		k = k.object()
-		e.Note = Truncate(e.Note, maxNote-len(folded)) + folded
+		k, e = k.object(), fold(e)
 		s = b.running(k, now)
 	}
 	if s == nil && !b.room() {
 		return nil
 	}
-	if s == nil {
-		s = &series{key: k, event: b.event(k, e.Note, now)}
+	switch {
+	case s == nil:
+		s = &series{key: k, event: b.event(e, now)}
 		b.series[k] = s
 		b.perObject[k.object()]++
-	}
-	if s.pending == 0 {
-		b.waiting++
 		s.waits = now
+	case s.pending == 0:
+		b.settled.Remove(s.place)
+		s.place, s.waits = nil, now
 		if s.written == 0 {
 			s.event.EventTime = metav1.NewMicroTime(now)
 		}
@@ -111,10 +125,27 @@ func (b *book) add(e Event, now time.Time) *series {
 	return s
 }
 
+// fold makes an Event that begins the series of what else is told of its objects.
+func fold(e Event) Event {
+	e.Note = Truncate(e.Note, maxNote-len(folded)) + folded
+	e.Regarding.FieldPath = ""
+	if e.Related != nil {
+		related := *e.Related
+		related.FieldPath = ""
+		e.Related = &related
+	}
+	return e
+}
+
+// over says whether nothing recurred for so long that a settled series has ended.
+func (s *series) over(now time.Time) bool {
+	return now.Sub(s.last) >= quiet
+}
+
 // running finds a series that is not over.
 func (b *book) running(k key, now time.Time) *series {
 	s := b.series[k]
-	if s != nil && s.pending == 0 && now.Sub(s.last) >= quiet {
+	if s != nil && s.place != nil && s.over(now) {
 		b.forget(s)
 		return nil
 	}
@@ -126,22 +157,33 @@ func (b *book) room() bool {
 	if len(b.series) < maxSeries {
 		return true
 	}
-	if b.waiting >= maxSeries {
+	oldest := b.oldest()
+	if oldest == nil {
 		return false
 	}
-	for _, s := range b.series {
-		if s.pending == 0 {
-			b.forget(s)
-		}
-	}
+	b.forget(oldest)
 	return true
 }
 
-// forget ends a series, unless another one has its place.
-func (b *book) forget(s *series) {
-	if b.series[s.key] != s {
-		return
+// expire forgets the series that are over.
+func (b *book) expire(now time.Time) {
+	for s := b.oldest(); s != nil && s.over(now); s = b.oldest() {
+		b.forget(s)
 	}
+}
+
+// oldest is the settled series that was written the longest time ago, or nil.
+func (b *book) oldest() *series {
+	front := b.settled.Front()
+	if front == nil {
+		return nil
+	}
+	return front.Value.(*series)
+}
+
+// forget ends a settled series.
+func (b *book) forget(s *series) {
+	b.settled.Remove(s.place)
 	delete(b.series, s.key)
 	object := s.key.object()
 	if b.perObject[object]--; b.perObject[object] == 0 {
@@ -151,32 +193,33 @@ func (b *book) forget(s *series) {
 
 // event makes the first Event of a series. One about what has no namespace is in
 // the namespace default: the API server wants it so.
-func (b *book) event(k key, note string, now time.Time) eventsv1.Event {
+func (b *book) event(e Event, now time.Time) eventsv1.Event {
 	b.stamp = max(b.stamp+1, now.UnixNano())
-	e := eventsv1.Event{
+	first := eventsv1.Event{
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: Controller, ReportingInstance: b.reportingInstance,
-		Type: k.kind, Reason: k.reason, Action: k.action, Note: note, Regarding: k.regarding,
+		Type: e.Type, Reason: e.Reason, Action: e.Action, Note: e.Note, Regarding: e.Regarding,
 	}
-	e.Name, e.Namespace = util.GenerateEventName(k.regarding.Name, b.stamp), k.regarding.Namespace
-	if e.Namespace == "" {
-		e.Namespace = metav1.NamespaceDefault
+	first.Name, first.Namespace = util.GenerateEventName(e.Regarding.Name, b.stamp), e.Regarding.Namespace
+	if first.Namespace == "" {
+		first.Namespace = metav1.NamespaceDefault
 	}
-	if k.related != (corev1.ObjectReference{}) {
-		e.Related = &k.related
+	first.Regarding.ResourceVersion = ""
+	if e.Related != nil && *e.Related != (corev1.ObjectReference{}) {
+		related := *e.Related
+		related.ResourceVersion = ""
+		first.Related = &related
 	}
-	return e
+	return first
 }
 
 // due returns what is to be written of a series now. If nothing is, it returns how
-// long the series is left alone; 0 says for ever. A hurry ignores the limit.
+// long the series is left alone; 0 says until something recurs. A hurry ignores the
+// limit.
 func (b *book) due(s *series, now time.Time, hurry bool) (*write, time.Duration) {
 	switch {
-	case s.pending == 0 && now.Sub(s.last) >= quiet:
-		b.forget(s)
-		return nil, 0
 	case s.pending == 0:
-		return nil, s.last.Add(quiet).Sub(now)
+		return nil, 0
 	case !hurry && now.Before(s.next):
 		return nil, s.next.Sub(now)
 	}
@@ -191,7 +234,7 @@ func (b *book) due(s *series, now time.Time, hurry bool) (*write, time.Duration)
 func (b *book) settle(s *series, w *write, accepted bool, now time.Time) {
 	s.pending -= w.occurrences
 	if s.pending == 0 {
-		b.waiting--
+		s.place = b.settled.PushBack(s)
 	} else {
 		s.waits = now
 	}
@@ -199,5 +242,6 @@ func (b *book) settle(s *series, w *write, accepted bool, now time.Time) {
 		s.exists = true
 		s.written += w.occurrences
 	}
+	s.forbidden = 0
 	s.next = now.Add(writeInterval)
 }

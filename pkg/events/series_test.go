@@ -3,6 +3,7 @@ package events
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -88,7 +90,7 @@ func TestWriteInterval(t *testing.T) {
 	require.EqualValues(t, 6, again.event.Series.Count)
 	require.Equal(t, noon.Add(4*time.Second), again.event.Series.LastObservedTime.Time)
 	require.Equal(t, first.event.Name, again.event.Name)
-	require.Zero(t, b.waiting)
+	require.Zero(t, b.waiting())
 }
 
 func TestQuietSeriesEnds(t *testing.T) {
@@ -98,18 +100,20 @@ func TestQuietSeriesEnds(t *testing.T) {
 	flushed(t, b, s, noon.Add(quiet))
 	w, wait := b.due(s, noon.Add(quiet+time.Minute), false)
 	require.Nil(t, w)
-	require.Equal(t, quiet-time.Minute, wait)
+	require.Zero(t, wait, "nobody waits for it to end")
+	b.expire(noon.Add(2*quiet - 1))
+	require.Len(t, b.series, 1)
 	other := b.add(healed("a", "data.a"), noon.Add(2*quiet))
 	require.NotSame(t, s, other)
-	b.forget(s)
-	require.Same(t, other, b.add(healed("a", "data.a"), noon.Add(2*quiet)), "an old series does not end the new one")
+	require.Equal(t, 1, b.waiting())
 
+	b.expire(noon.Add(9 * quiet))
+	require.Len(t, b.series, 1, "what is not written is not over")
 	flushed(t, b, other, noon.Add(2*quiet))
-	w, wait = b.due(other, noon.Add(3*quiet), false)
-	require.Nil(t, w)
-	require.Zero(t, wait)
+	b.expire(noon.Add(3 * quiet))
 	require.Empty(t, b.series)
 	require.Empty(t, b.perObject)
+	require.Zero(t, b.settled.Len())
 }
 
 // TestRefusedOccurrencesDoNotCount: what the API server refused is in no series.
@@ -119,7 +123,7 @@ func TestRefusedOccurrencesDoNotCount(t *testing.T) {
 	b.add(healed("a", "data.a"), noon)
 	w, _ := b.due(s, noon, false)
 	b.settle(s, w, false, noon)
-	require.Zero(t, b.waiting)
+	require.Zero(t, b.waiting())
 	later := noon.Add(time.Minute)
 	require.Same(t, s, b.add(healed("a", "data.a"), later), "it is not asked again each time")
 	w = flushed(t, b, s, later)
@@ -147,17 +151,47 @@ func TestManyFieldsOfAnObject(t *testing.T) {
 	require.NotContains(t, written, b.add(healed("b", "data.0"), noon), "another object is told as ever")
 }
 
+// TestDeletionsOfAnObject: who deletes an object each time it is there again makes no
+// more than a few series, although each is another object.
+func TestDeletionsOfAnObject(t *testing.T) {
+	b := newBook("me")
+	object := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}
+	for i := range 100 {
+		object.UID = types.UID(fmt.Sprint(i))
+		for _, e := range Transitions(owner, fine, fine, []Change{{Action: Recreated, Object: object}}) {
+			require.NotNil(t, b.add(e, noon))
+		}
+	}
+	require.Len(t, b.series, 2*(maxPerObject+1), "told to the owner, and at the object")
+	told := int32(0)
+	for k, s := range b.series {
+		told += s.pending
+		require.NotEmpty(t, s.event.Regarding.UID, "kubectl describe finds no Event without it: %s", s.event.Note)
+		require.NotEmpty(t, s.event.Related.UID)
+		require.Equal(t, k.regarding.UID == "", strings.HasSuffix(s.event.Note, folded))
+	}
+	require.EqualValues(t, 2*100, told)
+}
+
 func TestBookIsBounded(t *testing.T) {
 	b := newBook("me")
 	name := func(i int) string { return fmt.Sprintf("page-%d", i) }
+	series := func(i int) *series { return b.series[keyOf(healed(name(i), "data.a"))] }
 	for i := range maxSeries {
 		require.NotNil(t, b.add(healed(name(i), "data.a"), noon))
 	}
 	require.Nil(t, b.add(healed("more", "data.a"), noon), "all of them wait")
 	require.NotNil(t, b.add(healed(name(7), "data.a"), noon), "recurrences are counted")
-	flushed(t, b, b.series[keyOf(healed(name(8), "data.a"))], noon)
+	for _, i := range []int{8, 9, 10} {
+		flushed(t, b, series(i), noon)
+	}
+	b.add(healed(name(8), "data.a"), noon.Add(writeInterval))
+	flushed(t, b, series(8), noon.Add(writeInterval))
 	require.NotNil(t, b.add(healed("more", "data.a"), noon), "one that is written makes room")
 	require.Len(t, b.series, maxSeries)
+	require.Nil(t, series(9), "the oldest one")
+	require.NotNil(t, series(8), "which had gone on")
+	require.NotNil(t, series(10), "and no other")
 }
 
 // TestNamesAreUnique: the clock does not move, or stands still.
@@ -175,28 +209,37 @@ func TestNamesAreUnique(t *testing.T) {
 
 func TestRetriable(t *testing.T) {
 	resource := schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
+	forbidden := apierrors.NewForbidden(resource, "a", errors.New("no"))
 	terminating := apierrors.NewForbidden(resource, "a", errors.New("going"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	away := errors.New("connection refused")
+	times := func(n int, err error) []error { return slices.Repeat([]error{err}, n) }
 	cases := map[string]struct {
 		reason string
-		err    error
-		tries  int
-		want   bool
+		errs   []error // one try after the other
+		want   bool    // after the last
 	}{
-		"no answer":       {"The API server is away.", errors.New("connection refused"), 100, true},
-		"internal":        {"It is not well.", apierrors.NewInternalError(errors.New("no")), 100, true},
-		"unavailable":     {"It starts.", apierrors.NewServiceUnavailable("no"), 100, true},
-		"throttled":       {"It is busy.", apierrors.NewTooManyRequests("no", 1), 100, true},
-		"unauthorized":    {"A token is renewed.", apierrors.NewUnauthorized("no"), 100, true},
-		"forbidden":       {"It has not read its roles.", apierrors.NewForbidden(resource, "a", errors.New("no")), 0, true},
-		"still forbidden": {"It has, and they do not allow it.", apierrors.NewForbidden(resource, "a", errors.New("no")), 3, false},
-		"terminating":     {"The namespace does not come back.", terminating, 0, false},
-		"not found":       {"The namespace is gone.", apierrors.NewNotFound(resource, "a"), 0, false},
-		"invalid":         {"It never will be valid.", apierrors.NewInvalid(schema.GroupKind{}, "a", nil), 0, false},
+		"no answer":       {"The API server is away.", times(100, away), true},
+		"internal":        {"It is not well.", times(100, apierrors.NewInternalError(errors.New("no"))), true},
+		"unavailable":     {"It starts.", times(100, apierrors.NewServiceUnavailable("no")), true},
+		"throttled":       {"It is busy.", times(100, apierrors.NewTooManyRequests("no", 1)), true},
+		"unauthorized":    {"A token is renewed.", times(100, apierrors.NewUnauthorized("no")), true},
+		"forbidden":       {"It has not read its roles.", times(forbiddenTries-1, forbidden), true},
+		"still forbidden": {"It has, and they do not allow it.", times(forbiddenTries, forbidden), false},
+		"after an outage": {"What was not answered says nothing about roles.", append(times(100, away), times(forbiddenTries-1, forbidden)...), true},
+		"restarts":        {"Nor does what was forbidden before it restarted.", slices.Concat(times(3, forbidden), times(1, away), times(forbiddenTries-1, forbidden)), true},
+		"for good":        {"In the end it has.", append(times(100, away), times(forbiddenTries, forbidden)...), false},
+		"terminating":     {"The namespace does not come back.", times(1, terminating), false},
+		"not found":       {"The namespace is gone.", times(1, apierrors.NewNotFound(resource, "a")), false},
+		"invalid":         {"It never will be valid.", times(1, apierrors.NewInvalid(schema.GroupKind{}, "a", nil)), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, retriable(tc.err, tc.tries), tc.reason)
+			s := &series{}
+			for _, err := range tc.errs[:len(tc.errs)-1] {
+				require.True(t, s.again(err), tc.reason)
+			}
+			require.Equal(t, tc.want, s.again(tc.errs[len(tc.errs)-1]), tc.reason)
 		})
 	}
 }

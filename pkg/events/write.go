@@ -55,20 +55,27 @@ func (w *write) patch(ctx context.Context, client typedeventsv1.EventsV1Interfac
 	return err
 }
 
-// forbiddenTries is how often an Event is tried that is forbidden: an API server
-// that starts forbids everything until it has read its roles.
-const forbiddenTries = 4
+// forbiddenTries is how often in a row an Event is tried that is forbidden: an API
+// server that starts forbids everything until it has read its roles.
+const forbiddenTries = 6
 
-// retriable says whether an Event that was not accepted may be later. tries is how
-// often it was tried before.
-func retriable(err error, tries int) bool {
+// again says whether a series that was not accepted is to be tried again.
+func (s *series) again(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		s.forbidden = 0
+		return retriable(err)
+	}
+	s.forbidden++
+	return s.forbidden < forbiddenTries && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// retriable says whether the same write may have another answer later.
+func retriable(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return true // no answer
 	}
 	switch code := status.Status().Code; code {
-	case http.StatusForbidden:
-		return tries < forbiddenTries-1 && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return true
 	default:

@@ -63,6 +63,14 @@ func (c *contest) healed(fields []ownership.Change, limit int, now time.Time) (b
 	return begins
 }
 
+// fields is what is contended; nil if that is the object as a whole.
+func (c *contest) fields() []ownership.Change {
+	if c.field.Path == "" {
+		return nil
+	}
+	return []ownership.Change{c.field}
+}
+
 // over says whether nothing was put back for so long that nobody contends.
 func (c *contest) over(now time.Time) bool {
 	if c.contended {
@@ -121,7 +129,7 @@ func (p *pass) contend(r result) {
 	if c.healed(r.fields, p.vr.HealsPerMinute(), p.now) {
 		s.untold = append(s.untold, events.Change{
 			Action: events.Contended, Object: referenceTo(r.id, r.gvk, r.live.GetUID()),
-			Fields: []ownership.Change{c.field}, Note: c.text(r.id),
+			Fields: c.fields(), Note: c.text(r.id),
 		})
 	}
 	if c.contended {

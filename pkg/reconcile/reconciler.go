@@ -1,14 +1,11 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
@@ -86,15 +83,23 @@ type Reconciler struct {
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards sessions and hurry.
+	// mu guards sessions, hurry and ended.
 	mu       sync.Mutex
 	sessions map[trigger.Owner]*session
 	// hurry holds the owners that were granted a right.
 	hurry map[trigger.Owner]struct{}
+	// ended says that no pass begins any more; passes are those under way. None is
+	// added once ended is true.
+	ended  bool
+	passes sync.WaitGroup
 }
 
-// Reconcile does one pass over a VidraResource.
+// Reconcile does one pass over a VidraResource, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if !r.begin() {
+		return reconcile.Result{}, nil
+	}
+	defer r.passes.Done()
 	owner := req.NamespacedName
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
@@ -117,33 +122,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return p.run(ctx)
-}
-
-// Flush tells what passes did and did not tell any more: it records the Events, and
-// writes the heals into the statuses. It must be called when the controller has
-// stopped, and only then: it reads what passes write.
-func (r *Reconciler) Flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healFlush)
-	defer cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var failed []error
-	for owner, s := range r.sessions {
-		// What a pass did that could not write its status any more.
-		regarding := corev1.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
-		}
-		r.record(owner, regarding, s.status, s.status, s.untold)
-		if s.heals == 0 {
-			continue
-		}
-		base := &v1alpha1.VidraResource{Status: s.status}
-		base.Name = owner.Name
-		changed := base.DeepCopy()
-		changed.Status = s.withHeals(s.status)
-		failed = append(failed, client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base))))
-	}
-	return errors.Join(failed...)
 }
 
 // session finds or makes the session of a VidraResource.

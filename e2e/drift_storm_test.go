@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// driftStormLasts is for how long TestF33DriftStorm edits, unless VIDRA_STORM says
+	// otherwise, as it does for TestF22StatusStorm.
+	driftStormLasts = 10 * time.Second
+	// driftStormOwners is how many VidraResources it has, and driftStormObjects how many
+	// objects each of them.
+	driftStormOwners  = 5
+	driftStormObjects = 100
+	// driftStormWriters is how many people edit at a time.
+	driftStormWriters = 4
+	// eventInterval is the least time between two writes of an Event (pkg/events,
+	// writeInterval).
+	eventInterval = 10 * time.Second
+	// healsMetric is how the series begin that count what was put back.
+	healsMetric = "vidra_heals_total"
+)
+
+// driftStormOwner is a VidraResource in a namespace of its own.
+type driftStormOwner struct {
+	vidraResource *v1alpha1.VidraResource
+	objs          []*unstructured.Unstructured
+}
+
+// TestF33DriftStorm has people edit 500 managed objects as fast as the API server lets
+// them. Everything is put back, no Event is written more often than every ten seconds,
+// and the Events of each object count each time that it was put back.
+//
+// It is not parallel: it counts all that the operator does, in an operator of its own
+// that is built without the race detector.
+func TestF33DriftStorm(t *testing.T) {
+	stopOperator(t)
+	plain := startPlainOperator(t)
+	var owners []driftStormOwner
+	for range driftStormOwners {
+		ns := newNamespace(t)
+		newVidraResource(t, ns, pages(driftStormObjects))
+		owners = append(owners, driftStormOwner{objs: declared(t, ns, pages(driftStormObjects))})
+	}
+	for i := range owners {
+		owners[i].vidraResource = awaitReady(t, owners[i].objs[0].GetNamespace())
+	}
+
+	var objs []*unstructured.Unstructured
+	for i := range driftStormObjects {
+		for _, o := range owners {
+			objs = append(objs, o.objs[i])
+		}
+	}
+	mark, start := env.AuditMark(), time.Now()
+	edited := driftStorm(t, objs, stormDuration(t, driftStormLasts))
+	took := time.Since(start)
+	for _, o := range owners {
+		awaitInOrder(t, o.vidraResource.Name, o.objs...)
+	}
+	settled := time.Since(start)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		require.Equal(c, metric(c, plain, healsMetric), requireToldEach(c, owners))
+	}, patience, time.Second, "every heal is counted by the Events")
+	healed := metric(t, plain, healsMetric)
+	writes := operatorSince(t, mark).only(func(e request) bool { return e.Resource == "events" })
+	t.Logf("%d edits of %d objects in %s (%.0f/s), %d heals in %s (%.0f/s): %d Events told of them with %d writes",
+		edited, len(objs), took.Round(time.Millisecond), float64(edited)/took.Seconds(),
+		healed, settled.Round(time.Millisecond), float64(healed)/settled.Seconds(), 2*len(objs), len(writes))
+	require.Greater(t, healed, len(objs), "objects were changed again and again")
+	requireEventRate(t, writes, time.Since(start))
+	require.Zero(t, metric(t, plain, `vidra_events_total{outcome="dropped"`)+metric(t, plain, `vidra_events_total{outcome="refused"`))
+	for _, o := range owners { // all at once
+		require.NoError(t, deleteVidraResource(t.Context(), o.vidraResource.Name))
+	}
+}
+
+// driftStorm edits ConfigMaps in turn for a while, and counts the edits.
+func driftStorm(t *testing.T, objs []*unstructured.Unstructured, lasts time.Duration) int {
+	t.Helper()
+	var sent atomic.Int64
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
+	var group errgroup.Group
+	for writer := range driftStormWriters {
+		group.Go(func() error {
+			for i := writer; ctx.Err() == nil; i += driftStormWriters {
+				obj := objs[i%len(objs)]
+				if err := mergePatch(obj, `{"data":{"greeting":"changed %d"}}`, i); err != nil {
+					return fmt.Errorf("edit %s %s: %w", obj.GetNamespace(), obj.GetName(), err)
+				}
+				sent.Add(1)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	return int(sent.Load())
+}
+
+// requireToldEach requires one DriftCorrected and one ChangeReverted about each object,
+// which count the same, and as much as the statuses. It returns how much that is.
+func requireToldEach(t require.TestingT, owners []driftStormOwner) int {
+	total := 0
+	for _, o := range owners {
+		corrected, reverted, heals := map[string]int{}, map[string]int{}, 0
+		for _, e := range withReason(eventsAbout(t, o.vidraResource), "DriftCorrected") {
+			require.NotContains(t, corrected, e.Related.Name, "it is one series")
+			corrected[e.Related.Name] = occurrences(e)
+			heals += occurrences(e)
+		}
+		for _, e := range eventsIn(t, o.objs[0].GetNamespace()) {
+			require.Equal(t, "ChangeReverted", e.Reason)
+			require.NotContains(t, reverted, e.Regarding.Name, "it is one series")
+			reverted[e.Regarding.Name] = occurrences(e)
+		}
+		require.Len(t, corrected, len(o.objs), "no object is missing")
+		require.Equal(t, corrected, reverted)
+		drift := getVidraResource(t, o.vidraResource.Name).Status.Drift
+		require.NotNil(t, drift)
+		require.EqualValues(t, heals, drift.Heals)
+		total += heals
+	}
+	return total
+}
+
+// requireEventRate requires that each Event was created once, and written no more often
+// than it may be.
+func requireEventRate(t *testing.T, writes requests, within time.Duration) {
+	t.Helper()
+	last := map[string]request{}
+	for _, e := range writes {
+		name := e.Namespace + "/" + e.Name
+		before, known := last[name]
+		last[name] = e
+		if !known {
+			require.Equal(t, "create", e.Verb, name)
+			continue
+		}
+		require.Equal(t, "patch", e.Verb, name)
+		require.GreaterOrEqual(t, e.Time.Sub(before.Time), eventInterval, name)
+	}
+	const reasons = 2
+	require.Len(t, last, reasons*driftStormOwners*driftStormObjects)
+	require.LessOrEqual(t, len(writes), len(last)*(1+int(within/eventInterval)))
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// The tests of this file stop the operator, so none of them is parallel: see the
+// variable operator.
+
+// pages is a manifest of many ConfigMaps.
+func pages(many int) string {
+	var documents []string
+	for i := range many {
+		documents = append(documents, configMap(fmt.Sprintf("page-%d", i), "hello"))
+	}
+	return manifests(documents...)
+}
+
+// TestF33OperatorStopsWithAFullQueue stops an operator that has put hundreds of changes
+// back which no Event and no status counts yet. Both count all of them in the end, and
+// the status does before the Lease is given back.
+func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
+	const many, rounds = 200, 2
+	ns := newNamespace(t)
+	stopOperator(t)
+	leader := startAnother(t, electing()...)
+	newVidraResource(t, ns, pages(many))
+	v := awaitReady(t, ns)
+	objs := declared(t, ns, pages(many))
+	mark := env.AuditMark()
+	for round := range rounds { // the second one waits for ten seconds after the first
+		for _, obj := range objs {
+			require.NoError(t, mergePatch(obj, `{"data":{"greeting":"changed %d"}}`, round))
+		}
+		awaitInOrder(t, ns, objs...)
+	}
+	told := sum(withReason(eventsAbout(t, v), "DriftCorrected"))
+	start := time.Now()
+	require.NoError(t, leader.Stop(stopTimeout))
+	t.Logf("%d of %d heals were told before the end, which took %s", told, rounds*many, time.Since(start).Round(time.Millisecond))
+	require.Less(t, told, rounds*many, "something waited")
+
+	require.Equal(t, rounds*many, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
+	reverted := 0
+	for _, e := range eventsIn(t, ns) {
+		if e.Reason == "ChangeReverted" {
+			reverted += occurrences(e)
+		}
+	}
+	require.Equal(t, rounds*many, reverted)
+	require.EqualValues(t, rounds*many, getVidraResource(t, ns).Status.Drift.Heals)
+
+	sent := operatorSince(t, mark)
+	counted := sent.only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
+	given := sent.only(func(e request) bool { return e.Verb == "update" && e.Resource == "leases" })
+	require.NotEmpty(t, counted)
+	require.NotEmpty(t, given)
+	require.True(t, given[len(given)-1].Time.After(counted[len(counted)-1].Time), "%s%s", counted, given)
+	startOperator(t) // which removes what is left
+}
+
+// eventsIn lists the Events of a namespace.
+func eventsIn(t require.TestingT, ns string) []eventsv1.Event {
+	all := &eventsv1.EventList{}
+	require.NoError(t, admin.List(context.Background(), all, client.InNamespace(ns)))
+	return all.Items
+}
+
+// TestF33LeaseLostWithSomethingToTell cuts a leader off from the statuses, then from its
+// Lease. It ends, and what it did is told, though the statuses are not its any more.
+func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
+	ns := newNamespace(t)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	leader := startAnother(t, electing(through)...)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	v := awaitReady(t, ns)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "1 created")
+
+	unavailable := faultproxy.Status(apierrors.NewServiceUnavailable("cut off"))
+	vidraResources := v1alpha1.GroupVersion.WithResource("vidraresources")
+	proxy.Inject(faultproxy.Match{Verb: "patch", Resource: vidraResources, Subresource: "status"}, unavailable)
+	setManifest(t, ns, configMap("page", "good morning"))
+	page := declaredObject(t, ns, configMap("page", "good morning"), "ConfigMap", "page")
+	awaitInOrder(t, ns, page)
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, page)
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	proxy.Inject(faultproxy.Match{Resource: leases}, unavailable)
+	require.Len(t, eventsAbout(t, v), 1, "the status does not say so yet")
+
+	select {
+	case <-leader.Done():
+	case <-time.After(patience):
+		require.Fail(t, "who cannot renew the Lease still runs")
+	}
+	require.Error(t, leader.Err(), "so that it is started again")
+	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "0 created, 1 changed")
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `"mine" -> "good morning"`)
+	awaitEvent(t, page, corev1.EventTypeNormal, "ChangeReverted", "Restore", `"mine" -> "good morning"`)
+	printed, err := os.ReadFile(leader.Log)
+	require.NoError(t, err)
+	require.Contains(t, string(printed), "the status of VidraResource "+ns+" does not count its last heals: 1")
+	require.Nil(t, getVidraResource(t, ns).Status.Drift)
+	startOperator(t)
+	awaitReady(t, ns)
+}

@@ -1,0 +1,108 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Flush ends the Reconciler, and tells what passes did and did not tell any more:
+// of each VidraResource, it writes the heals into the status, then records the
+// Events. Passes that begin later do nothing. Flush waits for those under way, at
+// most until ctx ends, and must only be called by who may write statuses: the
+// leader. Its error names what is not told.
+func (r *Reconciler) Flush(ctx context.Context) error {
+	if err := r.end(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var failed []error
+	for owner, s := range r.sessions {
+		failed = append(failed, r.flushHeals(ctx, owner, s))
+		r.flushEvents(owner, s)
+	}
+	return errors.Join(failed...)
+}
+
+// FlushEvents does what Flush does, but writes no status, so that who does not lead
+// any more may call it. Its error names the heals that no status tells of, and is nil
+// if Flush has told everything before.
+func (r *Reconciler) FlushEvents(ctx context.Context) error {
+	if err := r.end(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var untold []error
+	for owner, s := range r.sessions {
+		r.flushEvents(owner, s)
+		if s.heals > 0 {
+			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.heals))
+		}
+	}
+	return errors.Join(untold...)
+}
+
+// flushHeals writes the heals into a status.
+func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *session) error {
+	if s.heals == 0 {
+		return nil
+	}
+	base := &v1alpha1.VidraResource{Status: s.status}
+	base.Name = owner.Name
+	changed := base.DeepCopy()
+	changed.Status = s.withHeals(s.status)
+	written := changed.Status // Patch overwrites changed with the answer
+	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
+	if err != nil {
+		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)
+	}
+	s.status, s.heals = written, 0
+	return nil
+}
+
+// flushEvents records what a pass did that could not write its status any more.
+func (r *Reconciler) flushEvents(owner trigger.Owner, s *session) {
+	regarding := corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
+	}
+	r.record(owner, regarding, s.status, s.status, s.untold)
+	s.untold = nil
+}
+
+// begin says whether a pass may begin; r.passes.Done must be called when it ends.
+func (r *Reconciler) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.passes.Add(1)
+	return true
+}
+
+// end has no pass begin any more, and waits until none is under way or ctx ends.
+func (r *Reconciler) end(ctx context.Context) error {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		r.passes.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("passes are still under way, and what they did is not told: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// ordered is a Recorder that notes among the requests when it is called.
+type ordered struct{ *lab }
+
+func (o ordered) Record(all []events.Event) {
+	for _, e := range all {
+		o.done = append(o.done, e.Reason)
+	}
+}
+
+// unwritten makes a lab with a heal that neither status nor Event tells of: the status
+// could not be written.
+func unwritten(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t, colors("a"))
+	l.mustPass(t)
+	l.Recorder = ordered{l}
+	l.sessions[faulty].healsSince = time.Now().Add(-healFlush)
+	l.sessions[faulty].heals = 1
+	l.failWrites = 1
+	_, err := l.pass(t, "a")
+	require.Error(t, err)
+	l.done = nil
+	return l
+}
+
+// TestFlush tells what passes left behind, once: first the status, then the Events that
+// speak of it.
+func TestFlush(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		failWrites int
+		flush      func(ctx context.Context, l *lab) error
+		err        string
+		done       []string
+		heals      int64
+	}{
+		"leading": {
+			reason: "The status is written before the Events tell of it.",
+			flush:  func(ctx context.Context, l *lab) error { return l.Flush(ctx) },
+			done:   []string{"status", events.ReasonDriftCorrected, events.ReasonChangeReverted}, heals: 2,
+		},
+		"away": {
+			reason: "What was done is told, although the status cannot be.", failWrites: 1,
+			flush: func(ctx context.Context, l *lab) error { return l.Flush(ctx) },
+			err:   "write the last heals of VidraResource faulty: the API server is away",
+			done:  []string{events.ReasonDriftCorrected, events.ReasonChangeReverted},
+		},
+		"not leading": {
+			reason: "The status is another one's by now.",
+			flush:  func(ctx context.Context, l *lab) error { return l.FlushEvents(ctx) },
+			err:    "the status of VidraResource faulty does not count its last heals: 2",
+			done:   []string{events.ReasonDriftCorrected, events.ReasonChangeReverted},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := unwritten(t)
+			l.failWrites = tc.failWrites
+			err := tc.flush(t.Context(), l)
+			if tc.err == "" {
+				require.NoError(t, err)
+				require.NoError(t, l.FlushEvents(t.Context()), "nothing is left")
+				require.NoError(t, l.Flush(t.Context()), "nothing is left")
+			} else {
+				require.EqualError(t, err, tc.err)
+				require.Error(t, l.FlushEvents(t.Context()), "it still is not written")
+			}
+			require.Equal(t, tc.done, l.done, tc.reason)
+			if tc.heals > 0 {
+				require.Equal(t, tc.heals, l.get(t).Status.Drift.Heals)
+			}
+		})
+	}
+}
+
+// TestFlushEndsThePasses: what a pass does while it is flushed is told, and no pass
+// begins after.
+func TestFlushEndsThePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := unwritten(t)
+		require.True(t, l.begin(), "a pass is under way")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, l.FlushEvents(ctx), "passes are still under way")
+		require.Empty(t, l.done, "what it works with is not read")
+
+		flushed := make(chan error)
+		go func() { flushed <- l.Flush(t.Context()) }()
+		synctest.Wait()
+		require.Empty(t, l.done)
+		l.passes.Done()
+		require.NoError(t, <-flushed)
+		require.Contains(t, l.done, events.ReasonDriftCorrected)
+
+		done, err := l.pass(t, "a")
+		require.NoError(t, err)
+		require.Empty(t, done, "another pass does nothing")
+		result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
+		require.NoError(t, err)
+		require.Zero(t, result)
+	})
+}
