@@ -68,30 +68,46 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 // nobody's then. An apply of nothing would take it away. The label stays while
 // another VidraResource needs it.
 func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	annotations := map[string]any{v1alpha1.OwnerAnnotationKey(a.owner.Name): nil}
-	if text, listed := live.GetAnnotations()[v1alpha1.OwnerAnnotation]; listed {
-		others := slices.DeleteFunc(v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: text}), func(name string) bool {
-			return name == a.owner.Name
-		})
-		annotations[v1alpha1.OwnerAnnotation] = strings.Join(others, ",")
-		if len(others) == 0 {
-			annotations[v1alpha1.OwnerAnnotation] = nil
-		}
-	}
-	metadata := map[string]any{
-		"resourceVersion": live.GetResourceVersion(), "annotations": annotations,
-		"managedFields": ownership.Without(live, a.manager),
-	}
-	if !a.shared(live) {
+	annotations := unlisted(live, a.owner.Name)
+	annotations[v1alpha1.OwnerAnnotationKey(a.owner.Name)] = nil
+	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
+	others, err := a.othersOwn(ctx, live)
+	if err == nil && !others {
 		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return removal{err: err}
+	if err == nil {
+		_, err = a.editMetadata(ctx, key, live, metadata)
 	}
-	_, err = a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
 	if err != nil {
 		return removal{err: fmt.Errorf("leave the object in place: %w", err)}
 	}
 	return removal{gone: true, orphaned: true}
+}
+
+// unlisted are the annotations, as a merge patch has them, that take an owner from the
+// list that the first operator kept; none if it is not in it.
+func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
+	names := v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == owner })
+	switch len(others) {
+	case len(names):
+		return map[string]any{}
+	case 0:
+		return map[string]any{v1alpha1.OwnerAnnotation: nil}
+	default:
+		return map[string]any{v1alpha1.OwnerAnnotation: strings.Join(others, ",")}
+	}
+}
+
+// editMetadata merges metadata into those of the object that was looked at, if nobody has
+// written to it since, and returns the object.
+func (a *applier) editMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
+	*unstructured.Unstructured, error,
+) {
+	metadata["resourceVersion"] = live.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
 }

@@ -15,6 +15,7 @@ import (
 // Kinds tells how kinds are served. See cluster.Cluster.
 type Kinds interface {
 	Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
+	MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
 	Invalidate(group string)
 }
 

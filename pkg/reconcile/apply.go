@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -42,6 +43,10 @@ type applier struct {
 	watched bool
 	// inventory says what was applied before; it is only read.
 	inventory map[identity]*v1alpha1.ManagedResourceStatus
+	// vidraResources reads them from the cache.
+	vidraResources client.Reader
+	// spared is what the removal of objects that is under way must not take along.
+	spared *spared
 }
 
 // result is what came of a task.

@@ -210,7 +210,9 @@ func (p *pass) note(todo plan) {
 
 // pruneAll removes objects, stage by stage, those of a stage in parallel.
 func (p *pass) pruneAll(ctx context.Context, ids []identity) {
-	s := p.session
+	s, all := p.session, ids
+	p.applier.spared = p.spare(ctx, all)
+	defer p.endRemoval(all)
 	for len(ids) > 0 {
 		n := 1
 		for n < len(ids) && ids[n].stage() == ids[0].stage() {
@@ -224,9 +226,7 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 				removals[i] = p.applier.remove(ctx, entry)
 			}
 		})
-		for i, done := range removals {
-			p.settleRemoval(ctx, ids[i], done)
-		}
+		p.settleStage(ctx, ids[:n], removals)
 		ids = ids[n:]
 	}
 }
@@ -261,6 +261,9 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 		return
 	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, id.namespace):
 		// The rights of an account in it went along, and so did the object.
+	case done.held != "":
+		s.failures[id] = failure{v1alpha1.ReasonProgressing, done.held}
+		return
 	case done.err != nil:
 		entry.State = v1alpha1.ObjectFailed
 		p.refused(id, done.err, done.key, "get", "patch", "delete")

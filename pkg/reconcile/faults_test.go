@@ -94,6 +94,10 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 	}
 	return cluster.Mapping{GVR: gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), Namespaced: true}, nil
 }
+
+func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
+	return l.Mapping(ctx, gvk)
+}
 func (l *lab) Invalidate(string)                        {}
 func (l *lab) Name() string                             { return "" }
 func (l *lab) Unreachable() error                       { return nil }

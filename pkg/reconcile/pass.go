@@ -69,6 +69,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 			destination: r.Local, client: r.Local.Dynamic(), trigger: r.Trigger, index: r.Index, owner: owner,
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force, recreated: s.recreated,
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
+			vidraResources: r.Client,
 		},
 	}
 	s.unbegun = false

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,8 +47,13 @@ type removal struct {
 	released bool
 	// orphaned says that it was left in place, as nobody's.
 	orphaned bool
-	// missing says that its kind is not served.
+	// missing says that its kind is not served, in no version.
 	missing bool
+	// kept says that the object itself asks to be left in place; unsure, that nobody can
+	// say whether it does.
+	kept, unsure bool
+	// held is why it is not removed before something else is.
+	held string
 	// key is the object.
 	key trigger.ObjectKey
 	err error
@@ -59,12 +65,22 @@ type removal struct {
 // with us, and otherwise gives up our fields only. What is not ours at this
 // moment is left alone.
 func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
-	mapping, err := a.destination.Mapping(ctx, gvkOf(e))
+	done := a.removeIn(ctx, e)
+	if done.missing && done.key.Name != "" { // discovery was behind
+		done = a.removeIn(ctx, e)
+	}
+	return done
+}
+
+// removeIn removes an object in the version in which it is served, as far as discovery
+// is known.
+func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
+	mapping, err := a.destination.MappingInAnyVersion(ctx, gvkOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
 		return removal{missing: true}
 	case err != nil:
-		return removal{err: err}
+		return removal{err: err, unsure: true}
 	}
 	key := trigger.ObjectKey{Cluster: a.destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	if a.watched {
@@ -73,7 +89,7 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	var done removal
 	// Somebody may write to the object between our look and our deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
-		done = a.removeLive(ctx, key, gvkOf(e))
+		done = a.removeLive(ctx, key, e)
 		return done.err
 	})
 	done.key = key
@@ -83,43 +99,59 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	return done
 }
 
-func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind) removal {
+func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) removal {
 	live, err := a.get(ctx, key)
 	switch {
 	case err != nil && kindGone(err, key.Name):
 		a.destination.Invalidate(key.GVR.Group)
 		return removal{missing: true}
 	case err != nil:
-		return removal{err: err}
-	case live == nil, !a.owns(live):
+		kept, unsure := a.keptUnread(ctx, key)
+		return removal{err: err, kept: kept, unsure: unsure}
+	case live == nil, a.spared.wants(live):
+		return removal{gone: true}
+	case !a.owns(live, e):
+		return removal{gone: true, kept: keeps(live)}
+	}
+	done := a.discard(ctx, key, live)
+	if apierrors.IsNotFound(done.err) && isObject(done.err, key.Name) { // somebody was faster
 		return removal{gone: true}
 	}
-	done := a.discard(ctx, key, gvk, live)
-	done.sensitive = ownership.Sensitive(live)
+	done.kept, done.sensitive = keeps(live), ownership.Sensitive(live)
 	return done
 }
 
 // discard lets go of an object that is ours.
-func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind, live *unstructured.Unstructured) removal {
+func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	id := identity{GroupKind: live.GroupVersionKind().GroupKind(), namespace: key.Namespace, name: key.Name}
+	stays := a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true" || a.spared.holds(id)
 	switch {
+	case live.GetDeletionTimestamp() != nil && stays: // somebody else deletes it
+		return removal{gone: true}
 	case live.GetDeletionTimestamp() != nil:
 		return removal{deleted: true, waitsFor: waitsFor(live)}
-	case a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
+	case stays:
 		return a.orphan(ctx, key, live)
-	case a.shared(live):
-		return a.handOver(ctx, key, gvk, live)
+	}
+	if others, err := a.othersOwn(ctx, live); err != nil {
+		return removal{err: err}
+	} else if others {
+		return a.handOver(ctx, key, live)
+	}
+	if inIt, unsure := a.spared.unsureIn(id); unsure {
+		return removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
 	}
 	return a.delete(ctx, key, live)
 }
 
 // handOver leaves an object to the others that own it, and has them look at it. Who only
-// notes that the object is wanted takes over what we leave, as it is: without it the
-// object might be empty, or refused, until then.
-func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind, live *unstructured.Unstructured) removal {
+// notes that the object is wanted, or has not applied it yet, takes over what we leave,
+// as it is: without it the object might be empty, or refused, until then.
+func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	done := removal{}
 	if staked(live, a.manager) {
 		done = a.orphan(ctx, key, live)
-	} else if done = a.release(ctx, key, gvk); apierrors.IsInvalid(done.err) {
+	} else if done = a.release(ctx, key, live); apierrors.IsInvalid(done.err) {
 		done = a.orphan(ctx, key, live)
 	}
 	if done.orphaned {
@@ -135,24 +167,44 @@ func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, gvk schem
 	return done
 }
 
-// owns says whether we applied the object, or it names us as an owner.
-func (a *applier) owns(live *unstructured.Unstructured) bool {
-	return slices.Contains(ownership.Managers(live, a.manager), a.manager) ||
-		slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name)
+// owns says whether an object is ours: we applied it, or it names us as an owner and is
+// not known to be another one than that of the inventory, which may be none. Whoever
+// creates an object from a copy of ours copies the name, too; what the first operator
+// left names us, and is in the inventory without a UID.
+func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
+	if slices.Contains(ownership.Managers(live, a.manager), a.manager) {
+		return true
+	}
+	return slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name) &&
+		(e == nil || e.UID == "" || e.UID == string(live.GetUID()))
 }
 
-// release gives up our fields by applying none. Should the others have let go
-// at the same time, nobody owns the object any more, and it is deleted.
-func (a *applier) release(ctx context.Context, key trigger.ObjectKey, gvk schema.GroupVersionKind) removal {
-	body, err := bare(gvk, key).MarshalJSON()
+// release gives up our fields by applying none to the object that was looked at. Should
+// the others have let go at the same time, nobody owns the object any more, and it is
+// deleted.
+func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	if annotations := unlisted(live, a.owner.Name); len(annotations) > 0 {
+		var err error
+		if live, err = a.editMetadata(ctx, key, live, map[string]any{"annotations": annotations}); err != nil {
+			return removal{err: err}
+		}
+	}
+	nothing := bare(live.GroupVersionKind(), key)
+	// An apply creates what does not exist, unless it names the one that it is for.
+	nothing.SetUID(live.GetUID())
+	nothing.SetResourceVersion(live.GetResourceVersion())
+	body, err := nothing.MarshalJSON()
 	if err != nil {
 		return removal{err: err}
 	}
-	live, err := a.send(ctx, key, body, true)
-	if err != nil {
+	if live, err = a.send(ctx, key, body, true); err != nil {
 		return removal{err: err}
 	}
-	if len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 {
+	others, err := a.othersOwn(ctx, live)
+	switch {
+	case err != nil:
+		return removal{err: err}
+	case others:
 		return removal{gone: true, released: true}
 	}
 	return a.delete(ctx, key, live)

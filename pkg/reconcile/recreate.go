@@ -50,6 +50,10 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
 	}
 	live, err := a.get(ctx, t.key)
+	var others bool
+	if err == nil && live != nil {
+		others, err = a.othersOwn(ctx, live)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -57,13 +61,13 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		return refused // it is created with the next attempt
 	case live.GetDeletionTimestamp() != nil:
 		return nil
-	case !a.owns(live):
+	case !a.owns(live, a.inventory[t.id]):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
 	case t.why == whyDrift:
 		return why("somebody else made it so. Delete the object, so that Vidra creates it again")
 	case !a.force:
 		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
-	case a.shared(live):
+	case others:
 		return why("another VidraResource owns the object, too, so that it is not deleted")
 	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",

@@ -11,11 +11,55 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
+
+// othersOwn says whether another VidraResource owns an object: by fields of it, or because
+// the annotations name one that has not applied it yet.
+func (a *applier) othersOwn(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
+	if a.shared(live) {
+		return true, nil
+	}
+	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
+		if name == a.owner.Name {
+			continue
+		}
+		vr := &v1alpha1.VidraResource{}
+		err := a.vidraResources.Get(ctx, client.ObjectKey{Name: name}, vr)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read VidraResource %s, which the annotations name: %w", name, err)
+		}
+		if err == nil && mayCome(vr, a.destination.Name(), live) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mayCome says whether a VidraResource that the annotations of an object name may still
+// take it over, or remove it: one that is not going, and has it in its inventory. One
+// that was never read by this Vidra is taken at the word of the annotation. What
+// somebody copied from another object is nobody's.
+func mayCome(vr *v1alpha1.VidraResource, at string, live *unstructured.Unstructured) bool {
+	server := ""
+	if !isLocal(vr.Spec.Destination.Server) {
+		var err error
+		if server, err = cluster.NormalizeServer(vr.Spec.Destination.Server); err != nil {
+			return false
+		}
+	}
+	if server != at || !vr.DeletionTimestamp.IsZero() {
+		return false
+	}
+	id := identity{GroupKind: live.GroupVersionKind().GroupKind(), namespace: live.GetNamespace(), name: live.GetName()}
+	return vr.Status.ObservedGeneration == 0 ||
+		slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return identityOf(&e) == id })
+}
 
 // shared says whether another VidraResource owns fields of an object.
 func (a *applier) shared(live *unstructured.Unstructured) bool {

@@ -53,7 +53,7 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete b
 		if p.session.byID[id] != nil {
 			continue
 		}
-		mapping, err := p.applier.destination.Mapping(ctx, gvkOf(entry))
+		mapping, err := p.applier.destination.MappingInAnyVersion(ctx, gvkOf(entry))
 		switch {
 		case err == nil:
 			want = append(want, p.watchOf(mapping))

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MappingInAnyVersion is Mapping for who has an object rather than a manifest: where the
+// version of gvk is not served, it looks for the kind in the other versions of its group,
+// in which the objects are the same. The error satisfies meta.IsNoMatchError if no
+// version has it; any other error means that the API server could not say.
+// It sends up to a request for the group and for each of its versions.
+func (c *Cluster) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
+	mapping, missing := c.Mapping(ctx, gvk)
+	if !meta.IsNoMatchError(missing) {
+		return mapping, missing
+	}
+	versions, err := c.versionsOf(ctx, gvk.Group)
+	if err != nil {
+		return Mapping{}, fmt.Errorf("ask which versions %s has: %w", gvk.Group, err)
+	}
+	for _, version := range versions {
+		if version == gvk.Version {
+			continue
+		}
+		mapping, err := c.Mapping(ctx, gvk.GroupKind().WithVersion(version))
+		if !meta.IsNoMatchError(err) {
+			return mapping, err
+		}
+	}
+	return Mapping{}, missing
+}
+
+// versionsOf are the versions that the API server serves of a group, the preferred one
+// first; none if it does not serve the group.
+func (c *Cluster) versionsOf(ctx context.Context, group string) ([]string, error) {
+	if group == "" { // which is not like the others, and has had one version ever since
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	found := &metav1.APIGroup{}
+	err := c.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	versions := make([]string, 0, len(found.Versions))
+	for _, version := range found.Versions {
+		versions = append(versions, version.Version)
+	}
+	return versions, nil
+}

@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// spared is what a removal of objects must not take along. It is written between the
+// stages of the removal only, in each of which many read it. A nil one spares nothing.
+type spared struct {
+	// wanted holds the UIDs of the objects that the manifest has: the API server may
+	// serve one object in several groups.
+	wanted map[types.UID]bool
+	// kept are the objects that are to be left in place, and unsure those of which
+	// nobody can say whether they are, with what is known of their keys.
+	kept, unsure map[identity]trigger.ObjectKey
+	// left are the entries of those that were left in place.
+	left map[identity]*v1alpha1.ManagedResourceStatus
+}
+
+// keeps says whether an object asks to be left in place, and can be.
+func keeps(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true" && live.GetDeletionTimestamp() == nil
+}
+
+// keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
+// the account of the VidraResource may not read.
+func (a *applier) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
+	if a.user == "" {
+		return false, true
+	}
+	live, err := a.destination.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, !apierrors.IsNotFound(err)
+	}
+	return keeps(live), false
+}
+
+// goesWith says whether an object is deleted when container is, which is then its
+// Namespace or the CustomResourceDefinition of its kind. Without its key, any of its group
+// may be.
+func goesWith(container, id identity, key trigger.ObjectKey) bool {
+	switch {
+	case container.GroupKind == (schema.GroupKind{Kind: "Namespace"}):
+		return id.namespace == container.name
+	case container.GroupKind != crdKind:
+		return false
+	case key.Name == "":
+		return strings.HasSuffix(container.name, "."+id.Group)
+	}
+	return container.name == key.GVR.Resource+"."+key.GVR.Group
+}
+
+// wants says whether the manifest has an object, in another group.
+func (s *spared) wants(live *unstructured.Unstructured) bool {
+	return s != nil && s.wanted[live.GetUID()]
+}
+
+// holds says whether an object that is to be left in place goes with container.
+func (s *spared) holds(container identity) bool {
+	if s == nil {
+		return false
+	}
+	for id, key := range s.kept {
+		if goesWith(container, id, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsureIn names an object that goes with container, and of which nobody can say whether
+// it is to be left in place.
+func (s *spared) unsureIn(container identity) (id identity, unsure bool) {
+	if s == nil {
+		return identity{}, false
+	}
+	for id, key := range s.unsure {
+		if goesWith(container, id, key) {
+			return id, true
+		}
+	}
+	return identity{}, false
+}
+
+// spare begins what is spared by a removal of objects. What the manifest still has and
+// goes with one of them is looked at.
+func (p *pass) spare(ctx context.Context, removed []identity) *spared {
+	s := p.session
+	spares := &spared{
+		wanted: map[types.UID]bool{}, left: map[identity]*v1alpha1.ManagedResourceStatus{},
+		kept: map[identity]trigger.ObjectKey{}, unsure: map[identity]trigger.ObjectKey{},
+	}
+	containers := slices.DeleteFunc(slices.Clone(removed), func(id identity) bool {
+		isContainer := id.GroupKind == crdKind || id.GroupKind == (schema.GroupKind{Kind: "Namespace"})
+		return !isContainer || s.inventory[id].State == v1alpha1.ObjectDeleting
+	})
+	var within []*desired
+	for _, d := range s.objects {
+		entry := s.inventory[d.id]
+		if entry == nil || entry.UID == "" {
+			continue
+		}
+		spares.wanted[types.UID(entry.UID)] = true
+		if slices.ContainsFunc(containers, func(container identity) bool { return goesWith(container, d.id, d.key) }) {
+			within = append(within, d)
+		}
+	}
+	found := make([]removal, len(within))
+	p.parallel(len(within), func(i int) {
+		switch live, err := p.applier.get(ctx, within[i].key); {
+		case err != nil && !kindGone(err, within[i].key.Name):
+			found[i].kept, found[i].unsure = p.applier.keptUnread(ctx, within[i].key)
+		case live != nil:
+			found[i].kept = keeps(live)
+		}
+	})
+	for i, d := range within {
+		found[i].key = d.key
+		spares.note(d.id, found[i])
+	}
+	return spares
+}
+
+// note notes what the removal of an object found out about it.
+func (s *spared) note(id identity, done removal) {
+	if done.kept {
+		s.kept[id] = done.key
+	}
+	if done.unsure {
+		s.unsure[id] = done.key
+	}
+}
+
+// settleStage notes what came of the removals of a stage.
+func (p *pass) settleStage(ctx context.Context, ids []identity, removals []removal) {
+	s, spares := p.session, p.applier.spared
+	for i, done := range removals {
+		id, entry := ids[i], s.inventory[ids[i]]
+		going := entry.State == v1alpha1.ObjectDeleting // it was looked at before
+		p.settleRemoval(ctx, id, done)
+		_, there := s.inventory[id]
+		done.unsure = there && !going && (done.unsure || done.missing)
+		if done.kept && !there {
+			spares.left[id] = entry
+		}
+		spares.note(id, done)
+	}
+}
+
+// endRemoval ends the removal of objects. What was left in place stays in the inventory
+// until that which it would go with is left, too: Vidra may stop before.
+func (p *pass) endRemoval(removed []identity) {
+	s, spares := p.session, p.applier.spared
+	for id, entry := range spares.left {
+		for _, container := range removed {
+			if s.inventory[container] != nil && goesWith(container, id, spares.kept[id]) {
+				s.inventory[id] = entry
+			}
+		}
+	}
+	p.applier.spared = nil
+}
