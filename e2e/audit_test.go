@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,11 @@ func requireBackoff(t *testing.T, attempts requests) {
 	for i := 1; i < len(attempts); i++ {
 		require.Greater(t, attempts[i].Time.Sub(attempts[i-1].Time), first/2<<(i-1), "%s", attempts)
 	}
+}
+
+// accepted are the requests that the API server did not refuse.
+func (r requests) accepted() requests {
+	return r.only(func(e request) bool { return e.Code < http.StatusBadRequest })
 }
 
 // String lists the requests, one a line.

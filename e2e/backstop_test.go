@@ -38,7 +38,9 @@ func TestBackstop(t *testing.T) {
 	require.NoError(t, admin.Status().Update(t.Context(), v))
 
 	proxy, proxied := startProxied(t, "--backstop-interval=2s")
-	await(t, func(c *assert.CollectT) { require.Equal(c, uid, entry(t, getVidraResource(c, again), "ConfigMap", "again").UID) })
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, uid, entry(t, getVidraResource(c, again), "ConfigMap", "again").UID)
+	})
 	ns := newNamespace(t)
 	manifest := manifests(configMap("c", "hello"), "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: account\n  labels: {team: web}\n")
 	newVidraResource(t, ns, manifest)

@@ -32,7 +32,8 @@ func TestDeletion(t *testing.T) {
 	for _, obj := range objs {
 		awaitGone(t, obj)
 	}
-	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Namespace "+ns, "Deployment "+ns+"/web")
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Deployment "+ns+"/web")
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Namespace "+ns)
 }
 
 // TestDeletionWithFailures deletes VidraResources that never got ready.

@@ -94,6 +94,14 @@ func changeRows() map[string]transition {
 				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back the label managed-by=vidra. But its annotation does not count. To keep a change, make it in spec.manifest of the VidraResource",
 			},
 		},
+		"RelabelledAndChanged": {
+			reason: "What was changed besides the label is said like any change.", before: fine, after: fine,
+			changes: []Change{{Action: Relabelled, Object: deployment, Fields: []ownership.Change{replicas}}},
+			want: []string{
+				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back the label managed-by=vidra: spec.replicas 5 -> 2, set by "kubectl-edit"`,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back the label managed-by=vidra: spec.replicas 5 -> 2, set by "kubectl-edit". To keep a change, make it in spec.manifest of the VidraResource`,
+			},
+		},
 		"Detected": {
 			reason: "What is left is said, with why.", before: fine, after: fine,
 			changes: []Change{{Action: Detected, Object: deployment, Fields: []ownership.Change{replicas}, Note: "spec.replicas is 5 and should be 2. It is left so: spec.suspend is true"}},

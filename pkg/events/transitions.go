@@ -134,6 +134,9 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		what = "created it again after it had been deleted"
 	case Relabelled:
 		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+		if fields := Fields(change.Fields); fields != "" {
+			what += ": " + fields
+		}
 	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
 		return nil
 	}

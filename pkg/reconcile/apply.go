@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,9 +59,11 @@ type result struct {
 	live *unstructured.Unstructured
 	// digest of what is ours in live.
 	digest ownership.Digest
-	// action and fields tell what was done; no action if nothing was.
-	action events.Action
-	fields []ownership.Change
+	// action and fields tell what was done; no action if nothing was. reverted is what
+	// somebody had changed and the new configuration of the manifest has put back.
+	action   events.Action
+	fields   []ownership.Change
+	reverted []ownership.Change
 	// left is why the object was left as it was found; nil if it was not. unknown is
 	// why it cannot be told what differs then.
 	left    *leave
@@ -105,16 +108,16 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	if left, r.problem = a.leaves(r.task); left != nil {
 		return a.observe(ctx, r, left)
 	}
-	expected, _ := a.expected(t)
+	expected, known := a.expected(t)
 	ctx, heard := withWarnings(ctx)
-	r.live, r.digest, r.err = a.patch(ctx, r.task)
+	r.live, r.digest, r.err = a.patch(ctx, &r.task)
 	r.warnings = heard.all()
 	if len(r.warnings) > 0 && (t.sensitive || r.live == nil || ownership.Sensitive(r.live)) {
 		r.warnings = []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
 	switch {
 	case r.err == nil:
-		r.describe(a.manager, expected)
+		r.describe(a.manager, expected, known)
 		r.ending = t.why != whyDrift && r.live.GetDeletionTimestamp() != nil
 		if t.ignored == nil { // otherwise not all of it was sent
 			r.warnings = append(r.warnings, altered(t.object(), r.live)...)
@@ -141,28 +144,8 @@ func (a *applier) meet(ctx context.Context, t task) (task, error) {
 		}
 	}
 	t.cause = trigger.Cause{Deleted: live == nil, Found: live}
+	t.begun = live != nil && a.inventory[t.id] != nil && slices.Contains(ownership.Managers(live, a.manager), a.manager)
 	return t, nil
-}
-
-// describe finds out what the apply did.
-func (r *result) describe(manager string, expected trigger.Applied) {
-	deleted := r.cause.Deleted && (r.why == whyDrift || r.why == whyChanged)
-	switch {
-	case r.why == whyNew && r.cause.Found == nil:
-		r.action = events.Created
-	case deleted && r.live.GetUID() != expected.UID:
-		r.action = events.Recreated
-	case deleted:
-		r.action = events.Relabelled
-	case r.why == whyDrift:
-		if r.fields = ownership.Drift(r.cause.Found, r.live, manager); len(r.fields) > 0 {
-			r.action = events.Restored
-		}
-	case expected.UID != "" && r.live.GetUID() != expected.UID:
-		r.action = events.Created
-	case r.digest != expected.Digest:
-		r.action = events.Configured
-	}
 }
 
 // get reads an object; nil if it does not exist.
@@ -200,8 +183,17 @@ func (a *applier) expected(t task) (trigger.Applied, bool) {
 // as it was left.
 func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asLeft bool) {
 	expected, known := a.expected(t)
-	return known && trigger.DigestOf(live, a.manager, expected.Left) == expected.Digest &&
-		live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue, expected.Left
+	return known && asExpected(live, expected), expected.Left
+}
+
+// asExpected says whether what is ours in live is as expected, and its label.
+func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
+	return trigger.DigestOf(live, expected.Manager, expected.Left) == expected.Digest && labelled(live)
+}
+
+// labelled says whether an object has the label by which it is watched.
+func labelled(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
 // mayTake says whether an object that exists may be applied for the first time:
@@ -221,16 +213,20 @@ func (a *applier) mayTake(live *unstructured.Unstructured) bool {
 
 // patch sends the apply, and tells the trigger when it begins and ends. It takes
 // fields from other managers, but never from another VidraResource: two of them
-// would take the field from each other for ever.
-func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured, ownership.Digest, error) {
+// would take the field from each other for ever. What it finds of the object
+// meanwhile it notes in the cause.
+func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructured, ownership.Digest, error) {
 	if a.watched {
 		a.index.Begin(a.owner, t.key, a.manager)
 	}
-	live, err := a.sendCeding(ctx, t)
-	if err == nil {
-		live, err = a.succeed(ctx, t, live)
+	live, err := a.sendAnew(ctx, t)
+	if live == nil && err == nil {
+		live, err = a.sendCeding(ctx, *t)
 	}
-	if err == nil && live.GetLabels()[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+	if err == nil {
+		live, err = a.succeed(ctx, *t, live)
+	}
+	if err == nil && !labelled(live) {
 		err = fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
 			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 	}
@@ -249,6 +245,34 @@ func (a *applier) patch(ctx context.Context, t task) (*unstructured.Unstructured
 	return live, digest, nil
 }
 
+// noVersion is a resourceVersion that no object has: an apply with it creates an object,
+// and is refused with a conflict if there is one.
+const noVersion = "1"
+
+// sendAnew creates an object that was deleted. What has lost the label by which it is
+// watched looks deleted, too: then it returns nil, and the cause says what was found. So
+// it costs one request to put back what was deleted, and nobody's change goes unseen.
+func (a *applier) sendAnew(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
+	if !t.cause.Deleted || t.why == whyNew {
+		return nil, nil
+	}
+	anew := t.object()
+	anew.SetResourceVersion(noVersion)
+	body, err := anew.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.send(ctx, t.key, body, true)
+	switch {
+	case apierrors.IsConflict(err):
+		t.cause.Found, err = a.get(ctx, t.key)
+		return nil, err
+	case err == nil && t.ignored != nil:
+		live, _, err = a.cede(ctx, *t, live)
+	}
+	return live, err
+}
+
 // sendCeding sends the apply without what is left to others. What does not exist
 // yet is created whole, and the fields of others are given up then.
 func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstructured, error) {
@@ -256,7 +280,7 @@ func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstruc
 		return a.sendUnlessRival(ctx, t)
 	}
 	live := t.cause.Found
-	if live == nil && (t.why != whyNew || !t.cause.Deleted) { // what lost its label looks deleted
+	if live == nil && !t.cause.Deleted {
 		var err error
 		if live, err = a.get(ctx, t.key); err != nil {
 			return nil, err

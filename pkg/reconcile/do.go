@@ -11,6 +11,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -88,17 +89,30 @@ func (p *pass) settle(r result) {
 	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
 	entry.Configuration = r.configuration
 	p.seen(r.id, r.live)
-	if r.action == "" {
-		return
+	p.tell(r)
+}
+
+// tell notes what an apply did, to be told when the status says so.
+func (p *pass) tell(r result) {
+	s := p.session
+	note := func(action events.Action, fields []ownership.Change, problem string) events.Change {
+		change := events.Change{Action: action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: fields, Note: problem}
+		s.untold = append(s.untold, change)
+		return change
 	}
-	change := events.Change{Action: r.action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: r.fields, Note: r.problem}
-	s.untold = append(s.untold, change)
 	switch r.action {
+	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(change, p.now)
+		s.healed(note(r.action, r.fields, r.problem), p.now)
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
-	case events.Created, events.Configured, events.Pruned, events.Released, events.Orphaned, events.Detected, events.Contended, events.Settled:
+	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
+		events.Detected, events.Contended, events.Settled:
+		note(r.action, nil, "")
+	}
+	if len(r.reverted) > 0 {
+		s.healed(note(events.Restored, r.reverted, r.problem), p.now)
+		p.Metrics.healed(r.id, events.Restored)
 	}
 }
 
@@ -265,7 +279,9 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 		s.failures[id] = failure{v1alpha1.ReasonProgressing, done.held}
 		return
 	case done.err != nil:
-		entry.State = v1alpha1.ObjectFailed
+		if entry.State != v1alpha1.ObjectDeleting { // which it goes on doing
+			entry.State = v1alpha1.ObjectFailed
+		}
 		p.refused(id, done.err, done.key, "get", "patch", "delete")
 		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, done.sensitive)}
 		return
@@ -278,17 +294,18 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 		case entry.State != v1alpha1.ObjectDeleting, !known: // otherwise nobody asked again
 			s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being deleted"}
 		}
-		if entry.State != v1alpha1.ObjectDeleting {
-			entry.State = v1alpha1.ObjectDeleting
-			change.Action = events.Pruned
-			s.untold = append(s.untold, change)
-		}
+		entry.State = v1alpha1.ObjectDeleting
 		return
+	}
+	switch {
 	case done.orphaned:
 		change.Action = events.Orphaned
-		s.untold = append(s.untold, change)
 	case done.released:
 		change.Action = events.Released
+	case entry.State == v1alpha1.ObjectDeleting, p.first && done.absent && entry.UID != "": // a Vidra before this one may have deleted it
+		change.Action = events.Pruned
+	}
+	if change.Action != "" {
 		s.untold = append(s.untold, change)
 	}
 	delete(s.inventory, id)

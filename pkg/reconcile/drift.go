@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,8 @@ type drift struct {
 	fields []ownership.Change
 	// unknown is why it cannot be told what differs.
 	unknown string
+	// configuration is what the object was compared with.
+	configuration string
 }
 
 // maxDifferences is how many bytes of what differs are told: why it is left so comes
@@ -50,6 +53,14 @@ const maxReason = 256
 
 // over says whether the object is to be looked at again.
 func (d drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
+
+// seen is what somebody changed; nothing if the manifest had changed meanwhile, too.
+func (d drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
+	if entry == nil || d.configuration != entry.Configuration {
+		return nil
+	}
+	return d.fields
+}
 
 // text tells of the drift.
 func (d drift) text() string {
@@ -139,11 +150,40 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 	return r
 }
 
+// leaveAll notes what somebody changed while the manifest cannot be read: what the objects
+// should be is not known, so they are compared with what was applied last, and left as
+// they are. What fails is looked at again when the manifest can be read.
+func (p *pass) leaveAll(ctx context.Context, why failure) {
+	s := p.session
+	reason := &leave{
+		why: "nothing is put back until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
+	}
+	var tasks []task
+	for _, d := range s.objects {
+		cause, changed := p.causes.Objects[d.key]
+		entry := s.inventory[d.id]
+		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.configuration && d.key.Cluster == p.applier.destination.Name() {
+			tasks = append(tasks, task{desired: d, why: whyDrift, cause: cause, leave: reason})
+		}
+	}
+	results := make([]result, len(tasks))
+	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	for _, r := range results {
+		if r.err == nil {
+			delete(p.unsolved, r.key)
+			p.settle(r)
+		}
+	}
+}
+
 // settleObserved notes what was found in an object that is left as it is.
 func (p *pass) settleObserved(r result) {
 	s, entry := p.session, p.session.inventory[r.id]
 	before, known := s.drifts[r.id]
-	now := drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown}
+	if !known {
+		before, known = p.wereLeft[r.id]
+	}
+	now := drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
 	delete(s.failures, r.id)
 	s.drifts[r.id] = now
 	p.waits = p.waits || r.why == whyChanged
@@ -153,13 +193,25 @@ func (p *pass) settleObserved(r result) {
 		entry.State = v1alpha1.ObjectApplied
 		return
 	}
-	told := entry.State == v1alpha1.ObjectDrifted && (!known || before.text() == now.text())
+	told := entry.State == v1alpha1.ObjectDrifted && (known && before.text() == now.text() || !known && s.says(r.id, now.text()))
 	entry.State = v1alpha1.ObjectDrifted
 	if !told {
 		s.untold = append(s.untold, events.Change{
 			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(entry.UID)), Fields: now.fields, Note: now.text(),
 		})
 	}
+}
+
+// says says whether the status that a Vidra before this one wrote tells text of an object.
+// Of what it does not name it is not known.
+func (s *session) says(id identity, text string) bool {
+	for _, message := range s.inherited {
+		if _, said, named := strings.Cut(message, id.String()+": "); named {
+			begin, _, cut := strings.Cut(said, "…")
+			return strings.HasPrefix(said, text) || cut && strings.HasPrefix(text, begin)
+		}
+	}
+	return true
 }
 
 // expectAgain has objects that were left as they are expected as they were
@@ -180,6 +232,7 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 			continue
 		}
 		delete(s.drifts, id)
+		p.wereLeft[id] = left
 		causes[d.key] = trigger.Cause{Unsure: true}
 		if applied, ok := appliedBefore(p.applier.manager, entry); ok {
 			known[d.key] = applied

@@ -22,7 +22,9 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	s := p.session
-	s.adopt(p.vr.Generation, nil, nil)
+	if s.generation != p.vr.Generation || len(s.objects)+len(s.unresolved) > 0 { // what is known of the removals stays known
+		s.adopt(p.vr.Generation, nil, nil)
+	}
 	clear(s.drifts) // nothing is left as it is any more
 	clear(s.contests)
 	if why := p.connect(); why != nil && len(s.inventory) > 0 && (p.starting || !p.letGo()) {

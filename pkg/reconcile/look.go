@@ -108,6 +108,7 @@ func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 		contended:   p.contended(d),
 		asksForRest: changed && p.asksForRest(d),
 		leave:       p.leaves(d),
+		seen:        p.wereLeft[d.id].seen(s.inventory[d.id]),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,6 +54,8 @@ type pass struct {
 	// with what was read before.
 	unread bool
 	source *failure
+	// wereLeft are the objects that were left as somebody changed them until this pass.
+	wereLeft map[identity]drift
 	// healthWaits says that what is not healthy has changed, and is told later.
 	healthWaits bool
 	// starting says that it is not known yet whether the destination can be reached,
@@ -65,6 +68,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 	p := &pass{
 		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first || s.unbegun,
 		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
+		wereLeft: map[identity]drift{},
 		applier: &applier{
 			destination: r.Local, client: r.Local.Dynamic(), trigger: r.Trigger, index: r.Index, owner: owner,
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force, recreated: s.recreated,
@@ -261,7 +265,10 @@ func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error)
 		p.unsolved[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
 	}
 	p.all = true
-	return p.finish(ctx, outcome{stalled: &why})
+	if why.reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
+		p.leaveAll(ctx, why)
+	}
+	return p.finish(ctx, outcome{stalled: &why, compared: len(p.session.objects) > 0})
 }
 
 // finish writes the status if it changed, then the Events that speak of it.
@@ -280,7 +287,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	}
 	o.failures, o.unmatched = s.withDrifts(), s.unmatched
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
-	if o.entries, o.order = s.entries(); o.stalled != nil || o.blocked != nil {
+	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources
 	}
 	for _, d := range s.objects {
@@ -294,6 +301,9 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	if s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.giveBackUntold()
+			if ctx.Err() != nil { // Vidra ends
+				s.untold = slices.DeleteFunc(s.untold, isFoundAgain)
+			}
 			return reconcile.Result{}, err
 		}
 	}
@@ -302,6 +312,17 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	s.untold = nil
 	// What comes later is routine, even if this pass was not.
 	return reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}, nil
+}
+
+// isFoundAgain says whether a change that is in no status yet is found by whoever looks
+// at the objects next, and told then: it is not done again, and not to be told twice.
+func isFoundAgain(change events.Change) bool {
+	switch change.Action {
+	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled:
+		return true
+	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
+	}
+	return false
 }
 
 // writeStatus writes a status, with the heals that it does not tell of yet.

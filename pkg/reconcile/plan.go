@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -28,6 +29,10 @@ type task struct {
 	cause trigger.Cause
 	// leave is why the object is left as it was found; nil if it is put right.
 	leave *leave
+	// seen is what was seen before of what somebody changed, and left so.
+	seen []ownership.Change
+	// begun says that an apply was sent before whose answer nobody has told of.
+	begun bool
 }
 
 // planInput is what is known before a plan is made.
@@ -61,6 +66,8 @@ type prospect struct {
 	asksForRest bool
 	// leave is why it is left as it was found; nil if it is put right.
 	leave *leave
+	// seen is what was seen before of what somebody changed, and left so.
+	seen []ownership.Change
 }
 
 // plan is what a pass has to do.
@@ -96,7 +103,7 @@ func makePlan(in planInput) plan {
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
 		case is.changed:
 			cause.Unsure = cause.Unsure || cause.Found == nil && is.asksForRest
-			t := task{desired: d, why: whyChanged, cause: cause}
+			t := task{desired: d, why: whyChanged, cause: cause, seen: is.seen}
 			if is.leave != nil && !is.leave.until.IsZero() { // a policy does not keep a changed manifest back
 				t.leave = is.leave
 			}

@@ -39,6 +39,8 @@ type removal struct {
 	// gone says that the object is no longer ours: it does not exist, or others
 	// own it.
 	gone bool
+	// absent says that it does not exist.
+	absent bool
 	// deleted says that a deletion was accepted, now or before. waitsFor is what the
 	// object waits for then, as far as it is known.
 	deleted  bool
@@ -108,7 +110,9 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	case err != nil:
 		kept, unsure := a.keptUnread(ctx, key)
 		return removal{err: err, kept: kept, unsure: unsure}
-	case live == nil, a.spared.wants(live):
+	case live == nil:
+		return removal{gone: true, absent: true}
+	case a.spared.wants(live):
 		return removal{gone: true}
 	case !a.owns(live, e):
 		return removal{gone: true, kept: keeps(live)}

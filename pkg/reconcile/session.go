@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +75,8 @@ type session struct {
 	outdated types.UID
 	// status as it was last written. The cache may lag behind it.
 	status v1alpha1.VidraResourceStatus
+	// inherited are the messages about drift that the status had when the session began.
+	inherited []string
 
 	// generation that the fields below were read from.
 	generation int64
@@ -176,6 +179,11 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		recreated: map[identity]string{},
 		doubts:    map[identity]string{},
 	}
+	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
+			s.inherited = append(s.inherited, c.Message)
+		}
+	}
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]
 		id := identityOf(&entry)
@@ -189,7 +197,7 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 
 // inherit takes over what a session before has done and not told yet.
 func (s *session) inherit(old *session) {
-	s.untold, s.heals = old.untold, old.heals
+	s.untold, s.heals = slices.DeleteFunc(old.untold, isFoundAgain), old.heals
 	s.lastHeal, s.healedAt, s.healsSince = old.lastHeal, old.healedAt, old.healsSince
 }
 

@@ -18,6 +18,8 @@ type outcome struct {
 	generation int64
 	// stalled is why nothing was done, and its reason.
 	stalled *failure
+	// compared says that the objects were compared nevertheless.
+	compared bool
 	// blocked is why nothing can be done at present.
 	blocked *failure
 	// source is why parts of the manifest cannot be read, while those that were read
@@ -101,8 +103,10 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		if o.warnings != nil {
 			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings, maxList))
 		}
-		standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	} else if o.compared {
+		set(driftedCondition(o))
 	}
+	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	set(ready)
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.

@@ -1,0 +1,238 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const ourManager = "vidra/shop"
+
+// versionOf is a ConfigMap in a version, with data, of which fields are ours and others a
+// person's.
+func versionOf(t *testing.T, version, data, ours, theirs string) *unstructured.Unstructured {
+	t.Helper()
+	if theirs != "" {
+		theirs = fmt.Sprintf(`,{"manager":"person","operation":"Update","apiVersion":"v1","time":"2026-01-02T03:05:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}`, theirs)
+	}
+	return unstructuredOf(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{
+		"name":"a","namespace":"shop","uid":"u","resourceVersion":%q,"labels":{"managed-by":"vidra"},"managedFields":[
+		{"manager":"vidra/shop","operation":"Apply","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}%s]},"data":{%s}}`,
+		version, ours, theirs, data))
+}
+
+// TestDescribe tells what somebody had changed from what the manifest changes.
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	const x, y, xy, xyz = `"f:x":{}`, `"f:y":{}`, `"f:x":{},"f:y":{}`, `"f:x":{},"f:y":{},"f:z":{}`
+	applied := versionOf(t, "5", `"x":"1","y":"1"`, xy, "")
+	expected := trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(applied, ourManager, false), UID: "u"}
+	edited := versionOf(t, "6", `"x":"9","y":"1"`, y, x)
+	removed := versionOf(t, "6", `"y":"1"`, y, "")
+	next := versionOf(t, "7", `"x":"1","y":"2"`, xy, "")
+	stripped := edited.DeepCopy()
+	stripped.SetLabels(nil)
+	stranger := applied.DeepCopy()
+	stranger.SetUID("v")
+	put := func(found *unstructured.Unstructured) trigger.Cause { return trigger.Cause{Found: found} }
+	cases := map[string]struct {
+		reason   string
+		task     task
+		live     *unstructured.Unstructured
+		unknown  bool
+		action   events.Action
+		fields   []string
+		reverted []string
+	}{
+		"New":     {reason: "It was not there.", task: task{why: whyNew, cause: trigger.Cause{Deleted: true}}, live: applied, action: events.Created},
+		"Taken":   {reason: "It was there, and is changed.", task: task{why: whyNew, cause: put(edited)}, live: next, unknown: true, action: events.Configured},
+		"WasSo":   {reason: "An apply that changes nothing is not told.", task: task{why: whyNew, cause: put(applied)}, live: applied, unknown: true},
+		"WasOurs": {reason: "Whose creation nobody told is told now.", task: task{why: whyNew, cause: put(applied), begun: true}, live: applied, unknown: true, action: events.Created},
+		"Restored": {
+			reason: "What somebody changed is put back.", task: task{why: whyDrift, cause: put(edited)}, live: applied,
+			action: events.Restored, fields: []string{"data.x"},
+		},
+		"Changed": {reason: "Only the manifest has changed.", task: task{why: whyChanged}, live: next, action: events.Configured},
+		"ChangedLookedAt": {
+			reason: "Also if it was looked at first.", task: task{why: whyChanged, cause: put(applied)}, live: next, action: events.Configured,
+		},
+		"ChangedAndEdited": {
+			reason: "The edit is told for itself.", task: task{why: whyChanged, cause: put(edited)}, live: next,
+			action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndRemoved": {
+			reason: "What is missing is what had become of it, if nothing else is.", task: task{why: whyChanged, cause: put(removed)}, live: next,
+			action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndEditedAndMore": {
+			reason: "What the manifest adds was nobody's.", task: task{why: whyChanged, cause: put(edited)},
+			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndSeen": {
+			reason: "What was seen to be removed is told, and what is new is not.", task: task{why: whyChanged, cause: put(removed), seen: []ownership.Change{{Path: "data.x"}}},
+			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
+		},
+		"Agreed": {
+			reason: "A manifest that says what somebody did puts nothing back.", task: task{why: whyChanged, cause: put(edited)},
+			live: versionOf(t, "7", `"x":"9","y":"1","z":"1"`, xyz, ""), action: events.Configured,
+		},
+		"Told": {
+			reason: "An apply whose answer was lost is told with the next.", task: task{why: whyChanged, cause: put(next)}, live: next, action: events.Configured,
+		},
+		"Recreated": {
+			reason: "It was deleted.", task: task{why: whyDrift, cause: trigger.Cause{Deleted: true}}, live: stranger, action: events.Recreated,
+		},
+		"RecreatedByAnotherOwner": {
+			reason: "It was deleted, and somebody was faster.", task: task{why: whyDrift, cause: trigger.Cause{Deleted: true, Found: stranger}},
+			live: stranger, action: events.Recreated,
+		},
+		"Relabelled": {
+			reason: "It has only lost its label, and what else was changed.", task: task{why: whyDrift, cause: trigger.Cause{Deleted: true, Found: stripped}},
+			live: applied, action: events.Relabelled, fields: []string{"data.x"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := result{task: tc.task, live: tc.live, digest: trigger.DigestOf(tc.live, ourManager, false)}
+			if tc.unknown {
+				r.describe(ourManager, trigger.Applied{}, false)
+			} else {
+				r.describe(ourManager, expected, true)
+			}
+			require.Equal(t, tc.action, r.action, tc.reason)
+			require.Equal(t, tc.fields, paths(r.fields), tc.reason)
+			require.Equal(t, tc.reverted, paths(r.reverted), tc.reason)
+		})
+	}
+}
+
+func paths(changes []ownership.Change) []string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, c.Path)
+	}
+	return all
+}
+
+// TestSays knows again what the status told before a restart.
+func TestSays(t *testing.T) {
+	t.Parallel()
+	id := idOf(configMapKind, "shop", "a")
+	cases := map[string]struct {
+		reason, message, text string
+		want                  bool
+	}{
+		"Same":    {"It was told.", "ConfigMap shop/a: x is 1; ConfigMap shop/b: y is 2", "x is 1", true},
+		"Other":   {"It was another one.", "ConfigMap shop/a: x is 1", "x is 1; y is 2", false},
+		"Unnamed": {"What is one of those that are not named is not told again.", "ConfigMap shop/b: y is 2; and 1 more", "x is 1", true},
+		"Cut":     {"A text that was cut is known by its beginning.", "ConfigMap shop/a: x i…", "x is 1", true},
+		"CutOtherwise": {
+			"And so is another one.", "ConfigMap shop/a: x i…", "y is 2", false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, (&session{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
+		})
+	}
+}
+
+// TestRemovedWhenGone tells of a removal when there is nothing left.
+func TestRemovedWhenGone(t *testing.T) {
+	t.Parallel()
+	id := idOf(configMapKind, "shop", "a")
+	cases := map[string]struct {
+		reason string
+		state  v1alpha1.ObjectState
+		uid    string
+		first  bool
+		done   removal
+		told   []events.Action
+		left   bool
+	}{
+		"Deleted":   {reason: "Its finalizers may take their time.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{deleted: true}, left: true},
+		"Gone":      {reason: "It was deleted, and is gone.", state: v1alpha1.ObjectDeleting, uid: "u", done: removal{gone: true, absent: true}, told: []events.Action{events.Pruned}},
+		"NotOurs":   {reason: "Somebody else deleted it.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{gone: true, absent: true}},
+		"Restarted": {reason: "A Vidra that was stopped may have deleted it.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: removal{gone: true, absent: true}, told: []events.Action{events.Pruned}},
+		"TakenOver": {reason: "It is there, as somebody else's.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: removal{gone: true}},
+		"NeverWas":  {reason: "It was only announced.", state: v1alpha1.ObjectPending, first: true, done: removal{gone: true, absent: true}},
+		"Released":  {reason: "Others have it.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{gone: true, released: true}, told: []events.Action{events.Released}},
+		"Unknown":   {reason: "A look that failed changes nothing of its deletion.", state: v1alpha1.ObjectDeleting, uid: "u", done: removal{err: context.DeadlineExceeded}, left: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entry := entryOf(id, configMapKind)
+			entry.State, entry.UID = tc.state, tc.uid
+			s := newSession(&v1alpha1.VidraResource{})
+			s.inventory[id] = entry
+			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, session: s, first: tc.first}
+			p.settleRemoval(t.Context(), id, tc.done)
+			var told []events.Action
+			for _, change := range s.untold {
+				told = append(told, change.Action)
+			}
+			require.Equal(t, tc.told, told, tc.reason)
+			if _, left := s.inventory[id]; tc.left {
+				require.True(t, left, tc.reason)
+				require.Equal(t, v1alpha1.ObjectDeleting, entry.State, tc.reason)
+			} else {
+				require.False(t, left, tc.reason)
+			}
+		})
+	}
+}
+
+// TestUntoldAtTheEnd: what a pass did that could not write its status is told by Flush if
+// it ends with Vidra, but for what the next Vidra finds again in the status.
+func TestUntoldAtTheEnd(t *testing.T) {
+	t.Parallel()
+	again := []events.Action{events.Created, events.Configured, events.Detected, events.Contended, events.Settled}
+	once := []events.Action{
+		events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned,
+	}
+	all := append(append([]events.Action{}, again...), once...)
+	for name, tc := range map[string]struct {
+		ends bool
+		want []events.Action
+	}{"Goes on": {false, all}, "Ends": {true, once}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, colors("a"))
+			p := l.newPass(faulty, l.get(t))
+			for _, action := range all {
+				p.session.untold = append(p.session.untold, events.Change{Action: action})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.ends {
+				cancel()
+			}
+			l.failWrites = 1
+			_, err := p.finish(ctx, outcome{})
+			require.Error(t, err)
+			var kept []events.Action
+			for _, change := range p.session.untold {
+				kept = append(kept, change.Action)
+			}
+			require.Equal(t, tc.want, kept)
+
+			// A session that begins anew, from the status, finds it again as well.
+			l.restartSession(faulty)
+			renewed := l.newPass(faulty, l.get(t)).session
+			require.Len(t, renewed.untold, len(once))
+			require.Equal(t, types.UID("vr"), renewed.uid)
+		})
+	}
+}
