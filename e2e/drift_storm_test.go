@@ -152,6 +152,8 @@ func requireEventRate(t *testing.T, writes requests, within time.Duration) {
 		require.GreaterOrEqual(t, e.Time.Sub(before.Time), eventInterval, name)
 	}
 	const reasons = 2
-	require.Len(t, last, reasons*driftStormOwners*driftStormObjects)
+	told := len(last) // of that an owner was applied may be told a moment later
+	require.GreaterOrEqual(t, told, reasons*driftStormOwners*driftStormObjects)
+	require.LessOrEqual(t, told, reasons*driftStormOwners*driftStormObjects+driftStormOwners)
 	require.LessOrEqual(t, len(writes), len(last)*(1+int(within/eventInterval)))
 }

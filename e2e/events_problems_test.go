@@ -54,19 +54,22 @@ func TestEventsOfAProblemThatStands(t *testing.T) {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + ns + "-none\n"
 	}
 	held := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [example.com/wait]\n"
-	newVidraResource(t, ns, manifests(away("bad"), held))
-	v := getVidraResource(t, ns)
-	first := awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", ns+"-none/bad", "does not exist")
+	fine := configMap("fine", "hello")
+	newVidraResource(t, ns, manifests(fine, held))
+	v := awaitReady(t, ns)
 	obj := declaredObject(t, ns, held, "ConfigMap", "held")
 	t.Cleanup(func() { _ = mergePatch(obj, `{"metadata":{"finalizers":null}}`) }) // it may be gone
 
-	setManifest(t, ns, away("bad"))
+	setManifest(t, ns, fine)
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/held: is being deleted")
+	setManifest(t, ns, manifests(fine, away("bad")))
+	first := awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", ns+"-none/bad", "does not exist")
 	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Besides: ConfigMap "+ns+"/held: is being deleted")
 	require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, obj)
-	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 1) })
+	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 2) })
 
-	setManifest(t, ns, manifests(away("bad"), away("worse")))
+	setManifest(t, ns, manifests(fine, away("bad"), away("worse")))
 	second := awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", ns+"-none/worse", "does not exist")
 	require.NotContains(t, second.Note, "bad", "that was told before")
 	require.NotNil(t, second.Related)
@@ -91,8 +94,9 @@ func TestEventsFoundByTheirObject(t *testing.T) {
 	stays, bad := configMap("stays", "hello"), "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports: [{port: %s}]\n"
 	newVidraResource(t, ns, manifests(stays, configMap("goes", "hello")))
 	v := awaitReady(t, ns)
-	setManifest(t, ns, manifests(stays, fmt.Sprintf(bad, "0")))
+	setManifest(t, ns, stays)
 	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "ConfigMap "+ns+"/goes")
+	setManifest(t, ns, manifests(stays, fmt.Sprintf(bad, "0")))
 	awaitEvent(t, v, corev1.EventTypeWarning, "ManifestInvalid", "Apply", "Service "+ns+"/bad")
 	setManifest(t, ns, manifests(stays, fmt.Sprintf(bad, "80")))
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "Service "+ns+"/bad")

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,6 +118,8 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(printed), "the status of VidraResource "+ns+" does not count its last heals: 1")
 	require.Nil(t, getVidraResource(t, ns).Status.Drift)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseName.Namespace, Name: leaseName.Name}}
+	require.NoError(t, admin.Delete(t.Context(), lease)) // which nobody gave back
 	startOperator(t)
 	awaitReady(t, ns)
 }

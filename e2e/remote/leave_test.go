@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -127,6 +128,8 @@ func TestRestartWhileRemoteIsAway(t *testing.T) {
 	require.NoError(t, launch(t.Context()))
 	v := awaitUnreachable(t, d.name, "refused")
 	require.Equal(t, ready.Status.ManagedResources, v.Status.ManagedResources)
+
+	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnreachable") // what waits is lost with a killed process
 
 	// Once more, while the status says so already.
 	killOperator(t)

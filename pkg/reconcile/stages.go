@@ -46,8 +46,13 @@ func (p *pass) keepUntilApplied(ids []identity) []identity {
 	})
 }
 
-// unapplied says whether the last attempt to apply an object failed.
+// unapplied says whether an object could not be applied, though it is Vidra's to apply.
+// What others own is there, as they want it: that may stay so for good, and two
+// VidraResources may each wait for what the other one is about to remove.
 func (s *session) unapplied(id identity) bool {
-	why, failed := s.failures[id]
-	return failed && why.reason != v1alpha1.ReasonProgressing
+	switch s.failures[id].reason {
+	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating:
+		return true
+	}
+	return false
 }
