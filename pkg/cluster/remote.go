@@ -219,7 +219,11 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 		err = errNoAnswer
 	}
 	if err == nil {
-		response.Body = &body{ReadCloser: response.Body, release: release}
+		response.Body = &body{ReadCloser: response.Body, release: release, cut: func(err error) {
+			if !watches(request) && request.Context().Err() == nil && r.ctx.Err() == nil {
+				r.health.failed(&failure{reason: reasonOf(err), advice: adviseNetwork})
+			}
+		}}
 		return response, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) || errors.Is(cause, errForgotten) {
@@ -240,16 +244,33 @@ func address(request *http.Request, server *url.URL) *http.Request {
 
 // answerTo is how long is waited for the header of the answer to a request.
 func (l *limits) answerTo(request *http.Request) time.Duration {
-	if watch := request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+	if watches(request) {
 		return l.watchAnswer
 	}
 	return l.answer
+}
+
+// watches says whether a request is that of a watch, whose answer ends at any time.
+func watches(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
 }
 
 // body is the body of an answer, which ends with its request.
 type body struct {
 	io.ReadCloser
 	release func()
+	// cut is called when the body ends too early.
+	cut func(err error)
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.cut(err)
+	}
+	return n, err
 }
 
 // Close implements io.Closer.
