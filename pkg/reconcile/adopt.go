@@ -87,7 +87,7 @@ func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstr
 // unlisted are the annotations, as a merge patch has them, that take an owner from the
 // list that the first operator kept; none if it is not in it.
 func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
-	names := v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
+	names := listed(live)
 	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == owner })
 	switch len(others) {
 	case len(names):

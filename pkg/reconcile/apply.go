@@ -200,15 +200,8 @@ func labelled(live *unstructured.Unstructured) bool {
 // if we applied it before, if it names us as an owner, as the first Vidra
 // operator noted it, or if other VidraResources own it, to own it together.
 func (a *applier) mayTake(live *unstructured.Unstructured) bool {
-	if len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 {
-		return true
-	}
-	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
-		if name == a.owner.Name {
-			return true
-		}
-	}
-	return false
+	return len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 ||
+		slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name)
 }
 
 // patch sends the apply, and tells the trigger when it begins and ends. It takes

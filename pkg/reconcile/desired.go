@@ -50,10 +50,9 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, holders 
 	for _, object := range parsed {
 		gvk := object.GroupVersionKind()
 		if err := missing[gvk]; err != nil {
-			id := identity{GroupKind: gvk.GroupKind(), namespace: object.GetNamespace(), name: object.GetName()}
 			why := *err
 			why.message = object.Position.String() + ": " + why.message
-			waiting = append(waiting, unresolved{id: id, gvk: gvk, why: why})
+			waiting = append(waiting, unresolved{id: identityIn(object.Unstructured), gvk: gvk, why: why})
 			continue
 		}
 		known = append(known, object)
@@ -151,7 +150,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 	u := object.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &desired{
-		id:    identity{GroupKind: gvk.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()},
+		id:    identityIn(u),
 		gvk:   gvk,
 		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
 		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), sensitive: ownership.Sensitive(u),

@@ -11,24 +11,20 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
 // object that is not accepted does not keep the others from being applied.
 func (p *pass) applyAll(ctx context.Context, tasks []task) {
-	for len(tasks) > 0 {
-		n := 1
-		for n < len(tasks) && tasks[n].stage == tasks[0].stage {
-			n++
-		}
-		results := make([]result, n)
-		p.parallel(n, func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	eachStage(tasks, func(t task) manifest.Stage { return t.stage }, func(stage []task) {
+		results := make([]result, len(stage))
+		p.parallel(len(stage), func(i int) { results[i] = p.applier.apply(ctx, stage[i]) })
 		for _, r := range results {
 			p.settle(r)
 		}
-		tasks = tasks[n:]
-	}
+	})
 }
 
 // parallel calls do for 0 to n-1, a limited number at a time.
@@ -224,25 +220,22 @@ func (p *pass) note(todo plan) {
 
 // pruneAll removes objects, stage by stage, those of a stage in parallel.
 func (p *pass) pruneAll(ctx context.Context, ids []identity) {
-	s, all := p.session, ids
-	p.applier.spared = p.spare(ctx, all)
-	defer p.endRemoval(all)
-	for len(ids) > 0 {
-		n := 1
-		for n < len(ids) && ids[n].stage() == ids[0].stage() {
-			n++
-		}
-		removals := make([]removal, n)
-		p.parallel(n, func(i int) {
-			if entry := s.inventory[ids[i]]; p.stillThere(ctx, entry) {
+	if len(ids) == 0 { // as in nearly every pass
+		return
+	}
+	p.applier.spared = p.spare(ctx, ids)
+	defer p.endRemoval(ids)
+	eachStage(ids, identity.stage, func(stage []identity) {
+		removals := make([]removal, len(stage))
+		p.parallel(len(stage), func(i int) {
+			if entry := p.session.inventory[stage[i]]; p.stillThere(ctx, entry) {
 				removals[i] = removal{deleted: true}
 			} else {
 				removals[i] = p.applier.remove(ctx, entry)
 			}
 		})
-		p.settleStage(ctx, ids[:n], removals)
-		ids = ids[n:]
-	}
+		p.settleStage(ctx, stage, removals)
+	})
 }
 
 // stillThere says whether an object whose deletion was accepted is seen by its

@@ -28,9 +28,14 @@ type spared struct {
 	left map[identity]*v1alpha1.ManagedResourceStatus
 }
 
+// asksToStay says whether an object asks to be left in place.
+func asksToStay(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true"
+}
+
 // keeps says whether an object asks to be left in place, and can be.
 func keeps(live *unstructured.Unstructured) bool {
-	return live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true" && live.GetDeletionTimestamp() == nil
+	return asksToStay(live) && live.GetDeletionTimestamp() == nil
 }
 
 // keptUnread finds out, as Vidra itself, whether an object asks to be left in place that

@@ -127,8 +127,8 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 
 // discard lets go of an object that is ours.
 func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	id := identity{GroupKind: live.GroupVersionKind().GroupKind(), namespace: key.Namespace, name: key.Name}
-	stays := a.orphans || live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true" || a.spared.holds(id)
+	id := identityIn(live)
+	stays := a.orphans || asksToStay(live) || a.spared.holds(id)
 	switch {
 	case live.GetDeletionTimestamp() != nil && stays: // somebody else deletes it
 		return removal{gone: true}

@@ -56,19 +56,16 @@ func mayCome(vr *v1alpha1.VidraResource, at string, live *unstructured.Unstructu
 	if server != at || !vr.DeletionTimestamp.IsZero() {
 		return false
 	}
-	id := identity{GroupKind: live.GroupVersionKind().GroupKind(), namespace: live.GetNamespace(), name: live.GetName()}
+	id := identityIn(live)
 	return vr.Status.ObservedGeneration == 0 ||
 		slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return identityOf(&e) == id })
 }
 
 // shared says whether another VidraResource owns fields of an object.
 func (a *applier) shared(live *unstructured.Unstructured) bool {
-	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if manager != a.manager {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(manager string) bool {
+		return manager != a.manager
+	})
 }
 
 // rivalry is a field for which another VidraResource wants another value.

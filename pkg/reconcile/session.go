@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -204,6 +205,11 @@ func (s *session) inherit(old *session) {
 func identityOf(e *v1alpha1.ManagedResourceStatus) identity {
 	gvk := gvkOf(e)
 	return identity{GroupKind: gvk.GroupKind(), namespace: e.Namespace, name: e.Name}
+}
+
+// identityIn is what an object says of itself.
+func identityIn(u *unstructured.Unstructured) identity {
+	return identity{GroupKind: u.GroupVersionKind().GroupKind(), namespace: u.GetNamespace(), name: u.GetName()}
 }
 
 func gvkOf(e *v1alpha1.ManagedResourceStatus) schema.GroupVersionKind {

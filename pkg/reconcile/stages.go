@@ -7,6 +7,19 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
+// eachStage calls do for the items of one stage after the other. They are in the order of
+// their stages.
+func eachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage []T)) {
+	for len(items) > 0 {
+		n := 1
+		for n < len(items) && stageOf(items[n]) == stageOf(items[0]) {
+			n++
+		}
+		do(items[:n])
+		items = items[n:]
+	}
+}
+
 // webhooksLast takes new webhooks from a plan while objects wait for a kind that the
 // manifest defines: they belong to a stage before, and a webhook may refuse them.
 func (p *pass) webhooksLast(todo plan) plan {
@@ -32,6 +45,9 @@ func (p *pass) webhooksLast(todo plan) plan {
 // one, so that only what is on its way out goes.
 func (p *pass) keepUntilApplied(ids []identity) []identity {
 	s := p.session
+	if len(ids) == 0 { // as in nearly every pass
+		return ids
+	}
 	missing := slices.ContainsFunc(s.unresolved, func(u unresolved) bool { return s.unapplied(u.id) }) ||
 		slices.ContainsFunc(s.objects, func(d *desired) bool { return s.unapplied(d.id) })
 	if !missing {

@@ -16,6 +16,11 @@ import (
 // updated objects.
 const firstOperator = "manager"
 
+// listed are the VidraResources in the list that the first operator kept on an object.
+func listed(live *unstructured.Unstructured) []string {
+	return v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
+}
+
 // succeed has an object that was just applied for the first time owned by us alone, if
 // the first operator made it for this VidraResource. Otherwise a field that leaves the
 // manifest one day would stay in the object, because the first operator owns it, too.
@@ -23,8 +28,7 @@ const firstOperator = "manager"
 // What it wrote is nobody's then rather than ours: some of it may be another VidraResource's,
 // or that of another program with the same name, and an apply would take it away.
 func (a *applier) succeed(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	noted := v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
-	if t.why != whyNew || !slices.Contains(noted, a.owner.Name) {
+	if t.why != whyNew || !slices.Contains(listed(live), a.owner.Name) {
 		return live, nil
 	}
 	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
