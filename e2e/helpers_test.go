@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -37,25 +36,10 @@ func await(t *testing.T, condition func(c *assert.CollectT), msgAndArgs ...any) 
 	require.EventuallyWithT(t, condition, patience, poll, msgAndArgs...)
 }
 
-// names counts the names that were given.
-var names atomic.Int64
-
 // unique returns a name that tells which test it belongs to.
 func unique(t *testing.T) string {
 	t.Helper()
-	const most = 40 // a namespace has up to 63, with what tests append
-	clean := func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		}
-		return '-'
-	}
-	name := strings.Map(clean, strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
-	if len(name) > most {
-		name = name[:most]
-	}
-	return fmt.Sprintf("%s-%d", strings.Trim(name, "-"), names.Add(1))
+	return testenv.UniqueName(t.Name())
 }
 
 // newNamespace makes a namespace for one test. It is left behind.

@@ -36,12 +36,7 @@ const (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error {
-		if env == nil {
-			return nil
-		}
-		return env.Stop()
-	}))
+	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
 }
 
 // setUp starts what the tests share, in order. env.Stop ends all of it.

@@ -26,12 +26,7 @@ var (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	flag.Parse()
-	os.Exit(testenv.RunTests(m, setUp, func() error {
-		if env == nil {
-			return nil
-		}
-		return env.Stop()
-	}))
+	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
 }
 
 func setUp(ctx context.Context) (err error) {

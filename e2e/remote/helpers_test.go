@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -36,14 +36,10 @@ func await(t *testing.T, condition func(c *assert.CollectT), msgAndArgs ...any) 
 	require.EventuallyWithT(t, condition, patience, poll, msgAndArgs...)
 }
 
-// names counts the names that were given.
-var names atomic.Int64
-
 // unique returns a name that tells which test it belongs to.
 func unique(t *testing.T) string {
 	t.Helper()
-	name, _, _ := strings.Cut(strings.TrimPrefix(t.Name(), "Test"), "/")
-	return fmt.Sprintf("%s-%d", strings.ToLower(name), names.Add(1))
+	return testenv.UniqueName(t.Name())
 }
 
 // newNamespace makes a namespace of that name. It is left behind.

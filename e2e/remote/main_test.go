@@ -34,7 +34,7 @@ var (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return errors.Join(here.stop(), there.stop()) }))
+	os.Exit(testenv.RunTests(m, setUp, func() error { return errors.Join(here.Stop(), there.Stop()) }))
 }
 
 // setUp starts what the tests share.
@@ -72,13 +72,6 @@ func (s *site) start(ctx context.Context) (err error) {
 	}
 	s.admin, err = testenv.Client(s.Config)
 	return err
-}
-
-func (s *site) stop() error {
-	if s.Env == nil {
-		return nil
-	}
-	return s.Stop()
 }
 
 // killOperator ends the operator as a crash does. When the test ends, one is running

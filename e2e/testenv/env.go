@@ -218,8 +218,11 @@ func (e *Env) waitDefaultServiceAccount(ctx context.Context) error {
 // Stop ends every process of the Env, operators first, and removes its folder
 // unless Options named one. It is idempotent; later calls return what the
 // first did. An error tells of a process that did not end well; none is left
-// running.
+// running. That of a nil Env, which did not start, does nothing.
 func (e *Env) Stop() error {
+	if e == nil {
+		return nil
+	}
 	e.stopOnce.Do(func() { e.stopError = e.stop() })
 	return e.stopError
 }

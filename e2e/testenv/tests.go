@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
+	"sync/atomic"
 )
 
 // parallel is how many tests run at a time unless -parallel says otherwise: they wait
@@ -19,6 +21,25 @@ func ParseFlags() {
 	if !chosen {
 		_ = flag.Set("test.parallel", parallel) // it exists, and takes a number
 	}
+}
+
+// given counts the names that UniqueName has made.
+var given atomic.Int64
+
+// UniqueName makes a name that tells which test it belongs to, from that of the test. It
+// is a valid name of a namespace, also with some 20 characters behind it. It may be called
+// from several goroutines.
+func UniqueName(test string) string {
+	const most = 40 // a namespace has up to 63, with what tests append
+	clean := func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}
+	name := strings.Map(clean, strings.ToLower(strings.TrimPrefix(test, "Test")))
+	return fmt.Sprintf("%s-%d", strings.Trim(name[:min(len(name), most)], "-"), given.Add(1))
 }
 
 // RunTests sets up what tests share, runs them (m is a *testing.M), and stops it, also

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,21 +47,13 @@ func await(t *testing.T, condition func(c *assert.CollectT), msgAndArgs ...any) 
 	require.EventuallyWithT(t, condition, patience, poll, msgAndArgs...)
 }
 
-// names counts the names that were given.
-var names atomic.Int64
+// edits counts the edits, so that each is another one.
+var edits atomic.Int64
 
 // unique returns a name that tells which test it belongs to.
 func unique(t *testing.T) string {
 	t.Helper()
-	const most = 40
-	clean := func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}
-	name := strings.Map(clean, strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
-	return fmt.Sprintf("%s-%d", strings.Trim(name[:min(len(name), most)], "-"), names.Add(1))
+	return testenv.UniqueName(t.Name())
 }
 
 // owner is an owner of watches.
@@ -319,7 +310,7 @@ func (l *lab) thing(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition,
 // edit changes an object: it gets an annotation.
 func edit(t *testing.T, obj client.Object) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"edited":"%d"}}}`, names.Add(1))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"edited":"%d"}}}`, edits.Add(1))
 	require.NoError(t, admin.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 

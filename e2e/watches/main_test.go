@@ -9,9 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -61,10 +58,6 @@ func setUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err = testenv.Client(env.Config)
 	return err
 }

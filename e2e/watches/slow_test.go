@@ -50,7 +50,7 @@ func churn(t *testing.T, cms []*corev1.ConfigMap, n int) {
 	for _, cm := range cms {
 		all.Go(func() error {
 			for range n {
-				patch := fmt.Sprintf(`{"data":{"edit":"%d"}}`, names.Add(1))
+				patch := fmt.Sprintf(`{"data":{"edit":"%d"}}`, edits.Add(1))
 				if err := admin.Patch(context.Background(), cm, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 					return err
 				}

@@ -89,7 +89,7 @@ func (k *walkedKind) change(t *testing.T, objects dynamic.ResourceInterface, lab
 		obj.SetLabels(map[string]string{"test": label})
 		k.objects[name], err = objects.Create(t.Context(), obj, metav1.CreateOptions{})
 	case what > 0:
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{"edited":"%d"}}}`, names.Add(1))
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"edited":"%d"}}}`, edits.Add(1))
 		k.objects[name], err = objects.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	default:
 		err = objects.Delete(t.Context(), name, metav1.DeleteOptions{})
