@@ -60,15 +60,19 @@ func (l *lab) agrees(t *testing.T) {
 	await(t, func(c *assert.CollectT) { assert.Equal(c, truth, l.known()) })
 }
 
-// settles waits until the streams of watches are older than what client-go takes
-// for a WATCH that failed: it lists anew after one that ends within a second.
+// settles waits until watches are Synced, and each has a stream that is older than
+// what client-go takes for a WATCH that failed: it lists anew after one that ends
+// within a second.
 func (l *lab) settles(t *testing.T, keys ...watchregistry.Key) {
 	t.Helper()
 	for _, key := range keys {
 		await(t, func(c *assert.CollectT) {
 			w := l.watch(key)
-			assert.Equal(c, watchregistry.Synced, w.State)
+			require.Equal(c, watchregistry.Synced, w.State)
 			assert.Greater(c, time.Since(w.Since), 1200*time.Millisecond)
+			assert.NotZero(c, l.Streams(requests("watch", key)))
+			sent := l.Requests(0, requests("", key))
+			assert.Greater(c, time.Since(sent[len(sent)-1].Time), 1200*time.Millisecond)
 		})
 	}
 }
