@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // healthSpacing is how long is waited until it is told that other objects are not
@@ -23,7 +24,8 @@ const healthSpacing = 10 * time.Second
 // healthReport is what is known of the health of the objects.
 type healthReport struct {
 	// unknown says that a watch that would tell is not synced, or that there is none.
-	unknown bool
+	// starting says that it is about to be.
+	unknown, starting bool
 	// ill are the objects that are not healthy, in order.
 	ill []illness
 }
@@ -64,6 +66,7 @@ func (p *pass) checkup() {
 		switch {
 		case !known:
 			report.unknown = true
+			report.starting = report.starting || s.watches[watchKey(d.key)].State == watchregistry.Starting
 		case health.Status != status.CurrentStatus:
 			report.ill = append(report.ill, illness{id: d.id, Health: health})
 		}
@@ -92,6 +95,8 @@ func (p *pass) seen(id identity, live *unstructured.Unstructured) {
 func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy, Message: "All objects are healthy"}
 	switch {
+	case report.starting && before != nil:
+		return *before // it is about to be known, and some of it is not told before all
 	case len(report.ill) > 0:
 		var failed, others []string
 		for _, one := range report.ill {
@@ -110,7 +115,7 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 			c.Message = before.Message
 		}
 	case report.unknown && before != nil:
-		return *before // it is about to be known
+		return *before
 	case report.unknown:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonStarting, "Not every object has been seen yet"
 	}

@@ -141,6 +141,10 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 func readyCondition(o outcome, watching metav1.Condition, before v1alpha1.VidraResourceStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	reason, message := worst(o.failures, o.order)
+	health := metav1.Condition{Status: metav1.ConditionTrue} // as good as, if nobody waits for it
+	if o.wait && o.health != nil {
+		health = healthyCondition(o.health, healthOf(before))
+	}
 	switch {
 	case o.stalled != nil:
 		c.Reason, c.Message = o.stalled.reason, o.stalled.message
@@ -157,8 +161,7 @@ func readyCondition(o outcome, watching metav1.Condition, before v1alpha1.VidraR
 		c.Reason, c.Message = watching.Reason, watching.Message
 	case o.unseen != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
 		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unseen
-	case o.wait && o.health != nil && (o.health.unknown || len(o.health.ill) > 0):
-		health := healthyCondition(o.health, healthOf(before))
+	case health.Status != metav1.ConditionTrue:
 		c.Reason, c.Message = health.Reason, health.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
