@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -36,7 +39,8 @@ func pages(many int) string {
 // back which no Event and no status counts yet. Both count all of them in the end, and
 // the status does before the Lease is given back.
 func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
-	const many, rounds = 200, 2
+	const many, rounds, more = 200, 2, 2
+	const all = rounds*many + more
 	ns := newNamespace(t)
 	stopOperator(t)
 	leader := startAnother(t, electing()...)
@@ -50,21 +54,26 @@ func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
 		}
 		awaitInOrder(t, ns, objs...)
 	}
+	for i := range more { // the second one waits, also where the rounds took longer than that
+		require.NoError(t, mergePatch(objs[0], `{"data":{"greeting":"once more %d"}}`, i))
+		awaitInOrder(t, ns, objs[0])
+	}
+	await(t, func(c *assert.CollectT) { require.Equal(c, all, metric(c, leader, healsMetric)) }, "the leader knows what it did")
 	told := sum(withReason(eventsAbout(t, v), "DriftCorrected"))
 	start := time.Now()
 	require.NoError(t, leader.Stop(stopTimeout))
-	t.Logf("%d of %d heals were told before the end, which took %s", told, rounds*many, time.Since(start).Round(time.Millisecond))
-	require.Less(t, told, rounds*many, "something waited")
+	t.Logf("%d of %d heals were told before the end, which took %s", told, all, time.Since(start).Round(time.Millisecond))
+	require.Less(t, told, all, "something waited")
 
-	require.Equal(t, rounds*many, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
+	require.Equal(t, all, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
 	reverted := 0
 	for _, e := range eventsIn(t, ns) {
 		if e.Reason == "ChangeReverted" {
 			reverted += occurrences(e)
 		}
 	}
-	require.Equal(t, rounds*many, reverted)
-	require.EqualValues(t, rounds*many, getVidraResource(t, ns).Status.Drift.Heals)
+	require.Equal(t, all, reverted)
+	require.EqualValues(t, all, getVidraResource(t, ns).Status.Drift.Heals)
 
 	sent := operatorSince(t, mark)
 	counted := sent.only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
@@ -80,6 +89,41 @@ func eventsIn(t require.TestingT, ns string) []eventsv1.Event {
 	all := &eventsv1.EventList{}
 	require.NoError(t, admin.List(context.Background(), all, client.InNamespace(ns)))
 	return all.Items
+}
+
+// TestEventsOfAHealAtTheStop has the operator told to end while the API server takes the
+// heal of an edit: it waits for the answer, and tells of it. It is not parallel because it
+// stops the operator.
+func TestEventsOfAHealAtTheStop(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	v := awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	asked, ending := make(chan struct{}, 10), make(chan struct{})
+	startWebhook(t, ns, false, func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if r.UserInfo.Username == operatorUser && r.Operation == admissionv1.Update {
+			asked <- struct{}{}
+			select {
+			case <-ending:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	<-asked
+	startLater(t)
+	stopped := make(chan error, 1)
+	go func() { stopped <- operator.Stop(stopTimeout) }()
+	await(t, func(c *assert.CollectT) {
+		require.True(c, strings.Contains(operatorLog(t), "Stopping and waiting for")) //nolint:testifylint // Contains would print the log
+	})
+	close(ending)
+	require.NoError(t, <-stopped)
+	require.Equal(t, "hello", greeting(t, page))
+	require.EqualValues(t, 1, getVidraResource(t, ns).Status.Drift.Heals)
+	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
+	require.Equal(t, 1, sum(withReason(eventsAbout(t, page), "ChangeReverted")))
 }
 
 // TestF33LeaseLostWithSomethingToTell cuts a leader off from the statuses, then from its
@@ -107,7 +151,7 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 
 	select {
 	case <-leader.Done():
-	case <-time.After(patience):
+	case <-time.After(2 * patience): // it tries to renew for ten seconds, and may take as long to end
 		require.Fail(t, "who cannot renew the Lease still runs")
 	}
 	require.Error(t, leader.Err(), "so that it is started again")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,7 +316,20 @@ func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Un
 	return a.send(ctx, t.key, t.body, true)
 }
 
+// lastAnswer is how long an answer is waited for after Vidra was told to end. The
+// operator waits for passes a little longer.
+const lastAnswer = 1500 * time.Millisecond
+
+// send sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
+// lastAnswer at most: nobody could tell later of a heal that nobody has seen succeed.
 func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ended := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ended))
+	defer cancel()
+	defer context.AfterFunc(ended, func() { time.AfterFunc(lastAnswer, cancel) })()
 	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
 }
