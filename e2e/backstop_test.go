@@ -31,8 +31,9 @@ func startProxied(t *testing.T, args ...string) (*faultproxy.Proxy, *testenv.Ope
 func TestBackstop(t *testing.T) {
 	again := newNamespace(t)
 	newVidraResource(t, again, configMap("again", "hello"))
-	v := awaitReady(t, again)
+	awaitReady(t, again)
 	stopOperator(t)
+	v := getVidraResource(t, again)
 	uid := entry(t, v, "ConfigMap", "again").UID
 	v.Status.ManagedResources[0].UID = "0b5c1f5e-0000-4000-8000-000000000000"
 	require.NoError(t, admin.Status().Update(t.Context(), v))

@@ -43,7 +43,7 @@ func TestEventsCommand(t *testing.T) {
 func testListEvents(t *testing.T, vidra commandLine) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, web)
-	awaitReady(t, ns)
+	awaitEvent(t, awaitReady(t, ns), corev1.EventTypeNormal, "Applied", "Apply")
 	drift(t, ns, "greeting")
 	broken := newVidraResource(t, ns, "kind: nonsense", named(ns+"-broken"))
 	awaitEvent(t, broken, corev1.EventTypeWarning, "ManifestInvalid", "Apply")

@@ -68,9 +68,11 @@ func TestCloudEvents(t *testing.T) {
 	}
 	awaitSameAsEvents(t, sink, v)
 
-	// The operator ends with what it did last on its way.
+	// The operator ends with what it did last on its way, once it knows that it did.
+	heals := metric(t, operator, healsMetric)
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"last"}}`))
 	awaitInOrder(t, ns, page)
+	await(t, func(c *assert.CollectT) { require.Greater(c, metric(c, operator, healsMetric), heals) })
 	log := operatorLog(t)
 	require.NoError(t, operator.Stop(stopTimeout))
 	require.NotEmpty(t, sink.taken("DriftCorrected", `"last"`))
@@ -147,13 +149,14 @@ func TestCloudEventsSlowNobody(t *testing.T) {
 	sink.set(t, sinkStalls)
 	stalls := median()
 	t.Logf("put back in %s while the sink works, in %s while it stalls (medians of %d)", works, stalls, edits)
-	require.Less(t, stalls, generous*works)
+	// Who waits for a sink that stalls waits for ten seconds; a busy machine is no reason to fail.
+	require.Less(t, stalls, max(generous*works, time.Second))
 
 	counted := func(c require.TestingT, outcome string) int {
 		return metric(c, operator, fmt.Sprintf(`vidra_cloudevents_total{outcome=%q,reason="DriftCorrected"}`, outcome))
 	}
 	for start := time.Now(); counted(t, "dropped") == 0; {
-		require.Less(t, time.Since(start), patience)
+		require.Less(t, time.Since(start), 4*patience) // the queue has room for a thousand
 		driftStorm(t, objs, time.Second)
 	}
 	awaitInOrder(t, ns, objs...)

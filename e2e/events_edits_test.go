@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -249,7 +250,7 @@ func TestEventsOfAnotherDriftWhileAway(t *testing.T) {
 // apply, and the one after it, together tell what was created, and nothing else. It is not
 // parallel because it restarts the operator.
 func TestEventsOfAStopWhileApplying(t *testing.T) {
-	const many = 400
+	const many = 200
 	manifest := func(greeting string) string {
 		var documents []string
 		for i := range many {
@@ -269,16 +270,23 @@ func TestEventsOfAStopWhileApplying(t *testing.T) {
 		return n
 	}
 	ns := newNamespace(t)
+	stopOperator(t)
+	proxy, through := proxied(t)
 	newVidraResource(t, ns, manifest("hello"))
 	v := getVidraResource(t, ns)
+	// One object keeps each apply from ending before it is stopped, however late that is.
+	last := faultproxy.Match{Verb: "patch", Namespace: ns, Name: fmt.Sprintf("page-%d", many-1)}
+	held := proxy.Inject(last, faultproxy.Stall())
+	running := startAnother(t, through)
 	for round, greeting := range []string{"hello", "changed"} {
 		setManifest(t, ns, manifest(greeting))
 		require.EventuallyWithT(t, func(c *assert.CollectT) { require.Greater(c, written(c, ns, greeting), many/8) }, patience, time.Millisecond)
-		stopOperator(t)
+		require.NoError(t, running.Stop(stopTimeout))
 		n := written(t, ns, greeting)
 		require.Less(t, n, many, "it was stopped in the middle")
 		t.Logf("%d of %d were written at the stop", n, many)
-		startOperator(t)
+		held.Remove()
+		running = startAnother(t, through)
 		awaitReady(t, ns)
 		awaitSilence(t)
 		created, changed := 0, 0
@@ -290,7 +298,10 @@ func TestEventsOfAStopWhileApplying(t *testing.T) {
 		}
 		require.Equal(t, many, created)
 		require.Equal(t, many*round, changed)
+		held = proxy.Inject(last, faultproxy.Stall())
 	}
+	require.NoError(t, running.Stop(stopTimeout))
+	startOperator(t) // which removes what is left
 }
 
 // TestEventsOfARemovalThatWaits: an object is told to be removed when it is gone, also by

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -126,9 +127,10 @@ func TestDeletionIsNotFoughtByHealing(t *testing.T) {
 	v := awaitReady(t, ns)
 	mark := env.AuditMark()
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
-	require.NoError(t, admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), namespace)))
 	awaitGone(t, v)
-	awaitGone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	awaitGone(t, namespace)
 	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")))
 }
 
@@ -141,10 +143,14 @@ func TestDeletionSaysWhatIsInTheWay(t *testing.T) {
 	newVidraResource(t, ns, manifests(namespaced(ns), crd))
 	awaitReady(t, ns)
 	kept := declared(t, ns, configMap("kept", "hello"))[0]
-	thing := declared(t, ns, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Thing, metadata: {name: kept}}", ns))[0]
+	thing := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": ns + ".example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "kept", "namespace": ns},
+	}}
 	for _, obj := range []*unstructured.Unstructured{kept, thing} {
 		obj.SetFinalizers([]string{"example.com/wait"})
-		require.NoError(t, admin.Create(t.Context(), obj))
+		await(t, func(c *assert.CollectT) { // the kind is served a moment after it is applied
+			require.NoError(c, client.IgnoreAlreadyExists(admin.Create(t.Context(), obj)))
+		})
 		t.Cleanup(func() { _ = mergePatch(obj, `{"metadata":{"finalizers":null}}`) }) // it is gone if all went well
 	}
 

@@ -71,7 +71,7 @@ func newVidraResource(t *testing.T, namespace, manifest string, options ...func(
 	t.Cleanup(func() {
 		if err := deleteVidraResource(context.Background(), name); !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
-			awaitGone(t, v)
+			awaitGoneFor(t, 2*patience, v) // it may own a Namespace, which Kubernetes empties first
 		}
 	})
 	return v

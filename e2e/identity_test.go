@@ -61,7 +61,7 @@ func TestServiceAccount(t *testing.T) {
 	v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Secret "+ns+"/denied", user, "secrets", ns)
 	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", user)
 	allowed := declaredObject(t, ns, manifest, "ConfigMap", "allowed")
-	requireInOrder(t, ns, allowed)
+	awaitInOrder(t, ns, allowed) // a right counts a moment after it is granted
 	for _, r := range operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")) {
 		require.Equal(t, user, r.As, "%s", r)
 	}

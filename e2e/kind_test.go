@@ -19,8 +19,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// soon is how long Vidra may take to take up a kind that has appeared.
-const soon = 3 * time.Second
+// soon is how long Vidra may take to take up a kind that has appeared: mostly it is a
+// third of a second, and some seconds where the machine has much else to do.
+const soon = 10 * time.Second
 
 // newKind is a CustomResourceDefinition that the API server does not have, and
 // the manifest of an object of its kind.

@@ -191,10 +191,10 @@ func fence(ns string) string {
 // place already, and its Namespace is still to be removed.
 func TestKeepSurvivesAKill(t *testing.T) {
 	ns := unique(t) // the manifest makes it
-	v := newVidraResource(t, ns, everyStage(ns))
+	v := newVidraResource(t, ns, sharing(ns, "", "data"))
 	awaitReady(t, ns)
 	stopOperator(t)
-	page, namespace := declaredObject(t, ns, everyStage(ns), "ConfigMap", "data"), declaredObject(t, ns, everyStage(ns), "Namespace", ns)
+	page, namespace := declaredObject(t, ns, sharing(ns, "", "data"), "ConfigMap", "data"), declaredObject(t, ns, sharing(ns, "", "data"), "Namespace", ns)
 	require.NoError(t, mergePatch(page, `{"metadata":{"labels":null,"annotations":{%q:"true",%q:null},"managedFields":[{}]}}`,
 		v1alpha1.KeepAnnotation, v1alpha1.OwnerAnnotationKey(ns)))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
@@ -209,9 +209,9 @@ func TestKeepSurvivesAKill(t *testing.T) {
 // that is to be kept: its Namespace is not removed before that is known.
 func TestKeepIsWaitedFor(t *testing.T) {
 	ns := unique(t) // the manifest makes it
-	v := newVidraResource(t, ns, everyStage(ns))
+	v := newVidraResource(t, ns, sharing(ns, "", "data"))
 	awaitReady(t, ns)
-	page, namespace := declaredObject(t, ns, everyStage(ns), "ConfigMap", "data"), declaredObject(t, ns, everyStage(ns), "Namespace", ns)
+	page, namespace := declaredObject(t, ns, sharing(ns, "", "data"), "ConfigMap", "data"), declaredObject(t, ns, sharing(ns, "", "data"), "Namespace", ns)
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), namespace.DeepCopy()) })
 	require.NoError(t, mergePatch(page, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
 	stopOperator(t)
@@ -254,6 +254,7 @@ func TestKeepOfWhatTheAccountMayNotRead(t *testing.T) {
 	awaitReady(t, ns)
 
 	require.NoError(t, admin.Delete(t.Context(), binding.DeepCopy()))
+	awaitAllowed(t, false, "system:serviceaccount:"+ns+":deployer", "get", inner)
 	mark := env.AuditMark()
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitNotReady(t, ns, v1alpha1.ReasonPruneFailed, "ConfigMap "+inner+"/data", "forbidden")

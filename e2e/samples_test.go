@@ -18,6 +18,7 @@ import (
 // TestSamples applies each sample as its first lines say, edits an object of it, and
 // deletes it.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		reason string
 		// edited is an object of the manifest, and patch an edit of it.
@@ -55,7 +56,7 @@ func TestSamples(t *testing.T) {
 				}
 			})
 			require.NoError(t, deleteVidraResource(t.Context(), name))
-			awaitGone(t, v)
+			awaitGoneFor(t, 2*patience, v)
 		})
 	}
 	for name := range kustomizations(t) {

@@ -62,7 +62,7 @@ func TestSharedNamespace(t *testing.T) {
 	awaitInOrder(t, two, namespaceTwo)
 
 	require.NoError(t, deleteVidraResource(t.Context(), two))
-	awaitGone(t, second)
+	awaitGoneFor(t, 2*patience, second) // and the Namespace before, which Kubernetes empties first
 	awaitGone(t, namespaceTwo)
 }
 

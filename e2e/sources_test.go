@@ -54,7 +54,7 @@ func TestManifestInParts(t *testing.T) {
 	await(t, func(c *assert.CollectT) {
 		v := getVidraResource(c, ns)
 		require.Len(c, v.Status.ManagedResources, 3, "what left a part is pruned")
-		live := get(t, declaredObject(t, ns, all("two"), "ConfigMap", "from-config"))
+		live := get(c, declaredObject(t, ns, all("two"), "ConfigMap", "from-config"))
 		require.Contains(c, fmt.Sprint(live.Object["data"]), "two")
 	})
 	awaitReady(t, ns)
@@ -116,16 +116,20 @@ func TestLargeManifest(t *testing.T) {
 	}
 	newVidraResource(t, ns, "", fromParts(from...))
 	const long = 3 * time.Minute
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		require.Equal(c, metav1.ConditionTrue, condition(c, getVidraResource(c, ns), v1alpha1.ConditionReady).Status)
-	}, long, time.Second)
+	awaitLong := func(reason string) {
+		t.Helper()
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			require.Equal(c, reason, condition(c, getVidraResource(c, ns), v1alpha1.ConditionReady).Reason)
+		}, long, time.Second)
+	}
+	awaitLong(v1alpha1.ReasonApplied)
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, parts*each)
 	last := declaredObject(t, ns, configMap("large-3-249", "hello"), "ConfigMap", "large-3-249")
 	mark := env.AuditMark()
 	require.NoError(t, mergePatch(last, `{"data":{"greeting":"changed"}}`))
 	awaitInOrder(t, ns, last)
-	require.Len(t, operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns), 1)
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns) })
 
 	// One that would not fit into the API server with its status is refused before
 	// anything is changed.
@@ -137,6 +141,7 @@ func TestLargeManifest(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), held))
 	mark = env.AuditMark()
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"many","key":"m"}]}}`))
+	awaitLong(v1alpha1.ReasonManifestInvalid)
 	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "6000 objects", "several VidraResources")
 	require.Len(t, v.Status.ManagedResources, parts*each)
 	require.Empty(t, operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns))

@@ -60,7 +60,9 @@ func TestF25NamespaceOfTheManifest(t *testing.T) {
 	namespace := declaredObject(t, ns, manifest, "Namespace", managed)
 	uid := get(t, namespace).GetUID()
 	require.NoError(t, admin.Delete(t.Context(), namespace.DeepCopy()))
-	await(t, func(c *assert.CollectT) { require.NotEqual(c, uid, get(c, namespace).GetUID()) })
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		require.NotEqual(c, uid, get(c, namespace).GetUID())
+	}, 2*patience, poll, "it is made again when Kubernetes has emptied it")
 	awaitInOrder(t, ns, declared(t, managed, manifest)...)
 	awaitReady(t, ns)
 }

@@ -14,6 +14,7 @@ import (
 // TestVidraResourceValidation sends VidraResources to the API server and looks
 // at what it makes of them. Nothing is kept.
 func TestVidraResourceValidation(t *testing.T) {
+	t.Parallel()
 	// JSON paths below spec, and the values that the API server must answer.
 	type fields map[string]any
 	tests := map[string]struct {

@@ -146,10 +146,17 @@ func mayDelete(t *testing.T, allowed bool) {
 	}
 	t.Cleanup(func() { require.NoError(t, set(context.Background(), true)) })
 	require.NoError(t, set(t.Context(), allowed))
+	awaitAllowed(t, allowed, operatorUser, "delete", "default")
+}
+
+// awaitAllowed waits until the API server knows whether a user may do something with the
+// ConfigMaps of a namespace: it learns of roles and bindings from a watch.
+func awaitAllowed(t *testing.T, allowed bool, user, verb, namespace string) {
+	t.Helper()
 	await(t, func(c *assert.CollectT) {
 		ask := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               operatorUser,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "configmaps", Namespace: "default"},
+			User:               user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps", Namespace: namespace},
 		}}
 		require.NoError(c, admin.Create(context.Background(), ask))
 		require.Equal(c, allowed, ask.Status.Allowed)

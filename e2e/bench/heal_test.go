@@ -26,7 +26,7 @@ func TestHeal(t *testing.T) {
 	}
 
 	require.NoError(t, l.operator.Kill())
-	o.rounds, o.timeout = 1, 500*time.Millisecond
+	o.rounds, o.timeout = 1, 2*time.Second
 	r, err = heal(t.Context(), l, o)
 	require.NoError(t, err)
 	require.ErrorContains(t, r.verdict(), "vidra missed 7 of 7 edits")

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"testing"
@@ -90,7 +91,7 @@ func TestStall(t *testing.T) {
 	c := through(t, p)
 	rule := p.Inject(listConfigMaps, Stall())
 
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := c.Resource(configMaps).List(ctx, metav1.ListOptions{})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "there is no answer")
@@ -121,7 +122,7 @@ func TestCutAfter(t *testing.T) {
 	p := start(t)
 	c, err := rest.HTTPClientFor(p.Config())
 	require.NoError(t, err)
-	get := func(t *testing.T) (int, error) {
+	get := func(t *testing.T) ([]byte, error) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Config().Host+path, http.NoBody)
 		require.NoError(t, err)
 		answer, err := c.Do(r)
@@ -129,25 +130,24 @@ func TestCutAfter(t *testing.T) {
 		defer answer.Body.Close() //nolint:errcheck // it was only read
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 		require.Equal(t, 2, answer.ProtoMajor, "HTTP/2 is spoken, as by an API server")
-		body, err := io.ReadAll(answer.Body)
-		return len(body), err
+		return io.ReadAll(answer.Body)
 	}
 	whole, err := get(t)
 	require.NoError(t, err)
-	require.Greater(t, whole, 1000)
+	require.Greater(t, len(whole), 1000)
 
 	rule := p.Inject(listConfigMaps, CutAfter(1000))
-	n, err := get(t)
+	part, err := get(t)
 	require.Error(t, err, "the client sees that the answer is not whole")
-	require.Equal(t, 1000, n)
+	require.Len(t, part, 1000)
 	_, err = through(t, p).Resource(configMaps).List(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "stream error", "so does client-go")
 	rule.Remove()
 
 	p.Inject(listConfigMaps, CutAfter(1<<30))
-	n, err = get(t)
-	require.NoError(t, err, "a shorter answer passes whole")
-	require.Equal(t, whole, n)
+	whole, err = get(t)
+	require.NoError(t, err)
+	require.True(t, json.Valid(whole), "a shorter answer passes whole")
 }
 
 func TestAnswerGetsLost(t *testing.T) {

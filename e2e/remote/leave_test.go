@@ -130,6 +130,13 @@ func TestRestartWhileRemoteIsAway(t *testing.T) {
 	require.Equal(t, ready.Status.ManagedResources, v.Status.ManagedResources)
 
 	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnreachable") // what waits is lost with a killed process
+	since := time.Now()
+	await(t, func(c *assert.CollectT) { // its watches are told of after it
+		if now := read(c, d.name); now.ResourceVersion != v.ResourceVersion {
+			v, since = now, time.Now()
+		}
+		require.Greater(c, time.Since(since), time.Second)
+	})
 
 	// Once more, while the status says so already.
 	killOperator(t)

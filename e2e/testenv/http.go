@@ -15,10 +15,14 @@ import (
 func waitOK(ctx context.Context, c *http.Client, url string, timeout time.Duration, gone <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	var last error
 	for {
-		last := getOK(ctx, c, url)
-		if last == nil {
+		err := getOK(ctx, c, url)
+		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // that a request was given up says less
+			last = err
 		}
 		select {
 		case <-gone:

@@ -119,6 +119,7 @@ func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
 			"--metrics-secure=false",
 			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health),
+			"--backstop-interval=0", // it comes at any time, and tests count requests
 			"--leader-elect=false",
 		}, o.Args...),
 	})

@@ -30,7 +30,7 @@ func pretendOperator() {
 		os.Exit(3)
 	}
 	fs := flag.NewFlagSet("operator", flag.ExitOnError)
-	for _, name := range []string{"kubeconfig", "metrics-bind-address", "metrics-secure", "leader-elect", "workers"} {
+	for _, name := range []string{"kubeconfig", "metrics-bind-address", "metrics-secure", "backstop-interval", "leader-elect", "workers"} {
 		fs.String(name, "", "")
 	}
 	health := fs.String("health-probe-bind-address", "", "")
@@ -139,7 +139,7 @@ func TestOperatorThatDoesNotStart(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := pretended(tt.sort)
-			o.ReadyTimeout = 3 * time.Second
+			o.ReadyTimeout = 5 * time.Second
 			var out strings.Builder
 			o.Out = &out
 			start := time.Now()
@@ -147,7 +147,7 @@ func TestOperatorThatDoesNotStart(t *testing.T) {
 			require.ErrorContains(t, err, tt.want, tt.reason)
 			require.ErrorContains(t, err, "pretending to be "+tt.sort, "the error holds the log")
 			require.Contains(t, out.String(), "pretending to be "+tt.sort, "the output is copied")
-			require.Less(t, time.Since(start), 10*time.Second)
+			require.Less(t, time.Since(start), 15*time.Second)
 		})
 	}
 }

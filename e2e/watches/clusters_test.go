@@ -65,6 +65,7 @@ func (l *lab) requireRemoved(t *testing.T, name string, proxy *faultproxy.Proxy,
 	}
 	require.Empty(t, l.Audit())
 	await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, count(), before, "the goroutines end") })
+	require.LessOrEqual(t, settled(t, count), before)
 	mark := proxy.Mark() // what was on its way has arrived
 	require.LessOrEqual(t, settled(t, count), before)
 	require.Empty(t, proxy.Requests(mark, faultproxy.Match{}))
@@ -117,6 +118,9 @@ func TestRemoveCluster(t *testing.T) {
 			one, two := owner("one"), owner("two")
 			l.Sync(one, []watchregistry.Key{secrets})
 			l.becomes(t, secrets, watchregistry.Synced)
+			await(t, func(c *assert.CollectT) {
+				assert.Equal(c, 3, l.Streams(faultproxy.Match{}), "that of the watch, and those that tell of kinds")
+			})
 			before := settled(t, count)
 
 			proxy := l.addBehindProxy(t, elsewhere)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -35,7 +36,7 @@ func TestRandomClusterSteps(t *testing.T) {
 	t.Logf("the seed is %d", seed)
 	count := goroutines(t)
 	w := &clusterWalk{
-		lab:      newLab(t, labOptions{direct: true, linger: 5 * time.Millisecond}),
+		lab:      newLab(t, labOptions{linger: 5 * time.Millisecond}),
 		random:   rand.New(rand.NewPCG(seed, 0)),
 		clusters: []string{"a", "b", "c"},
 		present:  map[string]bool{"": true},
@@ -45,6 +46,9 @@ func TestRandomClusterSteps(t *testing.T) {
 	for _, name := range w.clusters {
 		w.keys = append(w.keys, at(name, builtIn(3)...)...)
 	}
+	await(t, func(c *assert.CollectT) {
+		assert.Equal(c, 2, w.Streams(faultproxy.Match{}), "those that tell of kinds")
+	})
 	before := settled(t, count)
 	for step := range steps {
 		w.step(t)

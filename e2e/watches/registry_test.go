@@ -17,7 +17,7 @@ import (
 
 func TestWatchIsSharedUntilItsLastOwnerHasLeft(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, labOptions{linger: 200 * time.Millisecond})
+	l := newLab(t, labOptions{linger: 3 * time.Second}) // what is done meanwhile may take a while
 	one, two := owner("one"), owner("two")
 	cm := l.configMap(t, "ours")
 	other := newLab(t, labOptions{}).configMap(t, "foreign")

@@ -41,7 +41,7 @@ func TestF24WatchClosesEarly(t *testing.T) {
 				edit(t, cm)
 				edited := time.Now()
 				l.agrees(t)
-				require.Less(t, time.Since(edited), 5*time.Second)
+				require.Less(t, time.Since(edited), 20*time.Second, "client-go would wait for up to a minute")
 			}
 			hit(t, rule, 6)
 			l.aboutOnceASecond(t, mark, start, 3)
@@ -247,7 +247,7 @@ func TestF24Restart(t *testing.T) {
 	})
 	took := time.Since(start)
 	t.Logf("%d watches were synced %s after the API server was back", len(kinds), took.Round(time.Millisecond))
-	require.Less(t, took, 10*time.Second)
+	require.Less(t, took, 25*time.Second)
 	for _, kind := range kinds {
 		require.Empty(t, l.lists(mark, kind), "%s is resumed where it was", kind)
 	}

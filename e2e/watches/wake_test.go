@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,13 +15,16 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// requireSoon waits until a watch is Synced, which must be soon: unwoken, what is
-// tested here would wait for about twice as long.
-func (l *lab) requireSoon(t *testing.T, key watchregistry.Key, woken time.Time) {
+// requireSoon waits until a watch is Synced, for which the API server must have been
+// asked soon: unwoken, what is tested here would wait for about twice as long.
+func (l *lab) requireSoon(t *testing.T, key watchregistry.Key, woken time.Time, proxy *faultproxy.Proxy, match faultproxy.Match) {
 	t.Helper()
 	l.becomes(t, key, watchregistry.Synced)
-	took := l.watch(key).Since.Sub(woken)
-	t.Logf("Synced %s after it was woken", took.Round(time.Millisecond))
+	asked := proxy.Requests(0, match)
+	first := slices.IndexFunc(asked, func(q faultproxy.Request) bool { return q.Time.After(woken) })
+	require.GreaterOrEqual(t, first, 0)
+	took := asked[first].Time.Sub(woken)
+	t.Logf("asked %s after it was woken, and Synced after %s", took.Round(time.Millisecond), l.watch(key).Since.Sub(woken).Round(time.Millisecond))
 	require.Less(t, took, soon)
 }
 
@@ -51,7 +55,7 @@ func TestWakeForbidden(t *testing.T) {
 			require.Equal(t, watchregistry.Degraded, l.watch(configMaps).State)
 			woken := time.Now()
 			atOnce(t, "Wake", func() { wake(l) })
-			l.requireSoon(t, configMaps, woken)
+			l.requireSoon(t, configMaps, woken, l.Proxy, requests("watch", configMaps))
 		})
 	}
 }
@@ -79,8 +83,8 @@ func TestWakeUnreachable(t *testing.T) {
 	woken := time.Now()
 	atOnce(t, "Wake", func() { l.Wake(elsewhere) })
 	await(t, func(c *assert.CollectT) { assert.NotEmpty(c, proxy.Requests(mark, crds)) })
-	require.Less(t, time.Since(woken), soon, "kinds that come are noticed again")
-	l.requireSoon(t, key, woken)
+	require.Less(t, proxy.Requests(mark, crds)[0].Time.Sub(woken), soon, "kinds that come are noticed again")
+	l.requireSoon(t, key, woken, proxy, requests("watch", key))
 }
 
 // TestWakePending has a kind come that the watches on the kinds do not tell of.
@@ -102,5 +106,5 @@ func TestWakePending(t *testing.T) {
 	require.Equal(t, watchregistry.Pending, l.watch(key).State, "nobody has told")
 	woken := time.Now()
 	l.WakeWatch(key)
-	l.requireSoon(t, key, woken)
+	l.requireSoon(t, key, woken, l.Proxy, discoveries(key))
 }

@@ -213,6 +213,9 @@ func TestForgetEndsEverything(t *testing.T) {
 	await(t, func(ct *assert.CollectT) {
 		sources, _, _ := d.secrets.known()
 		assert.Len(ct, sources, 1)
+		secrets.mu.Lock()
+		defer secrets.mu.Unlock()
+		assert.NotEmpty(ct, secrets.watchers, "the informer has begun all that it runs")
 	})
 	before := goleak.IgnoreCurrent()
 
