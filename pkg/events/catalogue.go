@@ -127,7 +127,7 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune, ActionDetect},
-		When: "No problem of the manifest or of an object stands any more, or nobody's change that was left. Where several objects had failed, it comes when the last of them is mended. The action is the one that had failed, Detect after a change that was left; the note says what was wrong last. A watch, the destination, health and a suspension have Events of their own for their ends.",
+		When: "A problem of the manifest or of an object is over, or nobody's change is left any more. Where several objects had failed, each is told when it is mended, unless more than 20 fail still. The action is the one that had failed, Detect after a change that was left; the note says what was wrong. A watch, the destination, health and a suspension have Events of their own for their ends.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect},

@@ -14,9 +14,12 @@ func problemRows() map[string]transition {
 			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
 		},
 		"ProblemChanges": {
-			reason: "Another problem is news.", before: broken,
+			reason: "Another problem is news, and so is the end of the one before.", before: broken,
 			after: ready(metav1.ConditionFalse, v1alpha1.ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no"),
-			want:  []string{"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no"},
+			want: []string{
+				"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no",
+				"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no",
+			},
 		},
 		"WaitingIsNoProblem": {
 			reason: "A watch that starts is part of the normal course.", before: fine,
@@ -45,7 +48,27 @@ func severalRows() map[string]transition {
 			reason: "The first one is no news.", before: one, after: two,
 			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/b: never"},
 		},
-		"OneOfSeveralIsMended": {reason: "What is left is no news.", before: two, after: one},
+		"OneOfSeveralIsMended": {
+			reason: "What is left is no news.", before: two, after: one,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/b: never"},
+		},
+		"OneOfSeveralIsUnderWay": {
+			reason: "What is merely on its way is not mended.", before: two,
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
+		},
+		"OneOfSeveralFailsInAnotherWay": {
+			reason: "It is not mended.", before: two,
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: AdoptionRefused: another"),
+			want:  []string{"Warning AdoptionRefused/Apply VidraResource web: ConfigMap shop/b: another"},
+		},
+		"OneOfManyIsNotNamed": {
+			reason: "It may be among the others.", before: two,
+			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 20 more"),
+		},
+		"NobodyLooks": {
+			reason: "What cannot be read says nothing of the objects.", before: two, after: failed(ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
+			want: []string{"Warning SourceUnavailable/Apply VidraResource web: ConfigMap shop/parts: no"},
+		},
 		"AnotherIsUnderWay": {
 			reason: "That is nothing that is wrong.", before: one,
 			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
@@ -76,6 +99,7 @@ func severalRows() map[string]transition {
 		"TheWorstIsMended": {
 			reason: "The other one is told already.", after: one,
 			before: failed(ReasonManifestInvalid, "Service shop/c: bad; ConfigMap shop/a: ApplyFailed: no"),
+			want:   []string{"Normal Recovered/Apply VidraResource web: No longer the case: Service shop/c: bad"},
 		},
 		"TheyEndTogether": {
 			reason: "What had failed are two actions.", after: fine,

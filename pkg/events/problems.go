@@ -47,7 +47,7 @@ func LastError(before, after v1alpha1.VidraResourceStatus) string {
 	return ready.Message
 }
 
-// readiness tells what is wrong that was not before, and that nothing is any more.
+// readiness tells what is wrong that was not before, and what is not any more.
 func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
 	is, was := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady), standing(before)
 	var all []Event
@@ -55,14 +55,15 @@ func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourc
 	case is == nil:
 		return nil
 	case is.Status != metav1.ConditionTrue && IsProblem(is.Reason):
+		known := was
 		if readyReason(before) == ReasonDestinationUnreachable {
-			was = append(was, wrong(before)...)
+			known = append(slices.Clone(was), wrong(before)...)
 		}
-		for _, group := range grouped(without(wrong(after), was), func(p part) string { return p.reason }) {
+		for _, group := range grouped(without(wrong(after), known), func(p part) string { return p.reason }) {
 			e := Event{Type: warning, Reason: group[0].reason, Action: group[0].action(), Regarding: owner}
 			all = append(all, tell(e, "", group, part.String, after)...)
 		}
-		return all
+		was = notNamed(was, after)
 	case outlasts(was, after):
 		return nil
 	}
@@ -71,6 +72,29 @@ func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourc
 		all = append(all, tell(e, "No longer the case: ", group, part.String, after, before)...)
 	}
 	return all
+}
+
+// notNamed are the parts about objects of which a status with another problem says
+// nothing: they are fine. Where it did not look at the objects, or does not name all of
+// them, that is not known of any.
+func notNamed(was []part, after v1alpha1.VidraResourceStatus) []part {
+	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) ||
+		ready.Reason == ReasonDestinationUnreachable || ready.Reason == ReasonSourceUnavailable {
+		return nil
+	}
+	named := map[string]bool{"": true}
+	for message := range strings.SplitSeq(ready.Message, Besides) {
+		for text := range strings.SplitSeq(message, Between) {
+			if omission.MatchString(text) {
+				return nil
+			}
+		}
+		for _, p := range partsOf(message, "") {
+			named[p.object] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return named[p.object] })
 }
 
 // wrong is what the Ready condition of a status says to be wrong.

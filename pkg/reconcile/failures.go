@@ -219,14 +219,16 @@ func worst(failures map[identity]failure, order []identity) (reason, message str
 	return reason, message
 }
 
-// few joins the first of several parts, in about as many bytes as there is room for.
-// Each can be told from the others.
+// few joins the first of several parts, in about as many bytes as there is room for, so
+// that no message is cut further on. Each can be told from the others.
 func few(parts []string, room int) string {
 	var shown []string
 	for i, text := range parts {
-		if text = events.Inline(text); len(parts) > 1 {
-			text = events.Truncate(text, maxPart)
+		most := room
+		if len(parts) > 1 {
+			most = maxPart
 		}
+		text = events.Truncate(events.Inline(text), most)
 		if room -= len(text); i == maxNamed || i > 0 && room < 0 {
 			shown = append(shown, events.More(len(parts)-i))
 			break

@@ -182,6 +182,24 @@ func TestBeginningsAndEnds(t *testing.T) {
 			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), fails(one, v1alpha1.ReasonProgressing), fails(one, v1alpha1.ReasonApplyFailed), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
 		},
+		"OneAfterTheOther": {
+			"The end of each is told, and told once.",
+			[]outcome{
+				and(well, func(o *outcome) {
+					o.failures = map[identity]failure{one: {v1alpha1.ReasonApplyFailed, "no"}, two: {v1alpha1.ReasonApplyFailed, "never"}}
+					o.order = []identity{one, two}
+				}), fails(one, v1alpha1.ReasonApplyFailed), fails(one, v1alpha1.ReasonProgressing), well,
+			},
+			[]string{"ApplyFailed ConfigMap shop/a: no; ConfigMap shop/b: never", "Recovered ConfigMap shop/b: never", "Recovered ConfigMap shop/a: no"},
+		},
+		"ManifestInBetween": {
+			"Nothing is known of the objects while it cannot be read.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), bad, fails(one, v1alpha1.ReasonApplyFailed), well},
+			[]string{
+				"ApplyFailed ConfigMap shop/a: no", "ManifestInvalid document 1: bad",
+				"ApplyFailed ConfigMap shop/a: no", "Recovered document 1: bad", "Recovered ConfigMap shop/a: no",
+			},
+		},
 		"DestinationAndManifest": {
 			"Both end.", []outcome{away, bad, well},
 			[]string{"DestinationUnreachable", "DestinationRestored", "ManifestInvalid document 1: bad", "Recovered document 1: bad"},
