@@ -57,7 +57,7 @@ func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourc
 	case is.Status != metav1.ConditionTrue && IsProblem(is.Reason):
 		known := was
 		if readyReason(before) == ReasonDestinationUnreachable {
-			known = append(slices.Clone(was), wrong(before)...)
+			known = slices.Concat(was, wrong(before))
 		}
 		for _, group := range grouped(without(wrong(after), known), func(p part) string { return p.reason }) {
 			e := Event{Type: warning, Reason: group[0].reason, Action: group[0].action(), Regarding: owner}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -78,7 +79,11 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
 	watching := watchingCondition(o, watched(before, o.generation))
-	ready := readyCondition(o, watching, before)
+	var healthy *metav1.Condition
+	if o.health != nil {
+		healthy = ptr.To(healthyCondition(o.health, healthOf(before)))
+	}
+	ready := readyCondition(o, watching, healthy, before)
 	ready.Message = events.Truncate(ready.Message, maxCondition)
 	set := func(c metav1.Condition) {
 		c.Message = events.Truncate(c.Message, maxCondition)
@@ -97,8 +102,8 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		set(driftedCondition(o))
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
 			"Nothing in the manifest is matched by "+few(o.unmatched, maxList))
-		if o.health != nil {
-			set(healthyCondition(o.health, healthOf(before)))
+		if healthy != nil {
+			set(*healthy)
 		}
 		if o.warnings != nil {
 			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings, maxList))
@@ -138,13 +143,9 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	}
 }
 
-func readyCondition(o outcome, watching metav1.Condition, before v1alpha1.VidraResourceStatus) metav1.Condition {
+func readyCondition(o outcome, watching metav1.Condition, healthy *metav1.Condition, before v1alpha1.VidraResourceStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	reason, message := worst(o.failures, o.order)
-	health := metav1.Condition{Status: metav1.ConditionTrue} // as good as, if nobody waits for it
-	if o.wait && o.health != nil {
-		health = healthyCondition(o.health, healthOf(before))
-	}
 	switch {
 	case o.stalled != nil:
 		c.Reason, c.Message = o.stalled.reason, o.stalled.message
@@ -161,8 +162,8 @@ func readyCondition(o outcome, watching metav1.Condition, before v1alpha1.VidraR
 		c.Reason, c.Message = watching.Reason, watching.Message
 	case o.unseen != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
 		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unseen
-	case health.Status != metav1.ConditionTrue:
-		c.Reason, c.Message = health.Reason, health.Message
+	case o.wait && healthy != nil && healthy.Status != metav1.ConditionTrue:
+		c.Reason, c.Message = healthy.Reason, healthy.Message
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
 		c.Message = fmt.Sprintf("All objects are applied (%d)", len(o.entries))
