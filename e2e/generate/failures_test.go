@@ -22,17 +22,25 @@ func TestFailuresNameTheirTests(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "failures.md"))
 	require.NoError(t, err)
 	tests := testNames(t, root)
-	named := map[string]bool{}
-	for _, match := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllSubmatch(doc, -1) {
-		named[string(match[1])] = true
-		require.Contains(t, tests, string(match[1]), "there is no such test")
-	}
+	named := testsIn(t, string(doc), tests)
 	numbered := regexp.MustCompile(`^TestF\d\d`)
 	for test := range tests {
 		if numbered.MatchString(test) {
 			require.True(t, named[test], "%s belongs in docs/failures.md", test)
 		}
 	}
+}
+
+// testsIn returns the names of the tests that text quotes, each of which must be one of
+// tests.
+func testsIn(t *testing.T, text string, tests map[string]bool) map[string]bool {
+	t.Helper()
+	named := map[string]bool{}
+	for _, match := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(text, -1) {
+		require.Contains(t, tests, match[1], "there is no such test")
+		named[match[1]] = true
+	}
+	return named
 }
 
 // testNames are the names of all tests below root.
