@@ -63,7 +63,7 @@ func (p *pass) settle(r result) {
 	}
 	switch {
 	case r.ending && r.why != whyDrift, r.replaced != "":
-		s.failures[r.id] = failure{v1alpha1.ReasonProgressing, "is being deleted, and will be created again"}
+		s.failures[r.id] = beingReplaced
 		return
 	case r.ending: // its end will be an event
 		return

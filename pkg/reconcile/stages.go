@@ -40,9 +40,9 @@ func (p *pass) webhooksLast(todo plan) plan {
 	return todo
 }
 
-// keepUntilApplied takes from what left the manifest what is not removed yet: while an
-// object of the manifest cannot be applied, it may be what takes the place of another
-// one, so that only what is on its way out goes.
+// keepUntilApplied removes from ids, which left the manifest, what is not removed yet.
+// While an object of the manifest is not applied, an object that left the manifest may
+// be the one that it replaces. Only deletions that have begun go on.
 func (p *pass) keepUntilApplied(ids []identity) []identity {
 	s := p.session
 	if len(ids) == 0 { // as in nearly every pass
@@ -62,13 +62,18 @@ func (p *pass) keepUntilApplied(ids []identity) []identity {
 	})
 }
 
-// unapplied says whether an object could not be applied, though it is Vidra's to apply.
-// What others own is there, as they want it: that may stay so for good, and two
-// VidraResources may each wait for what the other one is about to remove.
+// beingReplaced is the failure of an object that is applied once its deletion has ended.
+var beingReplaced = failure{v1alpha1.ReasonProgressing, "is being deleted, and will be created again"}
+
+// unapplied reports whether an object of the manifest is not applied yet, so that what
+// left the manifest stays. Two cases do not count, because each may wait for the very
+// object that left: an object that another owner keeps as it is, and an object that is
+// being deleted, such as a claim that a Pod still uses.
 func (s *session) unapplied(id identity) bool {
-	switch s.failures[id].reason {
-	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating:
-		return true
+	why, failed := s.failures[id]
+	switch why.reason {
+	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused:
+		return false
 	}
-	return false
+	return failed && why != beingReplaced
 }
