@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -196,51 +194,6 @@ func withhold(objects []manifest.Object) {
 		annotations[ownership.SensitiveAnnotation] = "true"
 		object.SetAnnotations(annotations)
 	}
-}
-
-// holders are the VidraResources whose manifests hold this one, and those that hold them.
-func (p *pass) holders(ctx context.Context) []string {
-	var all []string
-	for next := v1alpha1.Owners(p.vr.Annotations); len(next) > 0; {
-		name := next[0]
-		if next = next[1:]; slices.Contains(all, name) {
-			continue
-		}
-		all = append(all, name)
-		holder := &v1alpha1.VidraResource{}
-		if p.Client.Get(ctx, client.ObjectKey{Name: name}, holder) == nil { // from the cache
-			next = append(next, v1alpha1.Owners(holder.Annotations)...)
-		}
-	}
-	return all
-}
-
-// holdsItself fails if a manifest holds the VidraResource that it is the manifest of, or
-// one of its holders, be it in the manifest of another one: it would apply and prune
-// itself.
-func holdsItself(name string, holders []string, objects []manifest.Object) error {
-	for _, object := range objects {
-		gk := object.GroupVersionKind().GroupKind()
-		if gk.Group != v1alpha1.GroupVersion.Group || gk.Kind != v1alpha1.Kind {
-			continue
-		}
-		if object.GetName() == name {
-			return fmt.Errorf("%s: the manifest holds the VidraResource %s itself: take it out", object.Position, name)
-		}
-		if slices.Contains(holders, object.GetName()) {
-			return fmt.Errorf("%s: the manifest holds the VidraResource %s, whose manifest holds the VidraResource %s: take one of them out",
-				object.Position, object.GetName(), name)
-		}
-		text, _, _ := unstructured.NestedString(object.Object, "spec", "manifest")
-		inner, err := manifest.Parse(text, manifest.Options{})
-		if err != nil {
-			continue // its own status says so
-		}
-		if err := holdsItself(name, holders, inner); err != nil {
-			return fmt.Errorf("%s: in the manifest of VidraResource %s: %w", object.Position, object.GetName(), err)
-		}
-	}
-	return nil
 }
 
 // tooLarge says why a VidraResource would not fit into the API server with the status

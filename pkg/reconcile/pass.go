@@ -170,7 +170,11 @@ func (p *pass) read(ctx context.Context) *failure {
 			p.residents.set(p.owner, s.objects)
 		}
 	}()
-	if err := s.read(ctx, p.vr, p.holders(ctx), parts, p.applier.destination); err != nil {
+	held, err := p.holders(ctx)
+	if err == nil {
+		err = s.read(ctx, p.vr, held, parts, p.applier.destination)
+	}
+	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
 		if errors.Is(err, errEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+)
+
+// cached returns a VidraResource from the cache, which shares it: it must not be changed.
+// It returns nil if there is none.
+func cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.VidraResource, error) {
+	vr := &v1alpha1.VidraResource{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, vr, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)})
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return vr, nil
+}
+
+// holdsObject reports whether the inventory of a VidraResource lists an object of the
+// cluster at. The inventory is written before an object is (ADR 7), so a VidraResource
+// that does not list an object does not own it. The UID counts, too, because the API
+// server may serve one object in several groups.
+func holdsObject(vr *v1alpha1.VidraResource, at string, id identity, uid types.UID) bool {
+	return isAt(vr, at) && slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+		return e.Name == id.name && identityOf(&e) == id || uid != "" && e.UID == string(uid)
+	})
+}
+
+// isAt reports whether a cluster is the destination of a VidraResource. It cannot change.
+func isAt(vr *v1alpha1.VidraResource, at string) bool {
+	if isLocal(vr.Spec.Destination.Server) {
+		return at == ""
+	}
+	server, err := cluster.NormalizeServer(vr.Spec.Destination.Server)
+	return err == nil && server == at
+}
