@@ -28,6 +28,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -50,6 +51,12 @@ const (
 	watchesPath = "/watches"
 )
 
+// The values of --event-values.
+const (
+	eventValuesAll  = "all"
+	eventValuesNone = "none"
+)
+
 // options are the flags of the operator.
 type options struct {
 	metricsAddress string
@@ -64,6 +71,7 @@ type options struct {
 	backstopInterval      time.Duration
 	sink                  string
 	objectEvents          bool
+	eventValues           string
 }
 
 // bind makes the options flags.
@@ -83,6 +91,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
 		"Tell at a managed object, too, that a change of it was put back: the Event ChangeReverted.")
+	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
+		"Which values of fields Events, statuses, CloudEvents and the log show: all, except those of Secrets, of annotated objects and of environment variables; or none.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
 }
 
@@ -90,6 +100,13 @@ func (o *options) bind(fs *flag.FlagSet) {
 func run(ctx context.Context, o options) error {
 	if o.workers < 1 {
 		return fmt.Errorf("--workers is %d: at least one is needed", o.workers)
+	}
+	switch o.eventValues {
+	case eventValuesAll:
+	case eventValuesNone:
+		ownership.WithholdValues()
+	default:
+		return fmt.Errorf("--event-values is %q: it must be %s or %s", o.eventValues, eventValuesAll, eventValuesNone)
 	}
 	told, err := cloudEvents(o.sink)
 	if err != nil {

@@ -41,7 +41,7 @@ type Change struct {
 	// the API server keeps none of the value that was applied, as of an empty list.
 	Restored string
 	// Withheld says that the values are not shown because the object is
-	// sensitive.
+	// sensitive, or because the field is the value of an environment variable.
 	Withheld bool
 	// Manager is the field manager that owned the field when it was found.
 	// Empty where the API server does not record it: who removes a field owns
@@ -81,7 +81,7 @@ func Drift(found, restored *unstructured.Unstructured, manager string) []Change 
 	if w.cleared {
 		w.changes = append(w.changes, Change{
 			Path: "metadata.managedFields", Kind: Removed,
-			Restored: shorten([]any{map[string]any{"manager": manager, "operation": string(metav1.ManagedFieldsOperationApply)}}),
+			Restored: shorten([]any{map[string]any{"manager": manager, "operation": string(metav1.ManagedFieldsOperationApply)}}, ordinary),
 		})
 	}
 	return w.changes
@@ -159,13 +159,16 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 		w.cleared = true
 		return
 	}
-	c := Change{Path: render(path, w.withheld), Pointer: pointer(path), Kind: kind, Withheld: w.withheld}
-	if !w.withheld {
-		if _, none := restored.(absent); !none {
-			c.Restored = shorten(restored)
+	at := placeOf(path)
+	_, nothing := restored.(absent)
+	withheld := w.withheld || kind != Removed && at.conceals(found) || !nothing && at.conceals(restored)
+	c := Change{Path: render(path, w.withheld), Pointer: pointer(path), Kind: kind, Withheld: withheld}
+	if !withheld {
+		if !nothing {
+			c.Restored = shorten(restored, at)
 		}
 		if kind != Removed {
-			c.Found = shorten(found)
+			c.Found = shorten(found, at)
 		}
 	}
 	if owner != nil {

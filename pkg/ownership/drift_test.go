@@ -330,7 +330,7 @@ func TestValuesAreCutAtARune(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, shorten(tc.value), tc.reason)
+			require.Equal(t, tc.want, shorten(tc.value, ordinary), tc.reason)
 		})
 	}
 }

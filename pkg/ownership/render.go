@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 const (
@@ -20,43 +20,41 @@ const (
 	maxName = 317
 )
 
-// SensitiveAnnotation on an object, with any value but "false", says that its
-// values must not be shown, as those of a Secret are not.
-const SensitiveAnnotation = "infrahub.operators.com/sensitive"
-
-// Sensitive says whether the values of obj must not be shown: it is a Secret, or
-// it has the SensitiveAnnotation.
-func Sensitive(obj *unstructured.Unstructured) bool {
-	if core := !strings.Contains(obj.GetAPIVersion(), "/"); core && obj.GetKind() == "Secret" {
-		return true
-	}
-	annotation, found, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "annotations", SensitiveAnnotation)
-	return err == nil && found && annotation != "false"
-}
-
 // render writes a path as kubectl users know it. Where values are withheld, those
 // that tell the items of a list apart are, too.
 func render(path fieldpath.Path, withheld bool) string {
 	var b strings.Builder
+	at := ordinary
 	for _, element := range path {
 		switch {
 		case element.FieldName != nil:
+			at = at.field(*element.FieldName)
 			renderField(&b, *element.FieldName)
+			continue
 		case element.Index != nil:
 			fmt.Fprintf(&b, "[%d]", *element.Index)
-		case withheld:
+		case withheld || hidesKeys(at.item(), element):
 			b.WriteString("[*]")
 		case element.Value != nil:
-			b.WriteString("[=" + shorten((*element.Value).Unstructured()) + "]")
+			b.WriteString("[=" + shorten((*element.Value).Unstructured(), ordinary) + "]")
 		case element.Key != nil:
 			keys := make([]string, 0, len(*element.Key))
 			for _, field := range *element.Key {
-				keys = append(keys, field.Name+"="+shorten(field.Value.Unstructured()))
+				keys = append(keys, field.Name+"="+shorten(field.Value.Unstructured(), ordinary))
 			}
 			b.WriteString("[" + strings.Join(keys, ",") + "]")
 		}
+		at = at.item()
 	}
 	return b.String()
+}
+
+// hidesKeys reports whether what tells an item of a list at p apart is withheld.
+func hidesKeys(p place, element fieldpath.PathElement) bool {
+	if element.Key == nil {
+		return p == variable || p == concealed
+	}
+	return slices.ContainsFunc(*element.Key, func(key value.Field) bool { return p.field(key.Name).conceals(nil) })
 }
 
 // pointer writes a path as a JSON pointer; empty if it leads through a list.
@@ -83,10 +81,11 @@ func renderField(b *strings.Builder, name string) {
 	b.WriteString(name)
 }
 
-// shorten is v as JSON, cut at a rune boundary. Of a large value, it encodes no
-// more than what it shows.
-func shorten(v any) string {
-	return cut(string(appendJSON(nil, v)), maxValue)
+// shorten is v as JSON, cut at a rune boundary, without the values of environment
+// variables. at is the place of v. Of a large value, it encodes no more than what it
+// shows.
+func shorten(v any, at place) string {
+	return cut(string(appendJSON(nil, v, at)), maxValue)
 }
 
 // cut is the first n runes of text, the last of them an ellipsis if there are
@@ -105,9 +104,12 @@ func cut(text string, n int) string {
 	return text
 }
 
-// appendJSON encodes v, and stops when b has maxValue runes for certain.
-func appendJSON(b []byte, v any) []byte {
+// appendJSON encodes v at a place, and stops when b has maxValue runes for certain.
+func appendJSON(b []byte, v any, at place) []byte {
 	const enough = (maxValue + 1) * utf8.UTFMax
+	if at.conceals(v) {
+		return appendScalar(b, withheldText)
+	}
 	switch v := v.(type) {
 	case string:
 		return appendScalar(b, cut(v, maxValue+1))
@@ -120,7 +122,7 @@ func appendJSON(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, item)
+			b = appendJSON(b, item, at.item())
 		}
 		return append(b, ']')
 	case map[string]any:
@@ -132,8 +134,8 @@ func appendJSON(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendJSON(b, key), ':')
-			b = appendJSON(b, v[key])
+			b = append(appendScalar(b, cut(key, maxValue+1)), ':')
+			b = appendJSON(b, v[key], at.field(key))
 		}
 		return append(b, '}')
 	default:

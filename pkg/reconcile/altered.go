@@ -59,7 +59,7 @@ func (c *comparison) compare(path []string, sent, held any) {
 			return
 		}
 		text := strings.Join(path, ".") + " is not what the manifest says"
-		if !c.withheld {
+		if !c.withheld && !ownership.InEnvironment(path...) {
 			text = fmt.Sprintf("%s is %s, and the manifest says %s", strings.Join(path, "."), brief(held), brief(sent))
 		}
 		c.texts = append(c.texts, text+": a mutating webhook has changed it")

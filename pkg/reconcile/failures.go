@@ -91,7 +91,10 @@ func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool
 	case errors.As(err, &refused):
 		return failure{v1alpha1.ReasonAdoptionRefused, err.Error()}
 	case errors.As(err, &rival):
-		return failure{v1alpha1.ReasonOwnershipConflict, err.Error()}
+		if sensitive {
+			rival.field = listKeys.ReplaceAllString(rival.field, "[*]")
+		}
+		return failure{v1alpha1.ReasonOwnershipConflict, rival.Error()}
 	case errors.As(err, &fixed):
 		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	case kindGoing(err):
@@ -124,7 +127,7 @@ func message(err error, sensitive bool) string {
 	if !errors.As(err, &status) || !sensitive || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
 		text := invalidText(err)
 		if text == "" {
-			text = localPort.ReplaceAllString(err.Error(), "")
+			text = misfitText(localPort.ReplaceAllString(err.Error(), ""))
 		}
 		return events.Truncate(text, maxMessage)
 	}
@@ -143,20 +146,15 @@ func message(err error, sensitive bool) string {
 }
 
 // invalidText names the fields that the API server calls invalid, and why, without
-// the long values that it quotes before the reason; empty for another error.
+// the values that causeText leaves out; empty for another error.
 func invalidText(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return ""
 	}
-	const long, kept = 200, 60
 	var parts []string
 	for _, cause := range status.Status().Details.Causes {
-		text, _, _ := strings.Cut(cause.Message, "\n") // a difference follows
-		if at := strings.LastIndex(text, ": "); len(text) > long && at > kept {
-			text = events.Truncate(text, kept) + text[at:]
-		}
-		parts = append(parts, cause.Field+": "+text)
+		parts = append(parts, cause.Field+": "+causeText(cause.Field, cause.Message))
 	}
 	return strings.Join(slices.Compact(parts), "; ")
 }
