@@ -95,8 +95,8 @@ var catalogue = []Entry{
 		Do:   "Create it, or mark it as optional. Vidra notices.",
 	}, {
 		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
-		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set.",
-		Do:   "Set it, and grant that account what the manifest needs.",
+		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set, or names an account of kube-system or of the namespace of the operator. Nothing is applied or removed: a VidraResource that is being deleted waits.",
+		Do:   "Set it, and grant that account what the manifest needs. Where a VidraResource that is being deleted is to leave its objects in place, set `spec.deletionPolicy: Orphan`.",
 	}, {
 		Reason: ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},
 		When: "The kind of an object is not served. The object is applied at once when it is.",

@@ -25,7 +25,8 @@ import (
 // use on different objects.
 type applier struct {
 	destination Destination
-	// client reads and writes the objects, as itself or as a ServiceAccount.
+	// client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
+	// made by clientOf, and nil until connect has succeeded that far.
 	client dynamic.Interface
 	// user is whom client impersonates; nobody if empty.
 	user    string

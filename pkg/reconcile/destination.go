@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -112,7 +111,11 @@ func (p *pass) connect() *failure {
 		}
 		destination = remote
 	}
-	p.applier.destination, p.applier.client = destination, destination.Dynamic()
+	p.applier.destination = destination
+	var why *failure
+	if p.applier.client, p.applier.user, why = p.clientOf(destination); why != nil {
+		return why
+	}
 	if err := destination.Unreachable(); err != nil {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
@@ -121,23 +124,7 @@ func (p *pass) connect() *failure {
 		p.starting = true
 		return &failure{v1alpha1.ReasonDestinationUnreachable, "requests fail"}
 	}
-	var err error
-	if p.applier.client, p.applier.user, err = p.clientOf(destination); err != nil {
-		return &failure{v1alpha1.ReasonApplyFailed, err.Error()}
-	}
 	return nil
-}
-
-// clientOf is the client with which the VidraResource reads and writes at a cluster, and
-// whom it impersonates: nobody, or the ServiceAccount that the VidraResource names.
-func (p *pass) clientOf(d Destination) (client dynamic.Interface, user string, err error) {
-	account := p.vr.Spec.ServiceAccountName
-	if account == "" {
-		return d.Dynamic(), "", nil
-	}
-	user = "system:serviceaccount:" + p.vr.Spec.Destination.Namespace + ":" + account
-	client, err = d.As(user)
-	return client, user, err
 }
 
 // usable says whether requests to a cluster are answered, as far as is known.

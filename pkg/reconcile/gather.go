@@ -72,9 +72,9 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
 	}
 	parts = append(parts, part{name: "spec.manifest", text: p.vr.Spec.Manifest})
-	client, user, err := p.clientOf(p.Local)
-	if err != nil {
-		return nil, nil, &failure{v1alpha1.ReasonSourceUnavailable, err.Error()}
+	client, user, why := p.clientOf(p.Local)
+	if why != nil {
+		return nil, nil, why
 	}
 	reader := subject{cluster: p.Local.Name(), user: user}
 	read := map[sourceKey]*unstructured.Unstructured{}

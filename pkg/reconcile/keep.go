@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,11 +42,11 @@ func (a *applier) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, 
 	if a.user == "" {
 		return false, true
 	}
-	live, err := a.destination.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	live, err := getAsVidra(ctx, a.destination, key)
 	if err != nil {
-		return false, !apierrors.IsNotFound(err)
+		return false, true
 	}
-	return keeps(live), false
+	return live != nil && keeps(live), false
 }
 
 // goesWith says whether an object is deleted when container is, which is then its

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,8 +79,8 @@ func (p *pass) namespaceIsGone(ctx context.Context, name string) bool {
 		return false
 	}
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
-	_, err := p.applier.destination.Dynamic().Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
-	return apierrors.IsNotFound(err)
+	live, err := getAsVidra(ctx, p.applier.destination, trigger.ObjectKey{GVR: namespaces, Name: name})
+	return err == nil && live == nil
 }
 
 // onNamespace has VidraResources look at all their objects when a namespace comes

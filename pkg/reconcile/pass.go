@@ -70,7 +70,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *p
 		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
 		wereLeft: map[identity]drift{},
 		applier: &applier{
-			destination: r.Local, client: r.Local.Dynamic(), trigger: r.Trigger, index: r.Index, owner: owner,
+			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force, recreated: s.recreated,
 			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 			vidraResources: r.Client,
@@ -108,7 +108,7 @@ func (s *session) untoldHeals(now time.Time) bool {
 // run does the pass.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if why := p.connect(); why != nil {
-		return p.block(ctx, *why)
+		return p.refuse(ctx, *why)
 	}
 	switch why := p.read(ctx); {
 	case why == nil:
@@ -146,14 +146,6 @@ func (p *pass) read(ctx context.Context) *failure {
 	sourcesChanged := p.sourcesChanged()
 	if s.generation == p.vr.Generation && !sourcesChanged && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
 		return s.stalled
-	}
-	if p.RequireServiceAccount && p.vr.Spec.ServiceAccountName == "" {
-		return &failure{v1alpha1.ReasonServiceAccountRequired,
-			"this Vidra applies objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
-	}
-	if in := p.vr.Spec.Destination.Namespace; p.RequireServiceAccount && (in == metav1.NamespaceSystem || in == p.Namespace) {
-		return &failure{v1alpha1.ReasonServiceAccountRequired,
-			"this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
 	}
 	p.unread = true
 	if s.unread != nil && s.generation == p.vr.Generation && !p.mayRetry {

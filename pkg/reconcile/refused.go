@@ -27,7 +27,7 @@ func (p *pass) refused(id identity, err error, key trigger.ObjectKey, verbs ...s
 // awaitRights has it noticed when the rights are granted that are missing now.
 func (p *pass) awaitRights() {
 	s := p.session
-	if p.grants == nil || !p.all {
+	if p.grants == nil || !p.all || p.applier.client == nil { // nil if no request is sent
 		return
 	}
 	missing := maps.Clone(s.unreadable)
@@ -46,7 +46,7 @@ func (p *pass) awaitRights() {
 	for key, status := range s.watches {
 		if status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonForbidden {
 			for _, right := range (subject{cluster: key.Cluster}).rights(key.GVR, "", "list", "watch") {
-				missing[right] = p.applier.destination.Dynamic()
+				missing[right] = reviewsAsVidra(p.applier.destination)
 			}
 		}
 	}

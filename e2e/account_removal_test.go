@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// ownWrites are the requests about objects of a namespace that may change something, and
+// that the operator sent with its own rights.
+func ownWrites(t *testing.T, mark testenv.AuditMark, namespace string) requests {
+	t.Helper()
+	return operatorSince(t, mark).objectsIn(namespace).only(func(r request) bool {
+		return r.As == "" && !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+	})
+}
+
+// TestRemovalNeedsTheAccount takes the account away from a VidraResource, or names one that
+// is refused, and has it pruned, healed and deleted: an operator that runs with
+// --require-service-account writes nothing with its own rights.
+func TestRemovalNeedsTheAccount(t *testing.T) {
+	stopOperator(t)
+	strict, err := env.StartOperator(t.Context(), testenv.OperatorOptions{
+		Binary: operatorBinary, Args: []string{"--require-service-account"}, Env: []string{"POD_NAMESPACE=" + testenv.OperatorNamespace},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, strict.Stop(stopTimeout)) })
+	tests := map[string]struct {
+		// spoil is the change of the VidraResource, and says what its condition then says.
+		spoil, says string
+		// orphan lets the VidraResource go without its objects.
+		orphan bool
+	}{
+		"cleared":              {spoil: `{"spec":{"serviceAccountName":null,"manifest":%q}}`, says: "set spec.serviceAccountName"},
+		"cleared and orphaned": {spoil: `{"spec":{"serviceAccountName":null,"manifest":%q}}`, says: "set spec.serviceAccountName", orphan: true},
+		"of kube-system": {
+			spoil: `{"spec":{"serviceAccountName":"namespace-controller","destination":{"namespace":"kube-system"},"manifest":%q}}`, says: "namespace kube-system",
+		},
+		"of Vidra": {
+			spoil: `{"spec":{"serviceAccountName":"vidra-operator","destination":{"namespace":"vidra-system"},"manifest":%q}}`, says: "namespace vidra-system",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ns := newNamespace(t)
+			newAccount(t, ns, "deployer", "configmaps")
+			at := "\n  namespace: " + ns
+			document := func(name, says string) string {
+				return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + at + "\ndata:\n  greeting: " + says + "\n"
+			}
+			manifest := manifests(document("kept", "hello"), document("left", "hello"))
+			v := newVidraResource(t, ns, manifest, as("deployer"))
+			awaitReady(t, ns)
+			kept, left := declaredObject(t, ns, manifest, "ConfigMap", "kept"), declaredObject(t, ns, manifest, "ConfigMap", "left")
+
+			mark := env.AuditMark()
+			require.NoError(t, mergePatch(v, tt.spoil, document("kept", "changed")))
+			awaitNotReady(t, ns, v1alpha1.ReasonServiceAccountRequired, tt.says)
+			require.NoError(t, mergePatch(kept, `{"data":{"greeting":"edited"}}`))
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			waiting := awaitNotReady(t, ns, v1alpha1.ReasonServiceAccountRequired, tt.says, "Vidra removes its objects (2)", "set spec.deletionPolicy to Orphan")
+			require.Len(t, waiting.Status.ManagedResources, 2)
+			awaitEvent(t, waiting, corev1.EventTypeWarning, v1alpha1.ReasonServiceAccountRequired, "Apply", "spec.deletionPolicy")
+			require.Empty(t, ownWrites(t, mark, ns))
+			get(t, left)
+
+			if tt.orphan {
+				require.NoError(t, mergePatch(v, `{"spec":{"deletionPolicy":"Orphan"}}`))
+				awaitGone(t, v)
+				get(t, left)
+			} else {
+				require.NoError(t, mergePatch(v, `{"spec":{"serviceAccountName":"deployer","destination":{"namespace":%q}}}`, ns))
+				await(t, func(c *assert.CollectT) {
+					gone := operatorSince(t, mark).objectsIn(ns).only(verbIs("delete"))
+					require.Len(c, gone, 2)
+				})
+				awaitGone(t, v)
+				awaitGone(t, left)
+				awaitGone(t, kept)
+			}
+			require.Empty(t, ownWrites(t, mark, ns))
+		})
+	}
+}

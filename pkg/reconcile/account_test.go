@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestClientsAreMadeInOnePlace requires that account.go alone makes clients: a client that
+// is made elsewhere would not keep the rule of --require-service-account.
+func TestClientsAreMadeInOnePlace(t *testing.T) {
+	t.Parallel()
+	packages, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { //nolint:staticcheck // no types are needed
+		return !strings.HasSuffix(f.Name(), "_test.go")
+	}, 0)
+	require.NoError(t, err)
+	made := map[string]int{}
+	for name, file := range packages["reconcile"].Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, isCall := n.(*ast.CallExpr)
+			if !isCall {
+				return true
+			}
+			if selected, is := call.Fun.(*ast.SelectorExpr); is && (selected.Sel.Name == "Dynamic" || selected.Sel.Name == "As") {
+				if on, is := selected.X.(*ast.Ident); !is || on.Name != "errors" {
+					made[name]++
+				}
+			}
+			return true
+		})
+	}
+	require.Positive(t, made["account.go"])
+	delete(made, "account.go")
+	require.Empty(t, made)
+}
+
+func TestAccountMissing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason             string
+		optional           bool
+		account, namespace string
+		says               string
+	}{
+		"none, and none is needed": {reason: "the rule is that of the flag", optional: true},
+		"none":                     {reason: "Vidra would act with its own rights", namespace: "shop", says: "spec.serviceAccountName"},
+		"one":                      {reason: "its rights count", account: "deployer", namespace: "shop"},
+		"one of kube-system": {
+			reason: "controllers have accounts there", account: "namespace-controller", namespace: metav1.NamespaceSystem, says: "kube-system",
+		},
+		"Vidra's own": {
+			reason: "it would act with its own rights", account: "vidra-operator", namespace: "vidra-system", says: "vidra-system",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vr := &v1alpha1.VidraResource{}
+			vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace = tt.account, tt.namespace
+			p := &pass{Reconciler: &Reconciler{Namespace: "vidra-system", RequireServiceAccount: !tt.optional}, vr: vr}
+			why := p.accountMissing()
+			if tt.says == "" {
+				require.Nil(t, why, tt.reason)
+				return
+			}
+			require.NotNil(t, why, tt.reason)
+			require.Equal(t, v1alpha1.ReasonServiceAccountRequired, why.reason)
+			require.Contains(t, why.message, tt.says)
+		})
+	}
+}
