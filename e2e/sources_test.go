@@ -134,15 +134,15 @@ func TestLargeManifest(t *testing.T) {
 	// One that would not fit into the API server with its status is refused before
 	// anything is changed.
 	var many []string
-	for i := range 6000 {
-		many = append(many, configMap(fmt.Sprintf("%s-%d", strings.Repeat("long", 15), i), "hello"))
+	for i := range 4000 {
+		many = append(many, configMap(fmt.Sprintf("%s-%d", strings.Repeat("long", 40), i), "hello"))
 	}
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "many"}, Data: map[string]string{"m": manifests(many...)}}
 	require.NoError(t, admin.Create(t.Context(), held))
 	mark = env.AuditMark()
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"many","key":"m"}]}}`))
 	awaitLong(v1alpha1.ReasonManifestInvalid)
-	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "6000 objects", "several VidraResources")
+	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "4000 objects", "several VidraResources")
 	require.Len(t, v.Status.ManagedResources, parts*each)
 	require.Empty(t, operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))

@@ -25,6 +25,9 @@ func main() {
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("unexpected argument %q: the operator takes flags only, see --help", flag.Arg(0)))
 	}
+	if err := limitMemory(); err != nil {
+		fail(err)
+	}
 	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
 		fail(err)
 	}

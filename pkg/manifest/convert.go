@@ -27,11 +27,15 @@ type converter struct {
 	// open holds the anchored nodes that are being expanded: to meet one again
 	// means that it contains itself.
 	open map[*yaml.Node]struct{}
+	// values and total count the nodes of the present object and of the manifest, keys
+	// included and aliases expanded.
+	values, total int
 }
 
-// newConverter returns a converter that lets aliases add as many bytes as given.
-func newConverter(budget int) *converter {
-	return &converter{budget: budget, open: map[*yaml.Node]struct{}{}}
+// newConverter returns a converter that lets aliases add as many bytes as given. The
+// parts before hold as many values as given.
+func newConverter(budget, values int) *converter {
+	return &converter{budget: budget, total: values, open: map[*yaml.Node]struct{}{}}
 }
 
 // enter goes to a node, through the alias if it is one, and accounts for it.
@@ -40,6 +44,9 @@ func newConverter(budget int) *converter {
 func (c *converter) enter(n *yaml.Node, depth int) (target *yaml.Node, leave func(), err *Error) {
 	if depth > maxDepth {
 		return n, nil, depthFault(n.Line)
+	}
+	if err := c.count(n.Line); err != nil {
+		return n, nil, err
 	}
 	target, leave = n, func() {}
 	if n.Kind == yaml.AliasNode {
@@ -55,6 +62,19 @@ func (c *converter) enter(n *yaml.Node, depth int) (target *yaml.Node, leave fun
 		return n, nil, err
 	}
 	return target, leave, nil
+}
+
+// count counts a node.
+func (c *converter) count(line int) *Error {
+	c.values++
+	c.total++
+	switch {
+	case c.values > MaxValues:
+		return faultf(line, "the object has more than %d values: split it in several objects", MaxValues)
+	case c.total > MaxTotalValues:
+		return faultf(line, "the objects up to here have more than %d values: split the manifest in several", MaxTotalValues)
+	}
+	return nil
 }
 
 // charge takes what a node costs off the budget if it is part of an expansion.

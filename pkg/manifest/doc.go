@@ -17,7 +17,9 @@
 //     float64, bool, nil, map[string]any, []any), and no two objects share any
 //     part of their trees.
 //   - Whatever a text does with aliases, nesting or size, the work and the
-//     memory that reading takes stay in proportion to [Options.MaxBytes].
+//     memory that reading takes stay in proportion to [Options.MaxBytes], and
+//     [Weight] bounds the memory before a text is read. Objects, the values of
+//     an object and the values of all objects are limited.
 //   - An error names the document, the line and, as far as it is known, the
 //     object. It may name a key; it never quotes a value, because that value
 //     could be a Secret's.

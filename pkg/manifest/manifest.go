@@ -12,6 +12,18 @@ import (
 // No object that holds a manifest, and none in it, can be larger.
 const DefaultMaxBytes = 1_572_864
 
+// Limits on what a manifest holds. Errors name the object and the line that exceed one.
+const (
+	// MaxObjects is how many objects a manifest holds at most. The status of a
+	// VidraResource has no room for more.
+	MaxObjects = 5_000
+	// MaxValues is how many values, keys included, one object holds at most. The largest
+	// CustomResourceDefinitions have about 50,000.
+	MaxValues = 100_000
+	// MaxTotalValues is how many values all objects of a manifest hold together at most.
+	MaxTotalValues = 500_000
+)
+
 // Position says where an object stands in the text of its manifest.
 type Position struct {
 	// Source is the name that Options gave the text; empty for the only one.
@@ -32,6 +44,8 @@ type Object struct {
 
 	// Position is where the object stands in the manifest.
 	Position Position
+	// Values is how many values the object holds, keys included.
+	Values int
 }
 
 // Options are the limits that Parse keeps. The zero value is useful.
@@ -42,9 +56,12 @@ type Options struct {
 	// MaxBytes is the largest text that is read. YAML aliases may add as much
 	// again when they are expanded, and no more. Defaults to DefaultMaxBytes.
 	//
-	// Reading a text takes up to about 130 times its size in memory, for the
-	// moment: so much for a text of nothing but one-letter values.
+	// Parse takes up to about 140 times the size of the text in memory until it returns:
+	// see [Weight].
 	MaxBytes int
+	// Objects and Values are how many the parts of the same manifest hold that were read
+	// before: they count towards MaxObjects and MaxTotalValues.
+	Objects, Values int
 }
 
 // Parse reads the objects of a manifest and returns them in the manifest's
@@ -71,16 +88,15 @@ type Options struct {
 // their versions differ. Parse reads on after a document that it cannot read,
 // to report several in one go, and gives up after the tenth error.
 func Parse(text string, opts Options) ([]Object, error) {
-	limit := opts.MaxBytes
-	if limit <= 0 {
-		limit = DefaultMaxBytes
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = DefaultMaxBytes
 	}
-	if len(text) > limit {
+	if len(text) > opts.MaxBytes {
 		return nil, Errors{{Position: Position{Source: opts.Source}, Message: fmt.Sprintf(
-			"the manifest has %d bytes, and the limit is %d: split it in several", len(text), limit)}}
+			"the manifest has %d bytes, and the limit is %d: split it in several", len(text), opts.MaxBytes)}}
 	}
 
-	r := newReader(limit)
+	r := newReader(opts)
 	for _, doc := range split(text) {
 		if r.full() {
 			break
@@ -103,22 +119,29 @@ func Parse(text string, opts Options) ([]Object, error) {
 type reader struct {
 	conv    *converter
 	objects []Object
-	seen    inventory
-	errs    Errors
+	// before is how many objects the parts before hold.
+	before int
+	seen   inventory
+	errs   Errors
+	// over reports that the manifest has too many objects, so that the rest is not read.
+	over bool
 }
 
-// newReader returns a reader whose aliases may add limit bytes to the manifest.
-func newReader(limit int) *reader {
+// newReader returns a reader that keeps the limits of opts. Aliases may add
+// opts.MaxBytes to the manifest.
+func newReader(opts Options) *reader {
 	return &reader{
-		conv:    newConverter(limit),
+		conv:    newConverter(opts.MaxBytes, opts.Values),
 		objects: []Object{},
+		before:  opts.Objects,
 		seen:    inventory{},
 	}
 }
 
-// full says that there are errors enough: more would help nobody.
+// full says that there are errors enough, or that a limit is exceeded: more would help
+// nobody.
 func (r *reader) full() bool {
-	return len(r.errs) >= maxErrors
+	return r.over || r.conv.total > MaxTotalValues || len(r.errs) >= maxErrors
 }
 
 // document reads one document and adds its objects or its errors.
@@ -143,6 +166,7 @@ func (r *reader) node(n *yaml.Node, at Position, inherited typeMeta, depth int) 
 	if r.full() {
 		return
 	}
+	r.conv.values = 0
 	target, leave, err := r.conv.enter(n, depth)
 	if err != nil {
 		r.errs = append(r.errs, identify(target, inherited).fault(at, err))
@@ -188,12 +212,18 @@ func (r *reader) list(n *yaml.Node, at Position, depth int) {
 
 // object adds the one object that a node describes.
 func (r *reader) object(n *yaml.Node, at Position, inherited typeMeta, depth int) {
+	if r.before+len(r.objects) >= MaxObjects {
+		r.over = true
+		r.errs = append(r.errs, identify(n, inherited).fault(at, faultf(0,
+			"the manifest holds more than %d objects, and this is the first one too many: split it in several", MaxObjects)))
+		return
+	}
 	u, err := r.conv.object(n, inherited, depth)
 	if err != nil {
 		r.errs = append(r.errs, identify(n, inherited).fault(at, err))
 		return
 	}
-	obj := Object{Unstructured: u, Position: at}
+	obj := Object{Unstructured: u, Position: at, Values: r.conv.values}
 	if err := r.seen.add(obj); err != nil {
 		r.errs = append(r.errs, err)
 		return

@@ -210,7 +210,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, colors("a"))
-			p := l.newPass(faulty, l.get(t))
+			p := l.newPass(faulty, l.get(t), trigger.Causes{})
 			for _, action := range all {
 				p.session.untold = append(p.session.untold, events.Change{Action: action})
 			}
@@ -230,7 +230,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 
 			// A session that begins anew, from the status, finds it again as well.
 			l.restartSession(faulty)
-			renewed := l.newPass(faulty, l.get(t)).session
+			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}).session
 			require.Len(t, renewed.untold, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})

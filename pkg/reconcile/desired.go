@@ -96,8 +96,10 @@ func (s *session) adopt(generation int64, objects []*desired, waiting []unresolv
 	s.generation, s.objects, s.unresolved = generation, objects, waiting
 	s.reread, s.stalled = false, nil
 	s.byID = make(map[identity]*desired, len(objects))
+	s.weight = 0
 	for _, d := range objects {
 		s.byID[d.id] = d
+		s.weight += d.weight
 	}
 	left := func(id identity) bool { return s.byID[id] == nil }
 	maps.DeleteFunc(s.recreated, func(id identity, _ string) bool { return left(id) })
@@ -167,7 +169,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
 	}
-	d.body, d.configuration = body, identify(body)
+	d.body, d.configuration, d.weight = body, identify(body), manifest.Weight(body)
 	return d, nil
 }
 

@@ -19,12 +19,25 @@ import (
 // object that is not accepted does not keep the others from being applied.
 func (p *pass) applyAll(ctx context.Context, tasks []task) {
 	eachStage(tasks, func(t task) manifest.Stage { return t.stage }, func(stage []task) {
-		results := make([]result, len(stage))
-		p.parallel(len(stage), func(i int) { results[i] = p.applier.apply(ctx, stage[i]) })
-		for _, r := range results {
-			p.settle(r)
+		for _, batch := range batches(stage) {
+			p.applyBatch(ctx, batch)
 		}
 	})
+}
+
+// applyBatch does tasks of a stage in parallel. What the API server answers is in memory
+// until all of them are done.
+func (p *pass) applyBatch(ctx context.Context, tasks []task) {
+	giveBack, err := p.heavy.take(ctx, weightOf(tasks))
+	if err != nil { // ctx has ended, and the requests say so
+		giveBack = func() {}
+	}
+	defer giveBack()
+	results := make([]result, len(tasks))
+	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	for _, r := range results {
+		p.settle(r)
+	}
 }
 
 // parallel calls do for 0 to n-1, a limited number at a time.

@@ -3,14 +3,8 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -19,22 +13,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-const (
-	// maxManifest is how many bytes all parts of a manifest have at most.
-	maxManifest = 8 << 20
-	// maxObject is how many bytes a VidraResource has at most, with its status. etcd
-	// takes requests of 1.5 MiB by default, in which the API server wraps it.
-	maxObject = 1_400_000
-)
-
-// part is a part of a manifest.
-type part struct {
-	// name says where it comes from, for people; empty if there is only one.
-	name string
-	text string
-	// secret says that it comes from a Secret, so that no error may quote it.
-	secret bool
-}
+// maxObject is how many bytes a VidraResource has at most, with its status. etcd
+// takes requests of 1.5 MiB by default, in which the API server wraps it.
+const maxObject = 1_400_000
 
 // keyOf is the object that holds a part of the manifest.
 func (p *pass) keyOf(source v1alpha1.ManifestSource) sourceKey {
@@ -61,13 +42,17 @@ func (p *pass) sourcesChanged() bool {
 // gather reads the parts of the manifest, and which versions of its sources they are.
 func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey]string, why *failure) {
 	from := p.vr.Spec.ManifestFrom
-	keys, versions := map[sourceKey]struct{}{}, map[sourceKey]string{}
+	wanted, versions := map[sourceKey]map[string]struct{}{}, map[sourceKey]string{}
 	p.session.unreadable = nil
 	for _, source := range from {
-		keys[p.keyOf(source)] = struct{}{}
+		key := p.keyOf(source)
+		if wanted[key] == nil {
+			wanted[key] = map[string]struct{}{}
+		}
+		wanted[key][source.Key] = struct{}{}
 	}
 	// Watched first, so that no change comes between.
-	p.sources.sync(p.owner, p.Metadata, keys)
+	p.sources.sync(p.owner, p.Metadata, wanted)
 	if len(from) == 0 {
 		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
 	}
@@ -77,7 +62,8 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		return nil, nil, why
 	}
 	reader := subject{cluster: p.Local.Name(), user: user}
-	read := map[sourceKey]*unstructured.Unstructured{}
+	read := map[sourceKey]*heldParts{}
+	size := len(p.vr.Spec.Manifest)
 	for i, source := range from {
 		key := p.keyOf(source)
 		name := fmt.Sprintf("%s %s/%s, key %s (spec.manifestFrom[%d])", key.kind, key.namespace, key.name, source.Key, i)
@@ -88,7 +74,7 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 			return nil, nil, &failure{v1alpha1.ReasonManifestInvalid, name + ": give it a namespace, or set spec.destination.namespace"}
 		}
 		if _, known := read[key]; !known {
-			held, err := readSource(ctx, client, key)
+			held, err := readSource(ctx, client, key, wanted[key])
 			if err != nil {
 				for _, right := range reader.refused(err, key.gvr(), key.namespace, "get") {
 					right.Name = key.name // which is all that a role has to name
@@ -100,13 +86,15 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		}
 		held := read[key]
 		versions[key] = ""
+		text, found := "", false
 		if held != nil {
-			versions[key] = held.GetResourceVersion()
+			versions[key] = held.version
+			text, found = held.texts[source.Key]
 		}
-		text, found, err := textIn(held, source.Key)
+		size += len(text)
 		switch {
-		case err != nil:
-			return nil, nil, unavailable(err.Error())
+		case size > maxManifest:
+			return nil, nil, &failure{v1alpha1.ReasonManifestInvalid, name + ": " + oversized(size)}
 		case !found && source.Optional:
 		case held == nil:
 			return nil, nil, unavailable("does not exist: create it, or set optional")
@@ -117,67 +105,6 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		}
 	}
 	return parts, versions, nil
-}
-
-// readSource reads a ConfigMap or Secret; nil if it does not exist.
-func readSource(ctx context.Context, client dynamic.Interface, key sourceKey) (*unstructured.Unstructured, error) {
-	held, err := client.Resource(key.gvr()).Namespace(key.namespace).Get(ctx, key.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that it does not exist is no error here
-	}
-	return held, err
-}
-
-// textIn is what a ConfigMap or Secret holds under a key.
-func textIn(held *unstructured.Unstructured, key string) (text string, found bool, err error) {
-	if held == nil {
-		return "", false, nil
-	}
-	if held.GetKind() == "Secret" {
-		secret := &corev1.Secret{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, secret); err != nil {
-			return "", false, errors.New("it cannot be read as a Secret") // the error may quote it
-		}
-		value, found := secret.Data[key]
-		return string(value), found, nil
-	}
-	cm := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, cm); err != nil {
-		return "", false, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
-	}
-	if text, found = cm.Data[key]; found {
-		return text, true, nil
-	}
-	value, found := cm.BinaryData[key]
-	return string(value), found, nil
-}
-
-// parse reads the objects of all parts of a manifest, in order.
-func parse(parts []part) ([]manifest.Object, error) {
-	total := 0
-	for _, p := range parts {
-		total += len(p.text)
-	}
-	if total > maxManifest {
-		return nil, fmt.Errorf("the parts of the manifest have %d bytes, and the limit is %d: make several VidraResources of it", total, maxManifest)
-	}
-	var all []manifest.Object
-	for _, p := range parts {
-		objects, err := manifest.Parse(p.text, manifest.Options{Source: p.name})
-		if problems := (manifest.Errors)(nil); p.secret && errors.As(err, &problems) {
-			for _, problem := range problems {
-				problem.Message = "cannot be read (what is wrong is withheld, because it may quote the Secret)"
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		if p.secret {
-			withhold(objects)
-		}
-		all = append(all, objects...)
-	}
-	return all, nil
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

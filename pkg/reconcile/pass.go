@@ -63,11 +63,11 @@ type pass struct {
 	starting bool
 }
 
-func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource) *pass {
+func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) *pass {
 	s, first := r.session(owner, vr)
 	p := &pass{
 		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first || s.unbegun,
-		now: time.Now(), causes: r.Trigger.Take(owner), unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
+		now: time.Now(), causes: causes, unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
 		wereLeft: map[identity]drift{},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
@@ -164,7 +164,7 @@ func (p *pass) read(ctx context.Context) *failure {
 	}()
 	held, err := p.holders(ctx)
 	if err == nil {
-		err = s.read(ctx, p.vr, held, parts, p.applier.destination)
+		err = p.readParts(ctx, held, parts)
 	}
 	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid

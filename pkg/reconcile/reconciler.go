@@ -38,6 +38,9 @@ const (
 	// passageRetry is when a pass over a VidraResource of another cluster is tried
 	// again that found no place. See passage.
 	passageRetry = 250 * time.Millisecond
+	// heavyRetry is when a reconcile of a large manifest is tried again that found no
+	// worker. See heavyShare.
+	heavyRetry = 250 * time.Millisecond
 	// recomputeQPS is how many objects a second are applied only because their digest
 	// is of another version of Vidra.
 	recomputeQPS = 50
@@ -78,6 +81,7 @@ type Reconciler struct {
 	residents residents
 	tenants   tenants
 	passage   *passage
+	heavy     *heavyShare
 	sources   sources
 	grants    *grants
 	// recompute spaces the applies that only find out digests of this version.
@@ -113,7 +117,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait.Jitter(passageRetry, 1)}, nil
 	}
 	defer leave()
-	p := r.newPass(owner, vr)
+	causes := r.Trigger.Take(owner)
+	if r.isHeavy(owner, vr, causes) {
+		leaveHeavy, ok := r.heavy.enter()
+		if !ok {
+			r.Trigger.GiveBack(owner, causes)
+			return reconcile.Result{RequeueAfter: wait.Jitter(heavyRetry, 1)}, nil
+		}
+		defer leaveHeavy()
+	}
+	p := r.newPass(owner, vr, causes)
 	if !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}

@@ -46,6 +46,8 @@ type desired struct {
 	sensitive bool
 	// configuration identifies the body and the rules.
 	configuration string
+	// weight is the memory that it takes to parse the body; see heavyShare.
+	weight int64
 }
 
 // unresolved is an object whose kind is not served.
@@ -83,6 +85,8 @@ type session struct {
 	generation int64
 	objects    []*desired
 	byID       map[identity]*desired
+	// weight is that of all objects.
+	weight     int64
 	unresolved []unresolved
 	// reread says that what was read is to be read again: a kind is gone.
 	reread bool

@@ -21,7 +21,7 @@ import (
 // are being deleted, and on the owners that the trigger names. workers is how
 // many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	r.passage = newPassage(workers)
+	r.passage, r.heavy = newPassage(workers), newHeavyShare(workers)
 	r.sources.changed = r.Trigger.EnqueueAll
 	r.hurry = map[trigger.Owner]struct{}{}
 	r.grants = newGrants(r.granted)

@@ -37,7 +37,7 @@ type sources struct {
 	mu      sync.Mutex
 	ended   bool
 	watched map[sourceKey]*source
-	owners  map[trigger.Owner]map[sourceKey]struct{}
+	owners  map[trigger.Owner]map[sourceKey]map[string]struct{}
 }
 
 // source is one watched ConfigMap or Secret.
@@ -48,14 +48,14 @@ type source struct {
 }
 
 // sync makes the sources of an owner exactly keys. It does not wait for a server.
-func (s *sources) sync(owner trigger.Owner, client metadata.Interface, keys map[sourceKey]struct{}) {
+func (s *sources) sync(owner trigger.Owner, client metadata.Interface, keys map[sourceKey]map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || len(keys) == 0 && len(s.owners[owner]) == 0 {
 		return
 	}
 	if s.watched == nil {
-		s.watched, s.owners = map[sourceKey]*source{}, map[trigger.Owner]map[sourceKey]struct{}{}
+		s.watched, s.owners = map[sourceKey]*source{}, map[trigger.Owner]map[sourceKey]map[string]struct{}{}
 	}
 	for key := range keys {
 		if s.watched[key] == nil {
