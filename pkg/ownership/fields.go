@@ -120,3 +120,20 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	}
 	return names
 }
+
+// AnnotationManagers lists the field managers that set an annotation of obj, by whatever
+// operation. It leaves out the one that the API server makes up.
+func AnnotationManagers(obj *unstructured.Unstructured, key string) []string {
+	var names []string
+	for r := range records(obj) {
+		fields := any(r.fields())
+		for _, step := range []string{"f:metadata", "f:annotations", "f:" + key} {
+			below, _ := fields.(map[string]any)
+			fields = below[step]
+		}
+		if name := r.text("manager"); fields != nil && name != beforeFirstApply {
+			names = append(names, name)
+		}
+	}
+	return names
+}

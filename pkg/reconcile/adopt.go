@@ -18,11 +18,14 @@ import (
 )
 
 // refusal is why an object that exists is not taken over.
-type refusal struct{ why string }
+type refusal struct{ reason, why string }
 
 // Error implements error.
-func (r *refusal) Error() string {
-	return "it exists and Vidra does not manage it: " + r.why
+func (r *refusal) Error() string { return r.why }
+
+// notManaged returns the refusal of an object that no VidraResource owns.
+func notManaged(why string) error {
+	return &refusal{v1alpha1.ReasonAdoptionRefused, "it exists and Vidra does not manage it: " + why}
 }
 
 // adopts returns a refusal if an object that exists, and that no VidraResource owns,
@@ -32,7 +35,7 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	case v1alpha1.AdoptAlways:
 		return nil
 	case v1alpha1.AdoptNever:
-		return &refusal{"spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it"}
+		return notManaged("spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it")
 	case v1alpha1.AdoptIfIdentical:
 	}
 	t.cause.Found = live
@@ -60,8 +63,8 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	if len(differs) == 0 {
 		return nil
 	}
-	return &refusal{events.Truncate(events.Differences(differs), maxMessage) +
-		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it"}
+	return notManaged(events.Truncate(events.Differences(differs), maxMessage) +
+		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it")
 }
 
 // orphan leaves an object in place, without a trace of us: what we own of it is
@@ -71,8 +74,8 @@ func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstr
 	annotations := unlisted(live, a.owner.Name)
 	annotations[v1alpha1.OwnerAnnotationKey(a.owner.Name)] = nil
 	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
-	others, err := a.othersOwn(ctx, live)
-	if err == nil && !others {
+	others, err := a.coOwners(ctx, key, live)
+	if err == nil && len(others) == 0 {
 		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
 	}
 	if err == nil {

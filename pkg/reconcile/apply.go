@@ -140,14 +140,19 @@ func (a *applier) meet(ctx context.Context, t task) (task, error) {
 	if err != nil {
 		return t, err
 	}
-	if live != nil && !a.mayTake(live) {
-		if err := a.adopts(ctx, t, live); err != nil {
+	if live != nil {
+		if err := a.mayTake(ctx, t, live); err != nil {
 			return t, err
 		}
 	}
 	t.cause = trigger.Cause{Deleted: live == nil, Found: live}
-	t.begun = live != nil && a.inventory[t.id] != nil && slices.Contains(ownership.Managers(live, a.manager), a.manager)
+	t.begun = live != nil && a.inventory[t.id] != nil && a.applied(live)
 	return t, nil
+}
+
+// applied reports whether managedFields say that we applied an object.
+func (a *applier) applied(live *unstructured.Unstructured) bool {
+	return slices.Contains(ownership.Managers(live, a.manager), a.manager)
 }
 
 // get reads an object; nil if it does not exist.
@@ -198,12 +203,23 @@ func labelled(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
-// mayTake says whether an object that exists may be applied for the first time:
-// if we applied it before, if it names us as an owner, as the first Vidra
-// operator noted it, or if other VidraResources own it, to own it together.
-func (a *applier) mayTake(live *unstructured.Unstructured) bool {
-	return len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) > 0 ||
-		slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name)
+// mayTake fails if an object that exists may not be applied for the first time. It may
+// be if we applied it before, if it names us as an owner, as the first Vidra operator
+// noted it, if other VidraResources own it, to own it together, or if it is adopted.
+func (a *applier) mayTake(ctx context.Context, t task, live *unstructured.Unstructured) error {
+	if a.applied(live) {
+		return nil
+	}
+	others, err := a.coOwners(ctx, t.key, live)
+	switch {
+	case err != nil:
+		return err
+	case len(others) >= maxOwners:
+		return crowded(others)
+	case len(others) > 0, slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name):
+		return nil
+	}
+	return a.adopts(ctx, t, live)
 }
 
 // patch sends the apply, and tells the trigger when it begins and ends. It takes
@@ -301,12 +317,19 @@ func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstruc
 // sendUnlessRival sends the apply, and takes fields from other managers unless
 // they are other VidraResources.
 func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	force := t.why == whyDrift && (t.cause.Found == nil || !a.shared(t.cause.Found))
+	var others []coOwner
+	if t.why == whyDrift && t.cause.Found != nil {
+		var err error
+		if others, err = a.coOwners(ctx, t.key, t.cause.Found); err != nil {
+			return nil, err
+		}
+	}
+	force := t.why == whyDrift && len(others) == 0
 	live, err := a.send(ctx, t.key, t.body, force)
 	if force || !apierrors.IsConflict(err) {
 		return live, err
 	}
-	if err := rivals(err); err != nil {
+	if err := a.rivals(ctx, t, err); err != nil {
 		return nil, errors.Join(err, a.stake(ctx, t))
 	}
 	if t.why == whyNew { // somebody may have made or changed it since it was looked at

@@ -89,7 +89,7 @@ func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool
 	fixed := new(immutable)
 	switch {
 	case errors.As(err, &refused):
-		return failure{v1alpha1.ReasonAdoptionRefused, err.Error()}
+		return failure{refused.reason, err.Error()}
 	case errors.As(err, &rival):
 		if sensitive {
 			rival.field = listKeys.ReplaceAllString(rival.field, "[*]")

@@ -71,18 +71,23 @@ func TestExplain(t *testing.T) {
 }
 
 func TestRivals(t *testing.T) {
-	conflict := func(managers ...string) error {
+	conflict := func(with ...string) error {
 		var causes []metav1.StatusCause
-		for _, m := range managers {
+		for _, w := range with {
 			causes = append(causes, metav1.StatusCause{
-				Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "` + m + `" using v1`, Field: ".data.color",
+				Type: metav1.CauseTypeFieldManagerConflict, Message: "conflict with " + w, Field: ".data.color",
 			})
 		}
 		return apierrors.NewApplyConflict(causes, "conflict")
 	}
-	require.NoError(t, rivals(conflict("kubectl-edit", "helm")), "fields of anybody else are taken back")
-	require.EqualError(t, rivals(conflict("helm", "vidra/shop")),
+	owner := func(manager string) (string, bool) { return "shop", manager == "vidra/shop" }
+	none := func(string) (string, bool) { return "", false }
+	require.NoError(t, rivals(conflict(`"kubectl-edit" using v1`, `"helm"`), owner), "fields of anybody else are taken back")
+	require.EqualError(t, rivals(conflict(`"helm"`, `"vidra/shop"`), owner),
 		"VidraResource shop wants another value of data.color: let only one of them set it")
+	require.NoError(t, rivals(conflict(`"vidra/shop"`), none), "the name of a VidraResource that does not own the object is anybody's")
+	require.NoError(t, rivals(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner), "Vidra owns no field by an update")
+	require.NoError(t, rivals(conflict(`"vidra/shop" with subresource "status"`), owner), "or by a subresource")
 	gone := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("uid"))
-	require.Equal(t, gone, rivals(gone), "a conflict that is not about fields stays an error")
+	require.Equal(t, gone, rivals(gone, owner), "a conflict that is not about fields stays an error")
 }

@@ -137,10 +137,10 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case stays:
 		return a.orphan(ctx, key, live)
 	}
-	if others, err := a.othersOwn(ctx, live); err != nil {
+	if others, err := a.coOwners(ctx, key, live); err != nil {
 		return removal{err: err}
-	} else if others {
-		return a.handOver(ctx, key, live)
+	} else if len(others) > 0 {
+		return a.handOver(ctx, key, live, others)
 	}
 	if inIt, unsure := a.spared.unsureIn(id); unsure {
 		return removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
@@ -151,9 +151,9 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 // handOver leaves an object to the others that own it, and has them look at it. Who only
 // notes that the object is wanted, or has not applied it yet, takes over what we leave,
 // as it is: without it the object might be empty, or refused, until then.
-func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []coOwner) removal {
 	done := removal{}
-	if staked(live, a.manager) {
+	if staked(live, others) {
 		done = a.orphan(ctx, key, live)
 	} else if done = a.release(ctx, key, live); apierrors.IsInvalid(done.err) {
 		done = a.orphan(ctx, key, live)
@@ -162,25 +162,29 @@ func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 		done.orphaned, done.released = false, true
 	}
 	if done.released {
-		for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
-			if name != a.owner.Name {
-				a.trigger.EnqueueAll(trigger.Owner{Name: name})
-			}
+		for _, other := range others {
+			a.trigger.EnqueueAll(trigger.Owner{Name: other.name})
 		}
 	}
 	return done
 }
 
-// owns says whether an object is ours: we applied it, or it names us as an owner and is
-// not known to be another one than that of the inventory, which may be none. Whoever
-// creates an object from a copy of ours copies the name, too; what the first operator
-// left names us, and is in the inventory without a UID.
+// owns says whether an object is ours: managedFields say that we applied it, or, where
+// they were cleared, its annotation names us and no other manager set that. It must not be
+// known to be another object than that of the inventory, which may be none. An annotation
+// that another manager set was copied from an object of ours.
+//
+// What the first operator left lists us, and is in the inventory without a UID.
 func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
-	if slices.Contains(ownership.Managers(live, a.manager), a.manager) {
+	if a.applied(live) {
 		return true
 	}
-	return slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name) &&
-		(e == nil || e.UID == "" || e.UID == string(live.GetUID()))
+	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
+		return false
+	}
+	key := v1alpha1.OwnerAnnotationKey(a.owner.Name)
+	marked := live.GetAnnotations()[key] == a.owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
+	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
 }
 
 // release gives up our fields by applying none to the object that was looked at. Should
@@ -204,11 +208,11 @@ func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	if live, err = a.send(ctx, key, body, true); err != nil {
 		return removal{err: err}
 	}
-	others, err := a.othersOwn(ctx, live)
+	others, err := a.coOwners(ctx, key, live)
 	switch {
 	case err != nil:
 		return removal{err: err}
-	case others:
+	case len(others) > 0:
 		return removal{gone: true, released: true}
 	}
 	return a.delete(ctx, key, live)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,19 @@ func liveConfigMap(uid types.UID, annotations map[string]string, appliedBy ...st
 	return u
 }
 
+// setBy has a manager own all annotations of an object.
+func setBy(u *unstructured.Unstructured, manager string) *unstructured.Unstructured {
+	fields := map[string]any{}
+	for key := range u.GetAnnotations() {
+		fields["f:"+key] = map[string]any{}
+	}
+	text, _ := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:annotations": fields}})
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(string(text)),
+	}})
+	return u
+}
+
 // TestOwns says which objects under a name of the inventory are ours to remove.
 func TestOwns(t *testing.T) {
 	t.Parallel()
@@ -47,6 +61,11 @@ func TestOwns(t *testing.T) {
 		"Named":           {"Somebody cleared managedFields.", liveConfigMap("a", named), "a", true},
 		"NamedAnother":    {"Somebody made another one from a copy.", liveConfigMap("b", named), "a", false},
 		"NamedUnknown":    {"It was about to be created, and may be ours.", liveConfigMap("b", named), "", true},
+		"Copied":          {"Somebody else set our annotation, on a copy.", setBy(liveConfigMap("a", named), "kubectl-create"), "a", false},
+		"CopiedUnknown":   {"The inventory proves nothing without a UID.", setBy(liveConfigMap("a", named), "kubectl-create"), "", false},
+		"Cleared":         {"Somebody cleared managedFields, and somebody else applied.", setBy(liveConfigMap("a", named), "before-first-apply"), "a", true},
+		"CopiedList":      {"The first operator did not write it.", setBy(liveConfigMap("a", listed), "kubectl-create"), "", false},
+		"ListedByIt":      {"The first operator wrote it.", setBy(liveConfigMap("a", listed), "manager"), "", true},
 		"OfFirstOperator": {"It kept no UIDs.", liveConfigMap("b", listed), "", true},
 		"OfOthers":        {"Others applied it, and name themselves.", liveConfigMap("a", map[string]string{v1alpha1.OwnerAnnotationKey("api"): "api"}, "vidra/api"), "a", false},
 		"Nobodys":         {"Somebody took all marks from it.", liveConfigMap("a", nil), "a", false},
@@ -57,40 +76,6 @@ func TestOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, a.owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
-		})
-	}
-}
-
-// TestMayCome says which of the VidraResources that an object names are waited for.
-func TestMayCome(t *testing.T) {
-	t.Parallel()
-	const remote = "https://remote:6443"
-	inventory := func(vr *v1alpha1.VidraResource) {
-		vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}}
-	}
-	cases := map[string]struct {
-		reason string
-		edit   func(*v1alpha1.VidraResource)
-		at     string
-		want   bool
-	}{
-		"Has it":            {"It will take it over, or remove it.", inventory, "", true},
-		"Has it not":        {"Somebody copied the annotation.", func(*v1alpha1.VidraResource) {}, "", false},
-		"Has another":       {"An object of another namespace is another one.", func(vr *v1alpha1.VidraResource) { inventory(vr); vr.Status.ManagedResources[0].Namespace = "bank" }, "", false},
-		"Was never read":    {"Nobody knows what it has.", func(vr *v1alpha1.VidraResource) { vr.Status.ObservedGeneration = 0 }, "", true},
-		"Goes":              {"It lets go of all that it has.", func(vr *v1alpha1.VidraResource) { inventory(vr); now := metav1.Now(); vr.DeletionTimestamp = &now }, "", false},
-		"At another":        {"What it has is elsewhere.", inventory, remote, false},
-		"There, too":        {"A URL may be written in several ways.", func(vr *v1alpha1.VidraResource) { inventory(vr); vr.Spec.Destination.Server = "https://REMOTE:6443/" }, remote, true},
-		"Is elsewhere":      {"What it has is elsewhere.", func(vr *v1alpha1.VidraResource) { inventory(vr); vr.Spec.Destination.Server = remote }, "", false},
-		"Is nowhere":        {"It has nothing.", func(vr *v1alpha1.VidraResource) { inventory(vr); vr.Spec.Destination.Server = "://" }, "", false},
-		"Names its cluster": {"That is the local one.", func(vr *v1alpha1.VidraResource) { inventory(vr); vr.Spec.Destination.Server = v1alpha1.LocalServer }, "", true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vr := &v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{ObservedGeneration: 1}}
-			tc.edit(vr)
-			require.Equal(t, tc.want, mayCome(vr, tc.at, liveConfigMap("a", nil)), tc.reason)
 		})
 	}
 }

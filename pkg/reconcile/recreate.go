@@ -50,9 +50,9 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
 	}
 	live, err := a.get(ctx, t.key)
-	var others bool
+	var others []coOwner
 	if err == nil && live != nil {
-		others, err = a.othersOwn(ctx, live)
+		others, err = a.coOwners(ctx, t.key, live)
 	}
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		return why("somebody else made it so. Delete the object, so that Vidra creates it again")
 	case !a.force:
 		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
-	case others:
+	case len(others) > 0:
 		return why("another VidraResource owns the object, too, so that it is not deleted")
 	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",

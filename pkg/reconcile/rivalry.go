@@ -11,62 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
-
-// othersOwn says whether another VidraResource owns an object: by fields of it, or because
-// the annotations name one that has not applied it yet.
-func (a *applier) othersOwn(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
-	if a.shared(live) {
-		return true, nil
-	}
-	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
-		if name == a.owner.Name {
-			continue
-		}
-		vr := &v1alpha1.VidraResource{}
-		err := a.vidraResources.Get(ctx, client.ObjectKey{Name: name}, vr)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("read VidraResource %s, which the annotations name: %w", name, err)
-		}
-		if err == nil && mayCome(vr, a.destination.Name(), live) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// mayCome says whether a VidraResource that the annotations of an object name may still
-// take it over, or remove it: one that is not going, and has it in its inventory. One
-// that was never read by this Vidra is taken at the word of the annotation. What
-// somebody copied from another object is nobody's.
-func mayCome(vr *v1alpha1.VidraResource, at string, live *unstructured.Unstructured) bool {
-	server := ""
-	if !isLocal(vr.Spec.Destination.Server) {
-		var err error
-		if server, err = cluster.NormalizeServer(vr.Spec.Destination.Server); err != nil {
-			return false
-		}
-	}
-	if server != at || !vr.DeletionTimestamp.IsZero() {
-		return false
-	}
-	id := identityIn(live)
-	return vr.Status.ObservedGeneration == 0 ||
-		slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return identityOf(&e) == id })
-}
-
-// shared says whether another VidraResource owns fields of an object.
-func (a *applier) shared(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(manager string) bool {
-		return manager != a.manager
-	})
-}
 
 // rivalry is a field for which another VidraResource wants another value.
 type rivalry struct{ other, field string }
@@ -76,8 +25,9 @@ func (r *rivalry) Error() string {
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
 }
 
-// rivals returns a rivalry if a conflict is with another VidraResource.
-func rivals(conflict error) error {
+// rivals returns a rivalry if a conflict is with a VidraResource that owns the field.
+// A manager that only has the name of a VidraResource is a manager like others.
+func rivals(conflict error, owner func(manager string) (name string, is bool)) error {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
 		return conflict
@@ -90,14 +40,28 @@ func rivals(conflict error) error {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
 			return conflict
 		}
-		// The message reads: conflict with "manager" using apps/v1.
-		_, rest, _ := strings.Cut(cause.Message, `"`)
-		manager, _, _ := strings.Cut(rest, `"`)
-		if name, ours := strings.CutPrefix(manager, v1alpha1.FieldManagerPrefix); ours {
+		manager, applies := managerIn(cause.Message)
+		if !applies || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
+			continue
+		}
+		if name, is := owner(manager); is {
 			return &rivalry{other: name, field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil
+}
+
+// managerIn returns the manager that the API server names in a conflict, and whether it
+// owns the field by an apply to the object itself. The message is
+//
+//	conflict with "manager"
+//
+// and goes on with a subresource, and with the apiVersion of an update
+// (k8s.io/apimachinery/pkg/util/managedfields/internal, printManager).
+func managerIn(message string) (manager string, applies bool) {
+	_, rest, _ := strings.Cut(message, `"`)
+	manager, rest, _ = strings.Cut(rest, `"`)
+	return manager, rest == ""
 }
 
 // stake notes on an object that another VidraResource holds, and that is not applied for
@@ -123,10 +87,10 @@ func (a *applier) stake(ctx context.Context, t task) error {
 
 // staked says whether the other VidraResources that own an object only note on it that
 // it is wanted: all that they own is our mark.
-func staked(live *unstructured.Unstructured, manager string) bool {
+func staked(live *unstructured.Unstructured, others []coOwner) bool {
 	for _, entry := range live.GetManagedFields() {
-		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Manager == manager ||
-			!strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.FieldsV1 == nil {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil ||
+			!slices.ContainsFunc(others, func(other coOwner) bool { return other.manager == entry.Manager }) {
 			continue
 		}
 		set := &fieldpath.Set{}

@@ -21,6 +21,13 @@ func listed(live *unstructured.Unstructured) []string {
 	return v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
 }
 
+// leftByFirstOperator reports whether the first operator wrote an object, as far as
+// managedFields record it.
+func leftByFirstOperator(live *unstructured.Unstructured) bool {
+	entries := live.GetManagedFields()
+	return len(entries) == 0 || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
+}
+
 // succeed has an object that was just applied for the first time owned by us alone, if
 // the first operator made it for this VidraResource. Otherwise a field that leaves the
 // manifest one day would stay in the object, because the first operator owns it, too.

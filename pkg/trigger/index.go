@@ -101,6 +101,30 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	return applied, c.known
 }
 
+// Claim is what an owner expects of an object.
+type Claim struct {
+	Owner Owner
+	// Applied is what its last apply left behind, if Known.
+	Applied Applied
+	Known   bool
+	// InFlight says that an apply is under way, Leaving that the object is to be removed.
+	InFlight, Leaving bool
+}
+
+// Claims returns the claims on an object, which include those that an apply is about to
+// make true. Owners whose events are off have none.
+func (x *Index) Claims(key ObjectKey) []Claim {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []Claim
+	for c := x.claims[compact(key)]; c != nil; c = c.next {
+		claim := Claim{Owner: c.holder.owner, Applied: c.expected.applied(c.holder.manager), Known: c.known, InFlight: c.inFlight, Leaving: c.leaving}
+		claim.Applied.Left = c.left
+		all = append(all, claim)
+	}
+	return all
+}
+
 // InOrder tells whether an owner finds an object as expected, from what a watch
 // keeps of it. What the owner expects nothing of is not in order. What is not
 // judged yet counts as in order: its event is on its way, with what was changed.

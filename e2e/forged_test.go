@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// applyUnder applies another greeting to a page as
+// `kubectl apply --server-side --force-conflicts --field-manager=MANAGER` does.
+func applyUnder(page *unstructured.Unstructured, manager, greeting string) error {
+	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"greeting":%q}}`, page.GetName(), greeting)
+	return edit(page, types.ApplyPatchType, body, client.ForceOwnership, client.FieldOwner(manager))
+}
+
+// TestForgedOwner edits an object under the name of a VidraResource that does not own it.
+// The edit is reverted and told under that name, and the object goes with its owner.
+func TestForgedOwner(t *testing.T) {
+	t.Parallel()
+	suspended := func(v *v1alpha1.VidraResource) { v.Spec.Suspend = true }
+	cases := map[string]struct {
+		reason string
+		// other prepares the VidraResource with whose name the page is edited.
+		other func(t *testing.T, ns, other string)
+		edit  func(page *unstructured.Unstructured, other string) error
+		// shared says that the other one owns the object in truth, so that it stays.
+		shared bool
+	}{
+		"no such VidraResource": {"nobody owns it", nil,
+			func(page *unstructured.Unstructured, other string) error {
+				return applyUnder(page, "vidra/"+other, "mine")
+			}, false},
+		"one without the object": {"its inventory does not list it", func(t *testing.T, ns, other string) {
+			t.Helper()
+			newVidraResource(t, ns, configMap("other", "hello"), named(other))
+			awaitReady(t, other)
+		}, func(page *unstructured.Unstructured, other string) error {
+			return applyUnder(page, "vidra/"+other, "mine")
+		}, false},
+		"one that is suspended": {"it has applied nothing", func(t *testing.T, ns, other string) {
+			t.Helper()
+			newVidraResource(t, ns, configMap("other", "hello"), named(other), suspended)
+		}, func(page *unstructured.Unstructured, other string) error {
+			return applyUnder(page, "vidra/"+other, "mine")
+		}, false},
+		"by an update": {"Vidra owns nothing by updates", nil, func(page *unstructured.Unstructured, other string) error {
+			return edit(page, types.MergePatchType, `{"data":{"greeting":"mine"}}`, client.FieldOwner("vidra/"+other))
+		}, false},
+		"with its annotation": {"an annotation is no ownership", func(t *testing.T, ns, other string) {
+			t.Helper()
+			newVidraResource(t, ns, configMap("other", "hello"), named(other))
+			awaitReady(t, other)
+		}, func(page *unstructured.Unstructured, other string) error {
+			if err := mergePatch(page, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
+				v1alpha1.OwnerAnnotationKey(other), other, v1alpha1.OwnerAnnotation, other); err != nil {
+				return err
+			}
+			return applyUnder(page, "vidra/"+other, "mine")
+		}, false},
+		"a name that is too long": {"no VidraResource has it", nil, func(page *unstructured.Unstructured, other string) error {
+			return applyUnder(page, v1alpha1.FieldManager(other+long), "mine")
+		}, false},
+		"our own name": {"it is not what we applied", nil, func(page *unstructured.Unstructured, _ string) error {
+			return applyUnder(page, "vidra/"+page.GetNamespace(), "mine")
+		}, false},
+		"our own name by an update": {"it is not what we applied", nil, func(page *unstructured.Unstructured, _ string) error {
+			return edit(page, types.MergePatchType, `{"data":{"greeting":"mine"}}`, client.FieldOwner("vidra/"+page.GetNamespace()))
+		}, false},
+		"a true owner": {"it is not what that one applied", func(t *testing.T, ns, other string) {
+			t.Helper()
+			newVidraResource(t, ns, configMap("page", "hello"), named(other))
+			awaitReady(t, other)
+		}, func(page *unstructured.Unstructured, other string) error {
+			return applyUnder(page, "vidra/"+other, "mine")
+		}, true},
+		"a true owner that is suspended": {"it is not what that one applied", func(t *testing.T, ns, other string) {
+			t.Helper()
+			newVidraResource(t, ns, configMap("page", "hello"), named(other))
+			awaitReady(t, other)
+			changeSpec(t, other, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+			awaitCondition(t, other, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
+		}, func(page *unstructured.Unstructured, other string) error {
+			return applyUnder(page, "vidra/"+other, "mine")
+		}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			other := ns + "-other"
+			newVidraResource(t, ns, configMap("page", "hello"))
+			awaitReady(t, ns)
+			if tc.other != nil {
+				tc.other(t, ns, other)
+			}
+			page := declared(t, ns, configMap("page", "hello"))[0]
+			require.NoError(t, tc.edit(page, other))
+			awaitInOrder(t, ns, page)
+			await(t, func(c *assert.CollectT) {
+				v := getVidraResource(c, ns)
+				require.NotNil(c, v.Status.Drift)
+				require.NotNil(c, v.Status.Drift.LastHeal)
+				require.Contains(c, v.Status.Drift.LastHeal.Fields, "data.greeting")
+				require.Regexp(c, "^vidra/", v.Status.Drift.LastHeal.Manager, "the name that was used")
+			}, tc.reason)
+			awaitReady(t, ns)
+
+			// The entry of the forged manager may stay, and has no effect.
+			require.NoError(t, mergePatch(page, `{"data":{"greeting":"again"}}`))
+			awaitInOrder(t, ns, page)
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+			if tc.shared {
+				require.Equal(t, "hello", greeting(t, page), "it is the other one's now")
+			} else {
+				awaitGone(t, page)
+			}
+		})
+	}
+}
+
+// TestForgedOwnerIsPruned takes an object from the manifest after another field manager
+// with the name of a VidraResource applied a field to it. It is pruned, and not left.
+func TestForgedOwnerIsPruned(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("stays", "hello")))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"},"data":{"theirs":"here"}}`
+	require.NoError(t, edit(page, types.ApplyPatchType, body, client.FieldOwner("vidra/"+ns+"-none")))
+	setManifest(t, ns, configMap("stays", "hello"))
+	awaitGone(t, page)
+	awaitReady(t, ns)
+}
+
+// TestForgedOwnerIsNotAdopted applies an object under the name of a VidraResource, so that
+// it looks managed. It is adopted or not as any other object.
+func TestForgedOwnerIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	require.NoError(t, applyUnder(page, "vidra/"+ns+"-none", "mine"))
+	newVidraResource(t, ns, configMap("page", "hello"), func(v *v1alpha1.VidraResource) { v.Spec.Adopt = v1alpha1.AdoptNever })
+	awaitNotReady(t, ns, v1alpha1.ReasonAdoptionRefused, "ConfigMap "+ns+"/page", "spec.adopt is Never")
+	require.Equal(t, "mine", greeting(t, page))
+}
+
+// TestSeventeenthOwner has one VidraResource more than may own an object together. The
+// last one is refused, says so, and takes nothing along when it goes.
+func TestSeventeenthOwner(t *testing.T) {
+	t.Parallel()
+	const most = 16
+	ns := newNamespace(t)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	owner := func(i int) string { return fmt.Sprintf("%s-%02d", ns, i) }
+	for i := range most {
+		newVidraResource(t, ns, configMap("page", "hello"), named(owner(i)))
+		awaitReady(t, owner(i))
+	}
+	last := newVidraResource(t, ns, configMap("page", "hello"), named(owner(most)))
+	awaitNotReady(t, owner(most), v1alpha1.ReasonOwnershipConflict, "16 VidraResources own it already", "take it out of this manifest", owner(0), owner(most-1))
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	for i := range most {
+		awaitInOrder(t, owner(i), page)
+	}
+	require.NotContains(t, appliedBy(get(t, page)), "vidra/"+owner(most))
+	require.NoError(t, deleteVidraResource(t.Context(), owner(most)))
+	awaitGone(t, last)
+	require.Len(t, appliedBy(get(t, page)), most)
+}
+
+// long makes a name too long for a field manager.
+const long = "-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"

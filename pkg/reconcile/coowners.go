@@ -1,0 +1,171 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// maxOwners is how many VidraResources may own an object together. The next one is refused.
+const maxOwners = 16
+
+// coOwner is another VidraResource that owns an object, or is about to.
+type coOwner struct {
+	name, manager string
+	// genuine says that what its manager owns in the object is what it applied there, or
+	// may be, because an apply is under way. Otherwise another user of the API wrote under
+	// its name.
+	genuine bool
+}
+
+// coOwners returns the other VidraResources that own an object. The marks on the object,
+// which are field managers and annotations, only name them: anyone who may edit the object
+// can write and remove them. A VidraResource owns the object if it has an apply of it under
+// way or lists it in its inventory, which it does before it applies an object (ADR 20).
+// One that is known to have applied the object needs no mark.
+//
+// It fails if the cache cannot be read.
+func (a *applier) coOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
+	claims := slices.DeleteFunc(a.index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.owner })
+	marks := marksOn(live, a.owner.Name)
+	var owners []coOwner
+	for name := range marks.candidates(claims, live) { // none of nearly every object
+		vr, err := cached(ctx, a.vidraResources, name)
+		if err != nil {
+			return nil, fmt.Errorf("read VidraResource %s, which its marks name: %w", name, err)
+		}
+		if vr == nil {
+			continue
+		}
+		manager := v1alpha1.FieldManager(name)
+		claim, claimed := claimOf(claims, name)
+		switch id := identityIn(live); {
+		case !claimed && !holdsObject(vr, key.Cluster, id, live.GetUID()) && !mayHold(vr, key.Cluster, id):
+			continue // the mark was copied or forged
+		case !marks.managers[manager] && !vr.DeletionTimestamp.IsZero():
+			continue // it releases what it has, and owns no field of this
+		}
+		owners = append(owners, coOwner{
+			name: name, manager: manager, genuine: marks.managers[manager] && genuine(vr, manager, claim, live),
+		})
+	}
+	slices.SortFunc(owners, func(a, b coOwner) int { return strings.Compare(a.name, b.name) })
+	return owners, nil
+}
+
+// marks are what names other VidraResources on an object.
+type marks struct {
+	// managers applied the object under a name of Vidra.
+	managers map[string]bool
+	// named are the VidraResources in the annotations.
+	named map[string]bool
+}
+
+// marksOn returns the marks on an object, without those of an owner.
+func marksOn(live *unstructured.Unstructured, owner string) marks {
+	found := marks{managers: map[string]bool{}, named: map[string]bool{}}
+	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
+		if manager != v1alpha1.FieldManager(owner) {
+			found.managers[manager] = true
+		}
+	}
+	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
+		if name != owner {
+			found.named[name] = true
+		}
+	}
+	return found
+}
+
+// candidates returns the names of the VidraResources that the marks may mean, and of those
+// that are known to have applied the object. The manager of a long name holds only part of
+// it: the annotation and the claims have all of it.
+func (m marks) candidates(claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
+	names := map[string]bool{}
+	for _, claim := range claims {
+		applied := claim.Known && !claim.Leaving && claim.Applied.UID == live.GetUID()
+		if name := claim.Owner.Name; applied || m.named[name] || m.managers[v1alpha1.FieldManager(name)] {
+			names[name] = true
+		}
+	}
+	for manager := range m.managers {
+		names[strings.TrimPrefix(manager, v1alpha1.FieldManagerPrefix)] = true
+	}
+	for name := range m.named {
+		names[name] = true
+	}
+	return names
+}
+
+// claimOf returns the claim of a VidraResource among those on an object.
+func claimOf(claims []trigger.Claim, name string) (trigger.Claim, bool) {
+	i := slices.IndexFunc(claims, func(c trigger.Claim) bool { return c.Owner.Name == name })
+	if i < 0 {
+		return trigger.Claim{}, false
+	}
+	return claims[i], true
+}
+
+// mayHold reports whether a VidraResource that this Vidra has never read may want an
+// object, for instance one that was restored from a backup without its status: its
+// manifest has the name of the object somewhere.
+func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
+	return vr.Status.ObservedGeneration == 0 && vr.DeletionTimestamp.IsZero() && isAt(vr, at) &&
+		(strings.Contains(vr.Spec.Manifest, id.name) || len(vr.Spec.ManifestFrom) > 0)
+}
+
+// genuine reports whether a manager owns in an object what its VidraResource applied.
+func genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+	digest := trigger.DigestOf(live, manager, false)
+	if claim.InFlight || claim.Known && !claim.Applied.Left && claim.Applied.Digest == digest {
+		return true
+	}
+	id := identityIn(live)
+	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+		return e.Name == id.name && identityOf(&e) == id && e.Digest == digest.String()
+	})
+}
+
+// rivals returns a rivalry if the conflict with which the API server refused a task is
+// with a VidraResource that owns the field.
+func (a *applier) rivals(ctx context.Context, t task, conflict error) error {
+	live := t.cause.Found
+	if live == nil {
+		var err error
+		if live, err = a.get(ctx, t.key); err != nil {
+			return err
+		}
+		if live == nil {
+			return conflict // it is gone, and is tried again
+		}
+	}
+	others, err := a.coOwners(ctx, t.key, live)
+	if err != nil {
+		return err
+	}
+	return rivals(conflict, func(manager string) (string, bool) {
+		i := slices.IndexFunc(others, func(other coOwner) bool { return other.manager == manager && other.genuine })
+		if i < 0 {
+			return "", false
+		}
+		return others[i].name, true
+	})
+}
+
+// crowded returns the refusal of an object that has maxOwners already.
+func crowded(others []coOwner) error {
+	var names []string
+	for _, other := range others {
+		names = append(names, other.name)
+	}
+	return &refusal{v1alpha1.ReasonOwnershipConflict, fmt.Sprintf(
+		"%d VidraResources own it already, and an object has %d owners at most: take it out of this manifest, or out of that of %s",
+		len(others), maxOwners, strings.Join(names, ", "))}
+}
