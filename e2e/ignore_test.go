@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -167,45 +165,4 @@ func ownedBy(t *testing.T, obj client.Object, manager string) string {
 		}
 	}
 	return ""
-}
-
-// TestF23Fight has somebody change a field back whenever Vidra puts it back. That
-// object is put back less often, the status says who fights and how to end it, other
-// objects are put back at once, and when it is over, that is said.
-func TestF23Fight(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	manifest := manifests(web, configMap("other", "hello"))
-	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 3}))
-	v := awaitReady(t, ns)
-	page, other := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "other")
-	mark := env.AuditMark()
-	ctx, stop := context.WithCancel(t.Context())
-	fighting := make(chan struct{})
-	go func() {
-		defer close(fighting)
-		ticker := time.NewTicker(50 * time.Millisecond)
-		defer ticker.Stop()
-		for ctx.Err() == nil {
-			_ = mergePatch(page, `{"data":{"greeting":"mine"}}`) // it fails when the test ends
-			<-ticker.C
-		}
-	}()
-	t.Cleanup(func() { stop(); <-fighting })
-	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"), "ConfigMap "+ns+"/page", `"person" changes data.greeting back`,
-		"more than 3 times within a minute", `"managers":["person"]`)
-	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore", "data.greeting", "person", "spec.drift.ignore")
-	writes := func() int { return len(operatorSince(t, mark).on("configmaps", ns, "page").writes()) }
-	require.Never(t, func() bool { return writes() > 4 }, 3*time.Second, 200*time.Millisecond)
-	for range 5 {
-		require.NoError(t, mergePatch(declaredObject(t, ns, manifest, "Service", "web"), `{"spec":{"selector":{"app":"mine"}}}`))
-		awaitInOrder(t, ns, declaredObject(t, ns, manifest, "Service", "web"))
-	}
-	require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
-	awaitInOrder(t, ns, other)
-	stop()
-	<-fighting
-	awaitInOrder(t, ns, page) // within the backoff of 10 s
-	require.LessOrEqual(t, writes(), 6)
-	require.Equal(t, v1alpha1.ObjectContended, entry(t, getVidraResource(t, ns), "ConfigMap", "page").State, "it is not over yet")
 }

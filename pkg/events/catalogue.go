@@ -143,11 +143,11 @@ var catalogue = []Entry{
 		Do:   "As for DriftCorrected. The operator's flag `--object-events=false` turns these Events off.",
 	}, {
 		Reason: ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},
-		When: "Somebody changes an object back again and again, so it is put back less often.",
-		Do:   "Stop the other writer, or leave the field to it: the note has the ignore rule that does.",
+		When: "Another writer keeps changing an object: one of its fields was reverted more often within a minute than `spec.drift.healsPerMinute` says (default 5). The note names the writer, the field, and the ignore rule that leaves the field to it. Vidra goes on reverting it. Only under sustained load it does so less often: after 100 reverts of the object, 10 a second in the first minute and 1 a second after it, and at the latest after `spec.drift.maxExposure` (default 10 s).",
+		Do:   "Stop the other writer, or add the rule that the note has to `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonDriftSettled, Type: normal, Actions: []string{ActionRestore},
-		When: "Nobody changes the object back any more.",
+		When: "An object is no longer contended: no other writer has changed it for a minute.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonPruned, Type: normal, Actions: []string{ActionPrune},

@@ -56,7 +56,7 @@ func TestCloudEvent(t *testing.T) {
 			reason:  "What has no namespace leaves it out, and no name makes the path ambiguous.",
 			changes: []Change{{Action: Settled, Object: corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a:b c?ä"}}},
 			subject: "rbac.authorization.k8s.io/v1/ClusterRole/a:b%20c%3F%C3%A4",
-			data: `{"reason": "DriftSettled", "type": "Normal", "action": "Restore", "note": "ClusterRole a:b c?ä: nobody changes it back any more",
+			data: `{"reason": "DriftSettled", "type": "Normal", "action": "Restore", "note": "ClusterRole a:b c?ä: no longer contended: no other writer has changed it for a minute",
 				"vidraResource": {"name": "web", "uid": "o1"},
 				"object": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a:b c?ä"}}`,
 		},

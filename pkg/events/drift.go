@@ -9,7 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// drifted tells of what is not put back, or less often.
+// drifted tells of what is not put back, or contended.
 func drifted(owner corev1.ObjectReference, change Change) []Event {
 	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
@@ -19,7 +19,7 @@ func drifted(owner corev1.ObjectReference, change Change) []Event {
 		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, Name(change.Object)+": "+change.Note
 	case Settled:
 		e.Type, e.Reason, e.Action = normal, ReasonDriftSettled, ActionRestore
-		e.Note = Name(change.Object) + ": nobody changes it back any more"
+		e.Note = Name(change.Object) + ": no longer contended: no other writer has changed it for a minute"
 	case Replaced:
 		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
 	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned:

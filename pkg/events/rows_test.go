@@ -109,13 +109,13 @@ func changeRows() map[string]transition {
 		},
 		"Contended": {
 			reason: "Who fights is told how to end it.", before: fine, after: fine,
-			changes: []Change{{Action: Contended, Object: deployment, Fields: []ownership.Change{replicas}, Note: "somebody changes spec.replicas back again and again"}},
-			want:    []string{"Warning DriftContended/Restore VidraResource web: Deployment shop/web: somebody changes spec.replicas back again and again"},
+			changes: []Change{{Action: Contended, Object: deployment, Fields: []ownership.Change{replicas}, Note: "another writer keeps changing spec.replicas"}},
+			want:    []string{"Warning DriftContended/Restore VidraResource web: Deployment shop/web: another writer keeps changing spec.replicas"},
 		},
 		"Settled": {
 			reason: "The end of a fight is said, too.", before: fine, after: fine,
 			changes: []Change{{Action: Settled, Object: deployment}},
-			want:    []string{"Normal DriftSettled/Restore VidraResource web: Deployment shop/web: nobody changes it back any more"},
+			want:    []string{"Normal DriftSettled/Restore VidraResource web: Deployment shop/web: no longer contended: no other writer has changed it for a minute"},
 		},
 		"Replaced": {
 			reason: "What is created again is not pruned.", before: fine, after: fine,

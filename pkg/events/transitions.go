@@ -30,7 +30,7 @@ const (
 	Pruned Action = "Pruned"
 	// Detected says that somebody changed the object, and that it is left so.
 	Detected Action = "Detected"
-	// Contended says that somebody changes the object back again and again.
+	// Contended says that another writer keeps changing the object.
 	Contended Action = "Contended"
 	// Settled says that nobody does any more.
 	Settled Action = "Settled"

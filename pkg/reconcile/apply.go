@@ -98,7 +98,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 				return r
 			}
 		}
-		r.cause = trigger.Cause{Deleted: live == nil, Found: live}
+		r.cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.cause.Since}
 	}
 	if found := r.cause.Found; found != nil && found.GetDeletionTimestamp() != nil {
 		if r.ending = true; t.why == whyNew && a.watched {

@@ -88,7 +88,7 @@ func (p *pass) settle(r result) {
 		p.seen(r.id, r.cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
-	if c := s.contests[r.id]; c != nil && c.contended {
+	if s.contentions[r.id].contended() {
 		entry.State = v1alpha1.ObjectContended
 	}
 	if r.live == nil {

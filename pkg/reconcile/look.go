@@ -105,7 +105,7 @@ func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        s.watches[watchKey(d.key)].State == watchregistry.Pending,
 		held:        failed && !p.mayRetry,
-		contended:   p.contended(d),
+		contended:   p.held(d.id),
 		asksForRest: changed && p.asksForRest(d),
 		leave:       p.leaves(d),
 		seen:        p.wereLeft[d.id].seen(s.inventory[d.id]),

@@ -8,7 +8,7 @@ import (
 
 // Metrics count what a Reconciler does. It implements prometheus.Collector.
 type Metrics struct {
-	heals, corrections, failures *prometheus.CounterVec
+	heals, heldHeals, corrections, failures *prometheus.CounterVec
 }
 
 // NewMetrics makes Metrics of nothing done yet.
@@ -18,6 +18,10 @@ func NewMetrics() *Metrics {
 			Name: "vidra_heals_total",
 			Help: "Objects that were put back: Restored (somebody had changed it), Recreated (somebody had deleted it) or Relabelled (it had lost the label by which it is watched).",
 		}, []string{"group", "kind", "action"}),
+		heldHeals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vidra_heals_held_total",
+			Help: "Heals of contended objects that were delayed, each by less than spec.drift.maxExposure.",
+		}, []string{"group", "kind"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_backstop_corrections_total",
 			Help: "Differences that only the comparison with the API server found, once every --backstop-interval. Anything but 0 is a bug of Vidra: please report it.",
@@ -32,6 +36,7 @@ func NewMetrics() *Metrics {
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.heals.Describe(to)
+	m.heldHeals.Describe(to)
 	m.corrections.Describe(to)
 	m.failures.Describe(to)
 }
@@ -39,6 +44,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.heals.Collect(to)
+	m.heldHeals.Collect(to)
 	m.corrections.Collect(to)
 	m.failures.Collect(to)
 }
@@ -46,6 +52,12 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 func (m *Metrics) healed(id identity, action events.Action) {
 	if m != nil {
 		m.heals.WithLabelValues(id.Group, id.Kind, string(action)).Inc()
+	}
+}
+
+func (m *Metrics) held(id identity) {
+	if m != nil {
+		m.heldHeals.WithLabelValues(id.Group, id.Kind).Inc()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -77,6 +76,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		},
 	}
 	s.unbegun = false
+	if first {
+		r.Trigger.EndContentions(owner)
+	}
 	p.changed = s.generation != vr.Generation
 	if r.hurries(owner) || s.attempted != vr.Generation {
 		s.hurry()
@@ -123,6 +125,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.watch(ctx)
 	causes := p.look()
 	p.backstop(ctx, causes)
+	p.holdContended(causes)
 	todo := p.meetAll(ctx, p.suspend(p.webhooksLast(p.plan(ctx, causes))))
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.giveBack()
@@ -272,7 +275,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	s := p.session
 	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
-	p.endContests()
+	p.endContentions()
 	if o.stalled == nil && o.blocked == nil && !o.deleting {
 		p.checkup()
 		o.health = s.health
@@ -306,8 +309,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
 	p.record(p.owner, referenceToOwner(p.vr), p.before, s.status, s.untold)
 	s.untold = nil
-	// What comes later is routine, even if this pass was not.
-	return reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}, nil
+	return p.requeue(rest), nil
 }
 
 // isFoundAgain says whether a change that is in no status yet is found by whoever looks

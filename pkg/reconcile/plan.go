@@ -59,8 +59,7 @@ type prospect struct {
 	gone bool
 	// held says that it failed, and its time to be tried again has not come.
 	held bool
-	// contended says that somebody changes it back, and its time to be put back
-	// again has not come.
+	// contended says that it is contended, and its next heal is not due.
 	contended bool
 	// asksForRest says that it changed and that an annotation may want it left alone.
 	asksForRest bool

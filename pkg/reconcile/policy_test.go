@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -158,53 +156,6 @@ func TestBreakGlassOf(t *testing.T) {
 	require.Empty(t, problem)
 }
 
-// TestContest puts fields back at given times.
-func TestContest(t *testing.T) {
-	t.Parallel()
-	start := time.Now()
-	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	field := func(path string) []ownership.Change { return []ownership.Change{{Path: path, Manager: "hpa"}} }
-	c := &contest{heals: map[string][]time.Time{}}
-	for i := range 3 {
-		require.False(t, c.healed(field("a"), 3, at(i)))
-		require.False(t, c.healed(field("b"), 3, at(i)), "each field counts by itself")
-	}
-	require.False(t, c.healed(nil, 3, at(3)), "so does the object as a whole")
-	require.False(t, c.healed(field("a"), 3, at(61)), "the first one is more than a minute ago")
-	require.False(t, c.contended)
-	require.True(t, c.healed(field("a"), 3, at(61)))
-	require.Equal(t, at(61).Add(contestMin), c.until)
-	require.Equal(t, "a", c.field.Path)
-	last := contestMin
-	for i := range 10 {
-		now := at(100 + i)
-		require.False(t, c.healed(field("a"), 3, now), "it is said once")
-		wait := c.until.Sub(now)
-		require.Equal(t, min(2*last, contestMax), wait)
-		last = wait
-	}
-	require.False(t, c.over(c.until.Add(contestWindow)))
-	require.True(t, c.over(c.until.Add(contestWindow+time.Second)))
-
-	quiet := &contest{heals: map[string][]time.Time{}}
-	quiet.healed(field("a"), 3, at(0))
-	require.False(t, quiet.over(at(60)))
-	require.True(t, quiet.over(at(61)))
-}
-
-// TestContestTellsHowToEndIt names who changes the field, and the rule that leaves
-// it to them.
-func TestContestTellsHowToEndIt(t *testing.T) {
-	t.Parallel()
-	id := identity{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, namespace: "shop", name: "web"}
-	c := &contest{field: ownership.Change{Path: "spec.replicas", Manager: "hpa"}, limit: 5}
-	require.Equal(t, `"hpa" changes spec.replicas back again and again: it was put back more than 5 times within a minute, and is put back less often now.`+
-		` To leave the field to others, add to spec.drift.ignore: {"target":{"group":"apps","kind":"Deployment","name":"web","namespace":"shop"},"managers":["hpa"]}`, c.text(id))
-	c.field = ownership.Change{}
-	require.Equal(t, "somebody changes the object back again and again: it was put back more than 5 times within a minute, and is put back less often now", c.text(id))
-	require.Equal(t, "somebody changes it back again and again", (*contest)(nil).text(id))
-}
-
 // TestNoAppointmentIsKeptTwice: a time that has passed is no reason for another pass,
 // whatever keeps this one from doing something about it.
 func TestNoAppointmentIsKeptTwice(t *testing.T) {
@@ -219,8 +170,8 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 				Reconciler: &Reconciler{}, vr: &v1alpha1.VidraResource{}, now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
 				session: &session{
 					byID: map[identity]*desired{id: d}, nextResync: now.Add(time.Hour),
-					drifts:   map[identity]drift{id: {leave: leave{until: now.Add(-time.Second)}}},
-					contests: map[identity]*contest{id: {contended: true, until: now.Add(-time.Second)}},
+					drifts:      map[identity]drift{id: {leave: leave{until: now.Add(-time.Second)}}},
+					contentions: map[identity]*contention{id: {began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)}},
 				},
 			}
 			require.GreaterOrEqual(t, p.rest(o), retryMin/2)
@@ -236,31 +187,6 @@ func TestWrappedErrorsKeepSecrets(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")}))
 	require.NotContains(t, message(err, true), "hunter2")
 	require.True(t, isObject(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "login")), "login"))
-}
-
-// TestQuietEndsAContest: when nothing had to be put back for a minute, that is said,
-// and the object counts as applied.
-func TestQuietEndsAContest(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	id := identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, namespace: "shop", name: "a"}
-	d := &desired{id: id, key: trigger.ObjectKey{Name: "a"}}
-	p := &pass{now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{}, session: &session{
-		byID:      map[identity]*desired{id: d},
-		inventory: map[identity]*v1alpha1.ManagedResourceStatus{id: {State: v1alpha1.ObjectContended, UID: "u"}},
-		contests:  map[identity]*contest{id: {contended: true, until: now.Add(-contestWindow)}},
-	}}
-	p.endContests()
-	require.Equal(t, v1alpha1.ObjectContended, p.session.inventory[id].State)
-	p.now = now.Add(time.Second)
-	p.unsolved[d.key] = trigger.Cause{}
-	p.endContests()
-	require.Equal(t, v1alpha1.ObjectContended, p.session.inventory[id].State, "somebody has just changed it back")
-	delete(p.unsolved, d.key)
-	p.endContests()
-	require.Equal(t, v1alpha1.ObjectApplied, p.session.inventory[id].State)
-	require.Equal(t, events.Settled, p.session.untold[0].Action)
-	require.Empty(t, p.session.contests)
 }
 
 // TestWithoutKeepsIntegers: a rule changes nothing of what it does not cover.

@@ -84,6 +84,7 @@ type Reconciler struct {
 	heavy     *heavyShare
 	sources   sources
 	grants    *grants
+	budget    healBudget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 

@@ -4,14 +4,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // rest is how long the VidraResource is left alone without a cause.
 func (p *pass) rest(o outcome) time.Duration {
 	s := p.session
 	unsolved := len(p.unsolved)
-	for id := range s.contests {
-		if d := s.byID[id]; d != nil && p.contended(d) {
+	for id := range s.contentions {
+		if d := s.byID[id]; d != nil && p.held(id) {
 			if _, waits := p.unsolved[d.key]; waits {
 				unsolved-- // it has a time of its own
 			}
@@ -69,6 +73,17 @@ func (p *pass) rest(o outcome) time.Duration {
 	return max(until.Sub(p.now), time.Millisecond)
 }
 
+// requeue returns when the VidraResource is looked at again without a cause. That is
+// routine, even if this pass was not, unless a heal is held until then.
+func (p *pass) requeue(rest time.Duration) reconcile.Result {
+	result := reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}
+	if next := p.nextHeld(); !next.IsZero() && !next.After(p.now.Add(rest)) {
+		// It is due at a time, however long this pass took.
+		result = reconcile.Result{RequeueAfter: max(time.Until(next), time.Millisecond), Priority: ptr.To(trigger.ContendedPriority)}
+	}
+	return result
+}
+
 // appointments are the times at which something that is left alone is looked at
 // again.
 func (p *pass) appointments() []time.Time {
@@ -83,15 +98,13 @@ func (p *pass) appointments() []time.Time {
 	for _, left := range s.drifts {
 		times = append(times, left.until)
 	}
-	for id, c := range s.contests {
-		d := s.byID[id]
-		if d == nil || !c.contended {
-			continue
-		}
-		if _, waits := p.unsolved[d.key]; waits {
-			times = append(times, c.until)
-		} else {
-			times = append(times, c.until.Add(contestWindow+time.Second))
+	for id, c := range s.contentions {
+		switch {
+		case s.byID[id] == nil || !c.contended():
+		case p.held(id):
+			times = append(times, c.notBefore)
+		default:
+			times = append(times, c.lastHeal.Add(contentionWindow+time.Second))
 		}
 	}
 	return times

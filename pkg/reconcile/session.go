@@ -122,9 +122,9 @@ type session struct {
 	// failures holds why objects are not as they should be.
 	failures map[identity]failure
 	// drifts holds the objects that are left as somebody changed them, and
-	// contests those that somebody changes back.
-	drifts   map[identity]drift
-	contests map[identity]*contest
+	// contentions those that were healed within the last minute.
+	drifts      map[identity]drift
+	contentions map[identity]*contention
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
 	// watches holds the states of the watches at the last full look.
@@ -170,19 +170,19 @@ type session struct {
 // the first time.
 func newSession(vr *v1alpha1.VidraResource) *session {
 	s := &session{
-		uid:       vr.UID,
-		status:    *vr.Status.DeepCopy(),
-		inventory: map[identity]*v1alpha1.ManagedResourceStatus{},
-		failures:  map[identity]failure{},
-		missing:   map[identity]time.Time{},
-		drifts:    map[identity]drift{},
-		contests:  map[identity]*contest{},
-		unseen:    map[identity]bool{},
-		warnings:  map[identity][]string{},
-		heard:     map[identity]bool{},
-		refused:   map[identity][]access{},
-		recreated: map[identity]string{},
-		doubts:    map[identity]string{},
+		uid:         vr.UID,
+		status:      *vr.Status.DeepCopy(),
+		inventory:   map[identity]*v1alpha1.ManagedResourceStatus{},
+		failures:    map[identity]failure{},
+		missing:     map[identity]time.Time{},
+		drifts:      map[identity]drift{},
+		contentions: map[identity]*contention{},
+		unseen:      map[identity]bool{},
+		warnings:    map[identity][]string{},
+		heard:       map[identity]bool{},
+		refused:     map[identity][]access{},
+		recreated:   map[identity]string{},
+		doubts:      map[identity]string{},
 	}
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
@@ -194,7 +194,7 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 		id := identityOf(&entry)
 		s.inventory[id] = &entry
 		if entry.State == v1alpha1.ObjectContended {
-			s.contests[id] = &contest{heals: map[string][]time.Time{}, contended: true, until: time.Now()}
+			s.contentions[id] = restoredContention(time.Now())
 		}
 	}
 	return s

@@ -41,7 +41,7 @@ func TestWorstNamesTheWorstFirst(t *testing.T) {
 			v1alpha1.ReasonPruneFailed, "ConfigMap a/3: y. Besides: ConfigMap a/2: x; ConfigMap a/1: w",
 		},
 		"NoProblem": {
-			"A problem comes before what is left or put back less often.",
+			"A problem comes before what is left or contended.",
 			[]failure{{v1alpha1.ReasonDriftContended, "w"}, {v1alpha1.ReasonSuspended, "x"}, {v1alpha1.ReasonNamespaceTerminating, "y"}},
 			v1alpha1.ReasonNamespaceTerminating, "ConfigMap a/3: y. Besides: ConfigMap a/1: w; ConfigMap a/2: x",
 		},

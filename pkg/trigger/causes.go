@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,10 @@ type Cause struct {
 	// Unsure says that the cause was concluded, not seen: from a relist, or from
 	// what a watch keeps. Look at the object before saying anything of it.
 	Unsure bool
+	// Since is when the object was first found changed. A newer cause of the same
+	// object keeps it until an apply of the object succeeds. Zero if no event told
+	// of the change.
+	Since time.Time
 }
 
 // Causes is what an owner has to look at.
@@ -42,15 +47,18 @@ const maxCauses = 4096
 // ledger keeps the causes of each owner until it takes them. It is safe for
 // concurrent use.
 type ledger struct {
-	// mu guards causes.
+	// mu guards causes and contended.
 	mu     sync.Mutex
 	causes map[Owner]*Causes
+	// contended holds the contended objects of each owner, and before which time
+	// none of their causes needs a reconcile.
+	contended map[Owner]map[ObjectKey]time.Time
 	// overflows counts the causes that did not fit.
 	overflows prometheus.Counter
 }
 
 func newLedger(overflows prometheus.Counter) ledger {
-	return ledger{causes: map[Owner]*Causes{}, overflows: overflows}
+	return ledger{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows}
 }
 
 // note adds a cause; it replaces an older one of the same object, whose drift
@@ -59,10 +67,16 @@ func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.ofLocked(owner)
-	if _, known := c.Objects[key]; !known && len(c.Objects) >= maxCauses {
+	older, known := c.Objects[key]
+	switch {
+	case known:
+		cause.Since = older.Since
+	case len(c.Objects) >= maxCauses:
 		c.All = true
 		l.overflows.Inc()
 		return
+	default:
+		cause.Since = time.Now()
 	}
 	c.Objects[key] = cause
 }
@@ -121,9 +135,11 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
 	for key, cause := range back.Objects {
-		if _, newer := c.Objects[key]; !newer {
-			c.Objects[key] = cause
+		if newer, known := c.Objects[key]; known {
+			newer.Since = cause.Since
+			cause = newer
 		}
+		c.Objects[key] = cause
 	}
 }
 

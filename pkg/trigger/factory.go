@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -16,6 +15,11 @@ import (
 // driftPriority puts drift ahead of routine work in the queue, whose default
 // priority is 0.
 const driftPriority = 100
+
+// ContendedPriority is the priority of the drift of contended objects: below that of
+// other drift, which must not wait for it, and above routine work, because the time for
+// which a foreign value may stand is bounded.
+const ContendedPriority = 50
 
 // Factory makes the callbacks of watches and feeds the work queue. It is safe
 // for concurrent use.
@@ -96,10 +100,10 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 	case VerdictDrift:
 		found := o.snapshot.found()
 		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil})
-		f.enqueue(owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictDeleted:
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
-		f.enqueue(owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictGone:
 		f.ledger.noteGone(owner)
 		f.EnqueueAll(owner)
@@ -186,6 +190,7 @@ func (f *Factory) GiveBack(owner Owner, causes Causes) { f.ledger.giveBack(owner
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.ledger.take(owner)
+	f.ledger.endContentions(owner)
 }
 
 // EnqueueAll has an owner look at all its objects.

@@ -281,7 +281,7 @@ func TestF18Tombstones(t *testing.T) {
 	snapshot := r.event(t, configMap("blue", "100"))
 	r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/settings", Obj: snapshot})
 	causes := r.Take(owner)
-	require.Equal(t, Cause{Deleted: true, Unsure: true}, causes.Objects[key],
+	require.Equal(t, Cause{Deleted: true, Unsure: true, Since: causes.Objects[key].Since}, causes.Objects[key],
 		"a deletion that a relist concluded counts, and has to be looked at")
 }
 

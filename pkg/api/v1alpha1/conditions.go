@@ -78,7 +78,7 @@ const (
 	ReasonInSync = "InSync"
 	// ReasonDriftDetected says that an object differs and is not put back yet.
 	ReasonDriftDetected = "DriftDetected"
-	// ReasonDriftContended says that somebody changes an object back again and again.
+	// ReasonDriftContended says that another writer keeps changing an object.
 	ReasonDriftContended = "DriftContended"
 	// ReasonSuspended says that spec.suspend keeps something from being done.
 	ReasonSuspended = "Suspended"

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 const (
 	// BreakGlassUntilAnnotation on a managed object has Vidra leave the object
@@ -10,9 +14,12 @@ const (
 	// BreakGlassReasonAnnotation says why an object is to be left alone.
 	BreakGlassReasonAnnotation = "vidraresource.infrahub.operators.com/break-glass-reason"
 
-	// DefaultHealsPerMinute is how often a field is put back within a minute when
-	// spec.drift.healsPerMinute is not set.
+	// DefaultHealsPerMinute is how often a field is reverted within a minute without
+	// being contended when spec.drift.healsPerMinute is not set.
 	DefaultHealsPerMinute = 5
+	// DefaultMaxExposure is for how long a foreign value stands at most in a contended
+	// object when spec.drift.maxExposure is not set.
+	DefaultMaxExposure = 10 * time.Second
 )
 
 // DriftMode says what is done about an object that somebody changed.
@@ -37,14 +44,29 @@ type DriftPolicy struct {
 	// +kubebuilder:default:=Correct
 	Mode DriftMode `json:"mode,omitempty"`
 
-	// HealsPerMinute is how often the same field of the same object is put back
-	// within a minute. Beyond it, somebody fights for the field: that object is put
-	// back less and less often, until the other side is quiet.
+	// HealsPerMinute is how often the same field of the same object is reverted within
+	// a minute before the object is called contended: the condition Drifted and the
+	// Event DriftContended then name the other field manager, the field, and the rule
+	// that leaves the field to it. It delays no revert. Reverts of a contended object
+	// are delayed only under sustained load: 100 are never delayed, then 10 a second
+	// are possible in the first minute and 1 a second after it. The contention is over
+	// when the object stayed unchanged for a minute.
 	// +optional
 	// +kubebuilder:default:=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	HealsPerMinute int32 `json:"healsPerMinute,omitempty"`
+
+	// MaxExposure is for how long a foreign value stands at most in a contended object,
+	// however many objects are contended: its revert is not delayed for longer.
+	// Between 1s and 5m.
+	// +optional
+	// +kubebuilder:default:="10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxExposure must be at least 1s: reverts of a contended object more often than that would overload the API server"
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('5m')",message="maxExposure must be at most 5m: a foreign value must not stand for longer. To accept it, add a rule to spec.drift.ignore"
+	MaxExposure *metav1.Duration `json:"maxExposure,omitempty"`
 
 	// Ignore lists fields that are left to others. What a rule covers is set when
 	// Vidra creates the object, and never written again until the rule goes.
@@ -112,8 +134,17 @@ func (v *VidraResource) DriftMode() DriftMode {
 	return v.Spec.Drift.Mode
 }
 
-// HealsPerMinute is how often a field is put back within a minute. Defaults to
-// DefaultHealsPerMinute.
+// MaxExposure is for how long a foreign value stands at most in a contended object.
+// Defaults to DefaultMaxExposure.
+func (v *VidraResource) MaxExposure() time.Duration {
+	if v.Spec.Drift == nil || v.Spec.Drift.MaxExposure == nil || v.Spec.Drift.MaxExposure.Duration <= 0 {
+		return DefaultMaxExposure
+	}
+	return v.Spec.Drift.MaxExposure.Duration
+}
+
+// HealsPerMinute is how often a field is reverted within a minute without being
+// contended. Defaults to DefaultHealsPerMinute.
 func (v *VidraResource) HealsPerMinute() int {
 	if v.Spec.Drift == nil || v.Spec.Drift.HealsPerMinute < 1 {
 		return DefaultHealsPerMinute

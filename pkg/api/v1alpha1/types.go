@@ -204,8 +204,8 @@ const (
 	// ObjectDrifted is an object that was changed and is left so for now: because
 	// of the policy, the suspension, or its break-glass annotation.
 	ObjectDrifted ObjectState = "Drifted"
-	// ObjectContended is an object that somebody else changes back again and again.
-	// It is put back less often.
+	// ObjectContended is an object that another writer keeps changing: a field of it was
+	// reverted more often within a minute than spec.drift.healsPerMinute says.
 	ObjectContended ObjectState = "Contended"
 	// ObjectFailed is an object that the API server did not accept, or that
 	// could not be removed.

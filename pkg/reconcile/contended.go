@@ -1,0 +1,115 @@
+package reconcile
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// holdContended holds the heals of contended objects that are not due. Those that were
+// changed first are the first to draw on the budget.
+func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
+	s := p.session
+	var changed []*desired
+	for id, c := range s.contentions {
+		d := s.byID[id]
+		if d == nil || !c.contended() {
+			continue
+		}
+		if cause, is := causes[d.key]; !is || cause.Since.IsZero() || p.leaves(d) != nil {
+			c.notBefore = time.Time{}
+			continue
+		}
+		changed = append(changed, d)
+	}
+	slices.SortFunc(changed, func(a, b *desired) int { return causes[a.key].Since.Compare(causes[b.key].Since) })
+	for _, d := range changed {
+		c, cause := s.contentions[d.id], causes[d.key]
+		at := c.healAt(p.now, cause.Since, p.vr.MaxExposure(), func(must bool) time.Time { return p.budget.take(p.owner, p.now, must) })
+		if !at.After(p.now) {
+			c.notBefore = time.Time{}
+			continue
+		}
+		if c.notBefore.IsZero() {
+			p.Metrics.held(d.id)
+		}
+		c.notBefore = at
+		p.unsolved[d.key] = cause
+		p.Trigger.Contend(p.owner, d.key, at)
+	}
+}
+
+// held reports whether the heal of a contended object is not due yet.
+func (p *pass) held(id identity) bool {
+	c := p.session.contentions[id]
+	return c != nil && p.now.Before(c.notBefore)
+}
+
+// nextHeld returns when the first heal that is held is due; zero if none is.
+func (p *pass) nextHeld() time.Time {
+	var next time.Time
+	for id, c := range p.session.contentions {
+		if p.held(id) && (next.IsZero() || c.notBefore.Before(next)) {
+			next = c.notBefore
+		}
+	}
+	return next
+}
+
+// contend notes that an object was reverted.
+func (p *pass) contend(r result) {
+	s := p.session
+	c := s.contentions[r.id]
+	if c == nil {
+		c = newContention()
+		s.contentions[r.id] = c
+	}
+	known := c.reverted > 0
+	begins := c.healed(r.fields, 1, p.vr.HealsPerMinute(), p.now)
+	if !c.contended() {
+		return
+	}
+	if !known {
+		c.text = c.describe(r.id)
+	}
+	if begins {
+		s.untold = append(s.untold, events.Change{
+			Action: events.Contended, Object: referenceTo(r.id, r.gvk, r.live.GetUID()),
+			Fields: c.fields(), Note: c.text,
+		})
+	}
+	s.inventory[r.id].State = v1alpha1.ObjectContended
+	c.key = r.key
+	p.Trigger.Contend(p.owner, r.key, c.healAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.now }))
+}
+
+// endContentions forgets the contentions that are over.
+func (p *pass) endContentions() {
+	s := p.session
+	for id, c := range s.contentions {
+		d, entry := s.byID[id], s.inventory[id]
+		if d != nil && entry != nil {
+			if _, changed := p.unsolved[d.key]; changed || !c.over(p.now) {
+				continue
+			}
+		} else if entry != nil {
+			continue // it has left the manifest and is not removed yet
+		}
+		delete(s.contentions, id)
+		if !c.contended() {
+			continue
+		}
+		p.Trigger.EndContention(p.owner, c.key)
+		if entry != nil && entry.State == v1alpha1.ObjectContended {
+			entry.State = v1alpha1.ObjectApplied
+			s.untold = append(s.untold, events.Change{
+				Action: events.Settled, Object: referenceTo(id, d.gvk, types.UID(entry.UID)),
+			})
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// contendedHealRate and contendedHealBurst bound the heals a second of all contended
+	// objects together, so that other heals do not notice them: 500 objects are healed
+	// once in spec.drift.maxExposure, which is 10 s unless set.
+	contendedHealRate, contendedHealBurst = 50, 200
+	// budgetPause is the least time, budgetWindow the longest, after which a
+	// VidraResource asks the budget again. One that did not ask for a little longer does
+	// not count.
+	budgetPause, budgetWindow = 100 * time.Millisecond, 10 * time.Second
+)
+
+// healBudget shares the heals of contended objects among the VidraResources. Each has an
+// equal share, so that one with hundreds of contended objects does not delay those of the
+// others. What is not used of the shares, any of them gets. The zero value is ready. It is
+// safe for concurrent use.
+type healBudget struct {
+	// mu guards what follows.
+	mu sync.Mutex
+	// pool counts all heals; what is in it is free for any VidraResource.
+	pool *rate.Limiter
+	// shares are those of the VidraResources that asked lately.
+	shares map[trigger.Owner]*healShare
+	// cleaned is when shares that are not used were last dropped.
+	cleaned time.Time
+}
+
+// healShare is what one VidraResource is sure of.
+type healShare struct {
+	*rate.Limiter
+	asked time.Time
+}
+
+// take takes one heal for a contended object of owner, if there is one or it must. It
+// returns now, or when owner is to ask again.
+func (b *healBudget) take(owner trigger.Owner, now time.Time, must bool) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	share := b.shareLocked(owner, now)
+	switch {
+	case must, share.TokensAt(now) >= enough:
+		spend(share.Limiter, now)
+		spend(b.pool, now)
+		return now
+	case b.pool.AllowN(now, 1):
+		return now
+	}
+	missing := time.Duration((1 - share.TokensAt(now)) / float64(share.Limit()) * float64(time.Second))
+	return now.Add(min(max(missing, budgetPause), budgetWindow))
+}
+
+// spend takes a token that there may not be. What is owed is bounded: heals that must be
+// can be more than the budget for hours.
+func spend(from *rate.Limiter, now time.Time) {
+	if from.TokensAt(now) > -float64(from.Burst()) {
+		from.ReserveN(now, 1)
+	}
+}
+
+// shareLocked returns the share of owner, as large as it is with the owners that there are
+// now.
+func (b *healBudget) shareLocked(owner trigger.Owner, now time.Time) *healShare {
+	if b.shares == nil {
+		b.shares, b.pool = map[trigger.Owner]*healShare{}, rate.NewLimiter(contendedHealRate, contendedHealBurst)
+	}
+	if now.Sub(b.cleaned) > time.Second {
+		b.cleaned = now
+		for other, s := range b.shares {
+			if now.Sub(s.asked) > budgetWindow+2*time.Second {
+				delete(b.shares, other)
+			}
+		}
+	}
+	share, known := b.shares[owner]
+	if !known {
+		share = &healShare{}
+		b.shares[owner] = share
+	}
+	share.asked = now
+	limit, burst := rate.Limit(contendedHealRate/float64(len(b.shares))), max(1, contendedHealBurst/len(b.shares))
+	if !known {
+		share.Limiter = rate.NewLimiter(limit, burst)
+	}
+	share.SetLimitAt(now, limit)
+	share.SetBurstAt(now, burst)
+	return share
+}
