@@ -13,6 +13,9 @@ DEEPCOPY_DIR = pkg/api/v1alpha1
 
 IMAGE = vidra-operator:dev
 
+# What the operator calls itself, in the header User-Agent for instance.
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
+
 .DEFAULT_GOAL = help
 
 .PHONY: help
@@ -62,7 +65,7 @@ bench: control-plane ## Measure how fast edits are put back, beside the floor.
 
 .PHONY: image
 image: ## Build the container image with docker.
-	docker build -f config/manager/Dockerfile -t $(IMAGE) .
+	docker build -f config/manager/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 .PHONY: clean
 clean: ## Remove what was built here. The cached control plane stays.

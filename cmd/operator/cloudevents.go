@@ -48,7 +48,7 @@ func cloudEvents(sink string) (recorders, error) {
 		return nil, nil
 	}
 	sending, err := events.NewCloudEvents(events.CloudEventsOptions{
-		Sink: sink, Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
+		Sink: sink, UserAgent: userAgent(), Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", sinkFlag, err)

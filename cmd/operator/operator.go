@@ -116,6 +116,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
 	}
+	nameRequests(restConfig)
 	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
 	restConfig.WarningHandlerWithContext = reconcile.Warnings{
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
@@ -235,7 +236,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	}
 	reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
 		Secrets: secrets, Namespace: o.kubeconfigNamespace, OnChange: reconciler.DestinationChanged,
-		Warnings: mgr.GetConfig().WarningHandlerWithContext, Log: mgr.GetLogger().WithName("destinations"),
+		Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Log: mgr.GetLogger().WithName("destinations"),
 	})
 	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
 		if err := metrics.Registry.Register(collector); err != nil {

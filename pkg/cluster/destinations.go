@@ -34,6 +34,8 @@ type DestinationsOptions struct {
 	OnChange func(server string)
 	// Warnings handles the warnings of the API servers. Defaults to that of client-go.
 	Warnings rest.WarningHandlerWithContext
+	// UserAgent is the header User-Agent of each request. Defaults to that of client-go.
+	UserAgent string
 	// Log is told of the same changes. Defaults to nothing.
 	Log logr.Logger
 }
@@ -62,6 +64,9 @@ type Destinations struct {
 func NewDestinations(opts DestinationsOptions) *Destinations {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
+	}
+	if opts.UserAgent == "" {
+		opts.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	if opts.Log.GetSink() == nil {
 		opts.Log = logr.Discard()
@@ -156,6 +161,7 @@ func (d *Destinations) need() {
 // newCluster makes the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changes.add)
+	r.userAgent = d.opts.UserAgent
 	httpClient := &http.Client{
 		Transport: considerate(r),
 		// An API server redirects nobody, and credentials are for nobody else.

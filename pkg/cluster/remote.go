@@ -27,8 +27,10 @@ const probeBodyMost = 64 << 10
 type remote struct {
 	// server is the normalized URL, origin the same without its path.
 	server, origin string
-	limits         *limits
-	log            logr.Logger
+	// userAgent is the header User-Agent of each request.
+	userAgent string
+	limits    *limits
+	log       logr.Logger
 	// changed is called when what unreachable says may have changed, or the
 	// credentials have. It must not block.
 	changed func(server string)
@@ -126,7 +128,7 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	config.UserAgent = r.userAgent
 	config.Dial = r.dial
 	if config.Proxy == nil {
 		// What client-go does anyway; but if it is told, it does not keep the transport,

@@ -30,6 +30,8 @@ const (
 type CloudEventsOptions struct {
 	// Sink is the URL to which CloudEvents are sent: http or https, without a user.
 	Sink string
+	// UserAgent is the header User-Agent of each request.
+	UserAgent string
 	// Registerer of the metrics.
 	Registerer prometheus.Registerer
 	// Log gets one line for each kind of failure, and neither the URL nor a
@@ -45,6 +47,7 @@ type CloudEventsOptions struct {
 // restart, so whoever records never waits for the sink.
 type CloudEvents struct {
 	sink     string
+	agent    string
 	client   *http.Client
 	total    *prometheus.CounterVec
 	retries  prometheus.Counter
@@ -82,7 +85,8 @@ func NewCloudEvents(o CloudEventsOptions) (*CloudEvents, error) {
 		return nil, err
 	}
 	return &CloudEvents{
-		sink: o.Sink,
+		sink:  o.Sink,
+		agent: o.UserAgent,
 		client: &http.Client{
 			Timeout:       sinkTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -76,6 +76,7 @@ func (c *CloudEvents) send(ctx context.Context, e event.Event) sinkAnswer {
 		c.troubles.tell("encode", "Cannot encode a CloudEvent", "error", withoutURL(err))
 		return sinkAnswer{outcome: cloudEventFailed}
 	}
+	request.Header.Set("User-Agent", c.agent)
 	response, err := c.client.Do(request)
 	if err != nil {
 		c.unanswered(ctx, err)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+// version is the version that the linker sets, as the Dockerfile does; empty in other builds.
+var version string
+
+// versionOf returns the version of this build: that of the linker, otherwise that of the
+// module, which Go takes from the commit.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	switch {
+	case linked != "":
+		return linked
+	case info != nil && info.Main.Version != "" && info.Main.Version != "(devel)":
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// userAgent is what every request of the operator names itself: to API servers and to the
+// sink of CloudEvents.
+func userAgent() string {
+	info, _ := debug.ReadBuildInfo()
+	return fmt.Sprintf("vidra-operator/%s (%s/%s)", versionOf(version, info), runtime.GOOS, runtime.GOARCH)
+}
+
+// nameRequests has every client that is made of config send userAgent. The field UserAgent
+// alone is not enough: the client of the leader election replaces it by that of client-go.
+func nameRequests(config *rest.Config) {
+	config.UserAgent = userAgent()
+	agent := config.UserAgent
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return named{next: next, agent: agent} })
+}
+
+// named sets the header User-Agent of every request.
+type named struct {
+	next  http.RoundTripper
+	agent string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n named) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.UserAgent() != n.agent {
+		request = utilnet.CloneRequest(request)
+		request.Header.Set("User-Agent", n.agent)
+	}
+	return n.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper, by which client-go closes idle
+// connections.
+func (n named) WrappedRoundTripper() http.RoundTripper { return n.next }

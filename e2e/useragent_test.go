@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// userAgent is how each request of the operator begins to name itself.
+const userAgent = "vidra-operator/"
+
+// TestUserAgent requires that every request of the operator names it and its version: to
+// the API server, whatever part of the operator sends it, and to the sink of CloudEvents.
+func TestUserAgent(t *testing.T) {
+	stopOperator(t)
+	var agents sync.Map
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agents.Store(r.UserAgent(), true)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(sink.Close)
+	mark := env.AuditMark()
+	operator := startAnother(t, electing("--metrics-secure=true", "--cloudevents-sink="+sink.URL)...)
+	awaitLeads(t, operator)
+	ns := newNamespace(t)
+	newAccount(t, ns, "deployer", "configmaps")
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"page.yaml": configMap("page", "hello")},
+	}))
+	newVidraResource(t, ns, configMap("c", "hello"), as("deployer"), fromParts(partIn("ConfigMap", "parts", "page.yaml")))
+	awaitReady(t, ns)
+	metrics, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(operator.MetricsURL, "http://", "https://", 1), http.NoBody)
+	require.NoError(t, err)
+	metrics.Header.Set("Authorization", "Bearer nobody")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is one of its own
+	t.Cleanup(transport.CloseIdleConnections)
+	response, err := (&http.Client{Transport: transport}).Do(metrics)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+
+	// Each of these is sent by another client.
+	wanted := []string{
+		"leases", "events", "tokenreviews", "vidraresources", "configmaps", "namespaces", "customresourcedefinitions", "apiservices",
+	}
+	await(t, func(c *assert.CollectT) {
+		for _, resource := range wanted {
+			require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return r.Resource == resource }), resource)
+		}
+		require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return strings.HasPrefix(r.RequestURI, "/api") && r.Resource == "" }), "discovery")
+		require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return r.As != "" }), "impersonated")
+	})
+	for _, r := range operatorSince(t, mark) {
+		require.Regexp(t, "^"+userAgent+`\S+ \((linux|darwin)/\S+\)$`, r.UserAgent, "%s %s", r.Verb, r.RequestURI)
+	}
+	await(t, func(c *assert.CollectT) {
+		sent := 0
+		agents.Range(func(agent, _ any) bool {
+			sent++
+			require.True(t, strings.HasPrefix(agent.(string), userAgent), agent)
+			return true
+		})
+		require.Positive(c, sent)
+	})
+}
