@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -67,6 +66,8 @@ type options struct {
 	workers        int
 
 	kubeconfigNamespace   string
+	allowInsecure         bool
+	allowProxies          bool
 	requireServiceAccount bool
 	backstopInterval      time.Duration
 	sink                  string
@@ -84,7 +85,12 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the one that the operator runs in, and is needed outside of a cluster.")
 	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are worked on at a time. Some are kept free of those of other clusters.")
 	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
-		"The namespace of the Secrets labelled cluster-kubeconfig that tell how other clusters are reached. Empty: all namespaces.")
+		"The namespace of the Secrets with the label cluster-kubeconfig, whose kubeconfigs reach other clusters; * means all namespaces. "+
+			"Defaults to the namespace of the operator. Outside of a Pod there is no default, and no other cluster is reached without it.")
+	fs.BoolVar(&o.allowInsecure, cluster.AllowInsecureFlag, false,
+		"Accept kubeconfigs of other clusters with insecure-skip-tls-verify, or with a server whose URL begins with http://.")
+	fs.BoolVar(&o.allowProxies, cluster.AllowProxiesFlag, false,
+		"Accept kubeconfigs of other clusters with a proxy-url.")
 	fs.BoolVar(&o.requireServiceAccount, "require-service-account", false,
 		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
@@ -232,18 +238,24 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
-		Namespace: os.Getenv("POD_NAMESPACE"), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 	}
-	reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
-		Secrets: secrets, Namespace: o.kubeconfigNamespace, OnChange: reconciler.DestinationChanged,
-		Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Log: mgr.GetLogger().WithName("destinations"),
-	})
+	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
+		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
+			Secrets: secrets, Namespace: namespace, OnChange: reconciler.DestinationChanged,
+			AllowInsecure: o.allowInsecure, AllowProxies: o.allowProxies,
+			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Log: mgr.GetLogger().WithName("destinations"),
+		})
+		if err := mgr.Add(reconciler.Remotes); err != nil {
+			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
+		}
+	}
 	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return nil, nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return reconciler, told, errors.Join(mgr.Add(registry), mgr.Add(reconciler.Remotes), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+	return reconciler, told, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 

@@ -76,7 +76,7 @@ func TestF30DestinationIsAway(t *testing.T) {
 	proxy.Down()
 	for _, owner := range []string{waits, leaves} {
 		remove(t, read(t, owner))
-		v := awaitUnreachable(t, owner, "refused", "Its objects (2)", "spec.deletionPolicy", "Orphan")
+		v := awaitUnreachable(t, owner, "refused", "its objects (2)", "spec.deletionPolicy", "Orphan")
 		require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
 		require.Len(t, v.Status.ManagedResources, 2)
 	}
@@ -114,7 +114,7 @@ func TestF30DestinationIsGoneForGood(t *testing.T) {
 	deleteKubeconfig(t, d.name)
 	awaitUnreachable(t, applied.Name, "no Secret")
 	remove(t, applied)
-	awaitUnreachable(t, applied.Name, "no Secret", "Its objects (1)", "Orphan")
+	awaitUnreachable(t, applied.Name, "no Secret", "its objects (1)", "Orphan")
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	here.awaitGone(t, applied)
 	require.False(t, there.exists(t, configMap(d.name, "page")))

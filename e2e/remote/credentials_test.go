@@ -116,6 +116,19 @@ func TestKubeconfigOfNoUse(t *testing.T) {
 			},
 			says: []string{"tokenFile", "reads no file", "use token"},
 		},
+		"insecure": {
+			reason: "nobody on the way reads the credentials",
+			spoil:  func(t *testing.T, d destination) { setKubeconfig(t, d.name, user(d, `{token: `+password+`}`)) },
+			says:   []string{"insecure-skip-tls-verify", "--allow-insecure-kubeconfigs"},
+		},
+		"proxy": {
+			reason: "no other host is connected to",
+			spoil: func(t *testing.T, d destination) {
+				text := strings.Replace(user(d, `{token: `+password+`}`), "insecure-skip-tls-verify: true", "proxy-url: "+d.url(), 1)
+				setKubeconfig(t, d.name, text)
+			},
+			says: []string{"proxy-url", "--allow-kubeconfig-proxies"},
+		},
 		"not yaml": {
 			reason: "what it is of cannot be known",
 			spoil: func(t *testing.T, d destination) {

@@ -139,6 +139,18 @@ func (c *Cluster) Unreachable() error {
 // requests of others. It neither blocks nor sends a request.
 func (c *Cluster) Doubtful() bool { return c.remote != nil && c.remote.health.doubtful() }
 
+// Scope is for what the Secret of a remote cluster lets its kubeconfig be used at present.
+// That of the local cluster allows everything.
+func (c *Cluster) Scope() Scope {
+	if c.remote == nil {
+		return Scope{}
+	}
+	if way := c.remote.route.Load(); way != nil && way.access != nil {
+		return way.access.scope
+	}
+	return Scope{}
+}
+
 // Dynamic is the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 

@@ -27,6 +27,9 @@ type DestinationsOptions struct {
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is where the Secrets are. Defaults to all namespaces.
 	Namespace string
+	// AllowInsecure allows kubeconfigs with insecure-skip-tls-verify, or with a server that
+	// is reached without TLS. AllowProxies allows those with a proxy-url.
+	AllowInsecure, AllowProxies bool
 	// OnChange is called with the Name of a remote cluster after it has become
 	// unreachable, or can be reached again, or the reason or its credentials have
 	// changed. Calls come one at a time, and several changes may be told in one. It is
@@ -161,7 +164,7 @@ func (d *Destinations) need() {
 // newCluster makes the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changes.add)
-	r.userAgent = d.opts.UserAgent
+	r.userAgent, r.policy = d.opts.UserAgent, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
 		Transport: considerate(r),
 		// An API server redirects nobody, and credentials are for nobody else.

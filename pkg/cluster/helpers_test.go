@@ -149,7 +149,7 @@ func (o *told) times() int {
 func newDestinations(t *testing.T, secrets *secretsOf) (*Destinations, *told) {
 	t.Helper()
 	o := &told{t: t}
-	d := NewDestinations(DestinationsOptions{OnChange: o.onChange})
+	d := NewDestinations(DestinationsOptions{OnChange: o.onChange, AllowInsecure: true, AllowProxies: true})
 	d.secrets.source = secrets
 	d.limits.confirm = 20 * time.Millisecond
 	d.limits.backoff.Duration, d.limits.backoff.Cap = 10*time.Millisecond, 20*time.Millisecond

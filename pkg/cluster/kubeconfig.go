@@ -19,6 +19,12 @@ import (
 // counts. Cluster API uses "value".
 var kubeconfigKeys = []string{"kubeconfig", "value", "config"}
 
+// Flags of the operator that errors name: see DestinationsOptions.
+const (
+	AllowInsecureFlag = "allow-insecure-kubeconfigs"
+	AllowProxiesFlag  = "allow-kubeconfig-proxies"
+)
+
 // access is how one context of a kubeconfig reaches an API server.
 type access struct {
 	// secret is where the kubeconfig is: namespace/name.
@@ -33,7 +39,13 @@ type access struct {
 	names   clientcmdapi.Context
 	cluster clientcmdapi.Cluster
 	user    clientcmdapi.AuthInfo
+	// scope is for what the kubeconfig may be used.
+	scope Scope
 }
+
+// policy is what a kubeconfig may ask for beyond an API server whose certificate is
+// verified, and which is connected to directly.
+type policy struct{ insecure, proxies bool }
 
 // kubeconfigOf is the kubeconfig in the data of a Secret.
 func kubeconfigOf(data map[string][]byte) ([]byte, error) {
@@ -101,7 +113,7 @@ func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 
 // same says whether two are the same way to an API server.
 func (a *access) same(b *access) bool {
-	return a.secret == b.secret && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
+	return a.secret == b.secret && a.scope.same(b.scope) && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
 }
 
 // errorf is an error that names the Secret.
@@ -110,8 +122,8 @@ func (a *access) errorf(format string, args ...any) error {
 }
 
 // refused is the error of a kubeconfig that would have Vidra run a program or read
-// a file of its own machine, or that contradicts itself.
-func (a *access) refused() error {
+// a file of its own machine, that asks for what policy forbids, or that contradicts itself.
+func (a *access) refused(policy policy) error {
 	cluster, user := fmt.Sprintf("cluster %q", a.names.Cluster), fmt.Sprintf("user %q", a.names.AuthInfo)
 	for _, field := range []struct {
 		isSet                bool
@@ -128,6 +140,18 @@ func (a *access) refused() error {
 			return a.errorf("%s has %s, but Vidra runs no program and reads no file for a kubeconfig: use %s",
 				field.where, field.name, field.instead)
 		}
+	}
+	if a.cluster.InsecureSkipTLSVerify && !policy.insecure {
+		return a.errorf("%s has insecure-skip-tls-verify, with which anyone on the way can read its credentials: use certificate-authority-data, "+
+			"or have the operator run with --%s", cluster, AllowInsecureFlag)
+	}
+	if a.server.Scheme == "http" && !policy.insecure {
+		return a.errorf("%s is reached without TLS, so that anyone on the way can read its credentials: use https, "+
+			"or have the operator run with --%s", cluster, AllowInsecureFlag)
+	}
+	if a.cluster.ProxyURL != "" && !policy.proxies {
+		return a.errorf("%s has a proxy-url, through which Vidra can be made to connect to other hosts of its network: remove it, "+
+			"or have the operator run with --%s", cluster, AllowProxiesFlag)
 	}
 	if a.cluster.ProxyURL != "" {
 		proxy, err := url.Parse(a.cluster.ProxyURL)
@@ -148,8 +172,8 @@ func (a *access) refused() error {
 
 // restConfig is the configuration of a client that uses the context. It has nothing
 // from files, flags or the environment.
-func (a *access) restConfig() (*rest.Config, error) {
-	if err := a.refused(); err != nil {
+func (a *access) restConfig(policy policy) (*rest.Config, error) {
+	if err := a.refused(policy); err != nil {
 		return nil, err
 	}
 	const name = "destination"

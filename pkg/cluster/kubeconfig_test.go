@@ -69,32 +69,39 @@ func TestRefusedKubeconfigs(t *testing.T) {
 	tests := map[string]struct {
 		change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)
 		want   string
+		// flag is the one of the operator that allows it; empty if none does.
+		flag string
 	}{
-		"certificate-authority": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.CertificateAuthority = "/" + confidential }, `cluster "c" has certificate-authority,`},
-		"client-certificate":    {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificate = confidential }, `user "u" has client-certificate,`},
-		"client-key":            {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKey = confidential }, `user "u" has client-key,`},
-		"tokenFile":             {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.TokenFile = confidential }, `user "u" has tokenFile,`},
+		"no verification": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.InsecureSkipTLSVerify = true }, "insecure-skip-tls-verify", AllowInsecureFlag},
+		"no TLS":          {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "http://h" }, "without TLS", AllowInsecureFlag},
+		"proxy-url": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			c.ProxyURL = "http://me:" + confidential + "@h"
+		}, "proxy-url", AllowProxiesFlag},
+		"certificate-authority": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.CertificateAuthority = "/" + confidential }, `cluster "c" has certificate-authority,`, ""},
+		"client-certificate":    {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificate = confidential }, `user "u" has client-certificate,`, ""},
+		"client-key":            {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKey = confidential }, `user "u" has client-key,`, ""},
+		"tokenFile":             {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.TokenFile = confidential }, `user "u" has tokenFile,`, ""},
 		"exec": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.Exec = &clientcmdapi.ExecConfig{Command: confidential, InteractiveMode: clientcmdapi.NeverExecInteractiveMode}
-		}, `user "u" has exec,`},
+		}, `user "u" has exec,`, ""},
 		"auth-provider": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: confidential}
-		}, `user "u" has auth-provider,`},
+		}, `user "u" has auth-provider,`, ""},
 		"the scheme of proxy-url": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			c.ProxyURL = "file://me:" + confidential + "@h"
-		}, "proxy-url"},
+		}, "proxy-url", ""},
 		"a proxy-url that is none": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			c.ProxyURL = "http://me:" + confidential + "@h:x"
-		}, "proxy-url"},
+		}, "proxy-url", ""},
 		"certificate-authority-data": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			c.CertificateAuthorityData = []byte(confidential)
-		}, "certificate-authority-data"},
+		}, "certificate-authority-data", ""},
 		"client-certificate-data": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.ClientCertificateData = []byte(confidential)
-		}, "client-certificate-data"},
-		"client-key-data":                {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKeyData = []byte(confidential) }, "client-key-data"},
-		"two kinds of credentials":       {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Username, u.Password = "me", confidential }, "contradictory"},
-		"a group, but no user to act as": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ImpersonateGroups = []string{confidential} }, "contradictory"},
+		}, "client-certificate-data", ""},
+		"client-key-data":                {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKeyData = []byte(confidential) }, "client-key-data", ""},
+		"two kinds of credentials":       {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Username, u.Password = "me", confidential }, "contradictory", ""},
+		"a group, but no user to act as": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ImpersonateGroups = []string{confidential} }, "contradictory", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,8 +111,13 @@ func TestRefusedKubeconfigs(t *testing.T) {
 			s := sourceOf(t, "s", write(t, one(cluster, user)))
 			require.NoError(t, s.err, "it can be read, and matched")
 			require.Len(t, s.all, 1)
-			_, err := s.all[0].restConfig()
+			_, err := s.all[0].restConfig(policy{insecure: tc.flag == "", proxies: tc.flag == ""})
 			require.ErrorContains(t, err, tc.want)
+			if tc.flag != "" {
+				require.ErrorContains(t, err, "--"+tc.flag)
+				_, err := s.all[0].restConfig(policy{insecure: tc.flag == AllowInsecureFlag, proxies: tc.flag == AllowProxiesFlag})
+				require.NoError(t, err)
+			}
 			require.ErrorContains(t, err, "Secret ns/s")
 			require.NotContains(t, err.Error(), confidential)
 		})
@@ -117,7 +129,7 @@ func TestProxiesOfKubeconfigs(t *testing.T) {
 	t.Parallel()
 	for _, proxy := range []string{"http://p:1", "https://p:1", "socks5://p:1"} {
 		s := sourceOf(t, "s", write(t, one(&clientcmdapi.Cluster{Server: "https://h", ProxyURL: proxy}, &clientcmdapi.AuthInfo{})))
-		config, err := s.all[0].restConfig()
+		config, err := s.all[0].restConfig(policy{proxies: true})
 		require.NoError(t, err)
 		u, err := config.Proxy(nil)
 		require.NoError(t, err)
@@ -150,7 +162,7 @@ func TestNothingIsReadOfTheMachine(t *testing.T) {
 	require.ErrorContains(t, err, `there is no cluster ""`)
 
 	s := sourceOf(t, "s", write(t, one(&clientcmdapi.Cluster{Server: "https://h/p"}, &clientcmdapi.AuthInfo{})))
-	config, err := s.all[0].restConfig()
+	config, err := s.all[0].restConfig(policy{})
 	require.NoError(t, err)
 	require.Equal(t, "https://h/p", config.Host)
 	require.Empty(t, config.BearerToken)

@@ -29,8 +29,10 @@ type remote struct {
 	server, origin string
 	// userAgent is the header User-Agent of each request.
 	userAgent string
-	limits    *limits
-	log       logr.Logger
+	// policy is what the kubeconfig may ask for.
+	policy policy
+	limits *limits
+	log    logr.Logger
 	// changed is called when what unreachable says may have changed, or the
 	// credentials have. It must not block.
 	changed func(server string)
@@ -124,7 +126,7 @@ func sameWay(old *route, a *access, err error) bool {
 
 // transportFor makes a transport with the credentials of a, and connections of its own.
 func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
-	config, err := a.restConfig()
+	config, err := a.restConfig(r.policy)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ func toSource(obj any) (any, error) {
 		Namespace: secret.Namespace, Name: secret.Name, ResourceVersion: secret.ResourceVersion,
 	}}
 	s.all, s.err = readKubeconfig(s.secret(), secret.Data)
+	for _, a := range s.all {
+		a.scope = scopeOf(s.secret(), secret.Annotations)
+	}
 	return s, nil
 }
 

@@ -116,6 +116,9 @@ func (p *pass) connect() *failure {
 	if p.applier.client, p.applier.user, why = p.clientOf(destination); why != nil {
 		return why
 	}
+	if why := p.outOfScope(); why != nil {
+		return why
+	}
 	if err := destination.Unreachable(); err != nil {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
@@ -133,7 +136,8 @@ func usable(d Destination) bool { return d.Unreachable() == nil && !d.Doubtful()
 // remote finds another cluster, whose kinds can be watched then.
 func (p *pass) remote(server string) (*cluster.Cluster, error) {
 	if p.Remotes == nil {
-		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reaches none", server)
+		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reads no kubeconfigs: it does not run in a Pod, so that "+
+			"--kubeconfig-namespace has to name the namespace of their Secrets", server)
 	}
 	name, err := cluster.NormalizeServer(server)
 	if err != nil {
@@ -145,6 +149,7 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	p.Watches.AddCluster(name, remote)
+	p.scope = remote.Scope()
 	return remote, nil
 }
 

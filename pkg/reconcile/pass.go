@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -43,6 +44,8 @@ type pass struct {
 	first bool
 	// going says of namespaces whether they are being deleted.
 	going map[string]bool
+	// scope is for what the kubeconfig of another cluster may be used.
+	scope cluster.Scope
 	// changed says that its spec is another one than at the last pass.
 	changed bool
 	// outdatedWait says that digests of another version are still to be replaced.
@@ -120,6 +123,9 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.block(ctx, *why)
 	default:
 		return p.stall(ctx, *why)
+	}
+	if why := p.objectsOutOfScope(); why != nil {
+		return p.block(ctx, *why)
 	}
 	p.load()
 	p.watch(ctx)
