@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -176,6 +180,84 @@ func TestSeventeenthOwner(t *testing.T) {
 	require.NoError(t, deleteVidraResource(t.Context(), owner(most)))
 	awaitGone(t, last)
 	require.Len(t, appliedBy(get(t, page)), most)
+}
+
+// TestCrowdedObject has an object with many forged field managers and thousands of owner
+// annotations, and edits of it without end. Others are healed meanwhile as if an object
+// were edited that Vidra does not manage. With 2,000 managers the API server itself takes
+// more than 30 s for an edit, and refuses it.
+func TestCrowdedObject(t *testing.T) {
+	t.Parallel()
+	const forged, heals = 150, 9
+	ns, hostile := newNamespace(t), newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	newVidraResource(t, hostile, configMap("crowded", "hello"))
+	awaitReady(t, ns)
+	awaitReady(t, hostile)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	crowded := declared(t, hostile, configMap("crowded", "hello"))[0]
+	alone := crowded.DeepCopy()
+	alone.SetName("alone")
+	require.NoError(t, admin.Create(t.Context(), alone.DeepCopy()))
+	for _, obj := range []*unstructured.Unstructured{crowded, alone} {
+		crowd(t, obj, forged)
+	}
+	beside := func(obj *unstructured.Unstructured) []time.Duration {
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for i := 0; ctx.Err() == nil; i++ {
+				_ = mergePatch(obj, `{"data":{"greeting":"mine %d"}}`, i)
+			}
+		}()
+		var took []time.Duration
+		for i := range heals {
+			took = append(took, healOf(t, ns, page, fmt.Sprintf("mine %d", i)))
+		}
+		stop()
+		<-stopped
+		slices.Sort(took)
+		return took
+	}
+	floor, took := beside(alone), beside(crowded)
+	t.Logf("a heal took %s beside edits that nobody heals, %s beside edits that Vidra heals", floor[heals/2], took[heals/2])
+	require.Less(t, took[heals/2], 5*floor[heals/2]+200*time.Millisecond, "%s, and %s", floor, took)
+	awaitInOrder(t, hostile, crowded)
+	require.NoError(t, deleteVidraResource(t.Context(), hostile))
+	awaitGone(t, crowded)
+}
+
+// crowd gives an object n forged field managers and as many names of owners as the API
+// server takes.
+func crowd(t *testing.T, obj *unstructured.Unstructured, n int) {
+	t.Helper()
+	live := get(t, obj)
+	entries := live.GetManagedFields()
+	for i := range n {
+		entries = append(entries, metav1.ManagedFieldsEntry{
+			Manager: fmt.Sprintf("vidra/forged-%d", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:greeting":{}}}`),
+		})
+	}
+	const most = 250 << 10 // bytes of annotations
+	annotations := live.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for i := range 10 * n {
+		annotations[fmt.Sprintf("%s/forged-%d", v1alpha1.OwnerAnnotationPrefix, i)] = fmt.Sprintf("forged-%d", i)
+	}
+	size := 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	annotations[v1alpha1.OwnerAnnotation] = strings.Repeat("x,y,", (most-size)/4)
+	live.SetManagedFields(entries)
+	live.SetAnnotations(annotations)
+	live.SetResourceVersion("")
+	require.NoError(t, admin.Update(t.Context(), live, client.FieldOwner(person)))
+	require.Greater(t, len(get(t, obj).GetManagedFields()), n)
 }
 
 // long makes a name too long for a field manager.

@@ -74,7 +74,7 @@ func Drift(found, restored *unstructured.Unstructured, manager string) []Change 
 	if found == nil || owned == nil {
 		return nil
 	}
-	w := walker{manager: manager, withheld: Sensitive(found) || Sensitive(restored), entries: entries(found, manager)}
+	w := walker{manager: manager, withheld: Sensitive(found) || Sensitive(restored), entries: latest(entries(found, manager))}
 	ours := applied(found, manager)
 	w.unrecorded = ours == nil
 	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, nil)

@@ -117,6 +117,11 @@ func (e *encoder) shared(value any) bool {
 	if m, ok := value.(map[string]any); !ok || len(m) == 0 {
 		return false
 	}
+	if len(e.others) > fewTrees {
+		all := merged(e.others)
+		clear(e.others)
+		e.others = append(e.others[:0], all)
+	}
 	return slices.ContainsFunc(e.others, func(fields fieldsV1) bool { return hasBelow(fields, e.path) })
 }
 

@@ -68,33 +68,24 @@ func (r record) applies() bool {
 	return r.text("operation") == string(metav1.ManagedFieldsOperationApply) && r.text("subresource") == "" && r.fields() != nil
 }
 
-// applied is the tree of what manager applied to obj; nil if it has none.
+// applied is the tree of what manager applied to obj; nil if it has none. No API server of
+// today stores two entries of one applier, see applies; if one did, both would be ours.
 func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
-	var owned fieldsV1
+	var first fieldsV1
+	var more []fieldsV1
 	for r := range records(obj) {
 		switch {
 		case r.text("manager") != manager || !r.applies():
-		case owned == nil:
-			owned = r.fields()
+		case first == nil:
+			first = r.fields()
 		default:
-			owned = union(owned, r.fields())
+			more = append(more, r.fields())
 		}
 	}
-	return owned
-}
-
-// union is what is in one of two trees. No API server of today stores two
-// entries of one applier, see applies; if one did, both would be ours.
-func union(a, b fieldsV1) fieldsV1 {
-	text, err := setOf(a).Union(setOf(b)).ToJSON()
-	if err != nil {
-		return a
+	if more == nil {
+		return first
 	}
-	var both fieldsV1
-	if err := json.Unmarshal(text, &both); err != nil {
-		return a
-	}
-	return both
+	return merged(append(more, first))
 }
 
 // setOf is a tree as a set: what of it cannot be read is not in the set.
@@ -112,10 +103,19 @@ func setOf(fields fieldsV1) *fieldpath.Set {
 // with prefix, in the order of managedFields.
 func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	var names []string
+	var seen map[string]bool // nil while there are few
 	for r := range records(obj) {
 		name := r.text("manager")
-		if strings.HasPrefix(name, prefix) && r.applies() && !slices.Contains(names, name) {
-			names = append(names, name)
+		if !strings.HasPrefix(name, prefix) || !r.applies() || seen[name] || seen == nil && slices.Contains(names, name) {
+			continue
+		}
+		if names = append(names, name); seen != nil {
+			seen[name] = true
+		} else if len(names) > fewTrees {
+			seen = make(map[string]bool, 2*len(names))
+			for _, name := range names {
+				seen[name] = true
+			}
 		}
 	}
 	return names

@@ -70,15 +70,11 @@ type marks struct {
 
 // marksOn returns the marks on an object, without those of an owner.
 func marksOn(live *unstructured.Unstructured, owner string) marks {
-	found := marks{managers: map[string]bool{}, named: map[string]bool{}}
+	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
+	delete(found.named, owner)
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
 		if manager != v1alpha1.FieldManager(owner) {
 			found.managers[manager] = true
-		}
-	}
-	for _, name := range v1alpha1.Owners(live.GetAnnotations()) {
-		if name != owner {
-			found.named[name] = true
 		}
 	}
 	return found

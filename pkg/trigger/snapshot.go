@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unique"
 
@@ -153,11 +154,7 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 // snapshot reduces an object to what is kept of it.
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
 	key, managers, left := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
-	for _, name := range ownership.Managers(u, v1alpha1.FieldManagerPrefix) {
-		if !slices.Contains(managers, name) {
-			managers = append(managers, name)
-		}
-	}
+	managers = withUnknown(managers, ownership.Managers(u, v1alpha1.FieldManagerPrefix))
 	_, asksForRest := u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
@@ -170,9 +167,37 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	// event that brings it, and lets go of the evidence then.
 	switch claimed, inOrder := f.index.inOrder(key, s); {
 	case !claimed:
-		s.evidence.Store(&evidence{owners: v1alpha1.Owners(u.GetAnnotations())})
+		s.evidence.Store(&evidence{owners: namedIn(u.GetAnnotations())})
 	case !inOrder:
-		s.evidence.Store(&evidence{object: u, owners: v1alpha1.Owners(u.GetAnnotations())})
+		s.evidence.Store(&evidence{object: u, owners: namedIn(u.GetAnnotations())})
 	}
 	return s
+}
+
+// maxUnknown is how many owners an object may name that are not known to own it. More are
+// forged, and none of them counts: an owner that becomes known later looks at its objects.
+const maxUnknown = 16
+
+// withUnknown returns the field managers that are expected in an object, and those that
+// applied it and are not known yet.
+func withUnknown(expected, applied []string) []string {
+	unknown := slices.DeleteFunc(applied, func(name string) bool { return slices.Contains(expected, name) })
+	if len(unknown) > maxUnknown {
+		return expected
+	}
+	return append(expected, unknown...)
+}
+
+// namedIn returns the owners that annotations name.
+func namedIn(annotations map[string]string) []string {
+	named := 0
+	for key, value := range annotations {
+		if v1alpha1.IsOwnerAnnotation(key) {
+			named += 1 + strings.Count(value, ",")
+		}
+	}
+	if named > maxUnknown {
+		return nil
+	}
+	return v1alpha1.Owners(annotations)
 }

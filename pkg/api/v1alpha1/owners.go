@@ -46,6 +46,27 @@ func IsOwnerAnnotation(key string) bool {
 	return key == OwnerAnnotation || strings.HasPrefix(key, OwnerAnnotationPrefix+"/")
 }
 
+// maxListed is how many names OwnersNamed reads of the list of the first operator.
+const maxListed = 1024
+
+// OwnersNamed is Owners, in no order, with no more than maxListed names of the list that
+// the first operator kept, which anyone who may edit the object can make long.
+func OwnersNamed(annotations map[string]string) map[string]bool {
+	names := map[string]bool{}
+	for key, value := range annotations {
+		switch {
+		case key == OwnerAnnotation:
+			for _, name := range strings.SplitN(value, ",", maxListed+1)[:min(maxListed, 1+strings.Count(value, ","))] {
+				names[strings.TrimSpace(name)] = true
+			}
+		case IsOwnerAnnotation(key):
+			names[value] = true
+		}
+	}
+	delete(names, "")
+	return names
+}
+
 // Owners lists the VidraResources that the annotations of an object name, in
 // order and without duplicates.
 func Owners(annotations map[string]string) []string {
