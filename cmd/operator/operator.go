@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -238,6 +239,9 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	reconciler := &reconcile.Reconciler{
 		Client: mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
+		DigestKeys: &reconcile.DigestKeys{
+			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
+		},
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {

@@ -113,7 +113,7 @@ func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
 		path: o.Binary,
 		log:  e.path(name + ".log"),
 		tee:  o.Out,
-		env:  o.Env,
+		env:  append([]string{"POD_NAMESPACE=" + o.Namespace}, o.Env...),
 		args: append([]string{
 			"--kubeconfig=" + kubeconfig,
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),

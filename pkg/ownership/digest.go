@@ -24,6 +24,10 @@ func (d Digest) String() string {
 	return digestVersion + ":" + base64.RawURLEncoding.EncodeToString(d[:])
 }
 
+// UnknownDigest stands in a status for a digest that is not known any more. It is of no
+// version.
+const UnknownDigest = "unknown"
+
 // errDigest is what ParseDigest returns for a text that is not a digest of
 // this version.
 var errDigest = errors.New("not a digest of version " + digestVersion)

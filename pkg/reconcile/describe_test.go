@@ -175,7 +175,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			t.Parallel()
 			entry := entryOf(id, configMapKind)
 			entry.State, entry.UID = tc.state, tc.uid
-			s := newSession(&v1alpha1.VidraResource{})
+			s := newSession(&v1alpha1.VidraResource{}, nil)
 			s.inventory[id] = entry
 			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, session: s, first: tc.first}
 			p.settleRemoval(t.Context(), id, tc.done)
@@ -210,7 +210,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, colors("a"))
-			p := l.newPass(faulty, l.get(t), trigger.Causes{})
+			p := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}})
 			for _, action := range all {
 				p.session.untold = append(p.session.untold, events.Change{Action: action})
 			}
@@ -230,7 +230,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 
 			// A session that begins anew, from the status, finds it again as well.
 			l.restartSession(faulty)
-			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}).session
+			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}}).session
 			require.Len(t, renewed.untold, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})

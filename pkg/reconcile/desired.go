@@ -102,6 +102,7 @@ func (s *session) adopt(generation int64, objects []*desired, waiting []unresolv
 		s.weight += d.weight
 	}
 	left := func(id identity) bool { return s.byID[id] == nil }
+	maps.DeleteFunc(s.sealed, func(id identity, _ *sealedEntry) bool { return left(id) && s.inventory[id] == nil })
 	maps.DeleteFunc(s.recreated, func(id identity, _ string) bool { return left(id) })
 	maps.DeleteFunc(s.seen, func(id identity, _ trigger.Health) bool { return left(id) })
 }
@@ -169,6 +170,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
 	}
+	d.withholds = ownership.Withholds(u)
 	d.body, d.configuration, d.weight = body, identify(body), manifest.Weight(body)
 	return d, nil
 }

@@ -97,6 +97,9 @@ func (p *pass) settle(r result) {
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
 	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
 	entry.Configuration = r.configuration
+	if _, is := s.sealed[r.id]; !is && ownership.Sensitive(r.live) { // others may have marked it
+		s.sealed[r.id] = &sealedEntry{}
+	}
 	p.seen(r.id, r.live)
 	p.tell(r)
 }

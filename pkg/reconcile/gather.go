@@ -133,6 +133,9 @@ func (p *pass) tooLarge() *failure {
 		entry := entryOf(d.id, d.gvk)
 		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
 		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.configuration
+		if d.withholds { // sealed ones are longer
+			entry.Digest, entry.Configuration = digest+digest, digest+digest
+		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
 	if size := sizeOf(vr); size > maxObject {

@@ -65,8 +65,8 @@ type pass struct {
 	starting bool
 }
 
-func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) *pass {
-	s, first := r.session(owner, vr)
+func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys *digestKeys) *pass {
+	s, first := r.session(owner, vr, keys)
 	p := &pass{
 		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first || s.unbegun,
 		now: time.Now(), causes: causes, unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},

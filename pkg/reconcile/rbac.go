@@ -26,5 +26,10 @@ package reconcile
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
+// The key of digests of sensitive objects, in the namespace of the operator only. A right to
+// create cannot name an object.
+// +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,resourceNames=vidra-digest-key,verbs=get
+// +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,verbs=create
+
 // Leader election, in the namespace of the operator only.
 // +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch

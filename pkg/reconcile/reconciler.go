@@ -72,6 +72,9 @@ type Reconciler struct {
 	Trigger *trigger.Factory
 	// Recorder writes Events.
 	Recorder Recorder
+	// DigestKeys seal the digests of sensitive objects in the status. Optional: without
+	// them a key of the process is used.
+	DigestKeys *DigestKeys
 	// Metrics count what is done. Optional.
 	Metrics *Metrics
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
@@ -118,6 +121,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait.Jitter(passageRetry, 1)}, nil
 	}
 	defer leave()
+	keys, err := r.digestKeys(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	causes := r.Trigger.Take(owner)
 	if r.isHeavy(owner, vr, causes) {
 		leaveHeavy, ok := r.heavy.enter()
@@ -127,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		defer leaveHeavy()
 	}
-	p := r.newPass(owner, vr, causes)
+	p := r.newPass(owner, vr, causes, keys)
 	if !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}
@@ -139,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // session finds or makes the session of a VidraResource.
-func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s *session, first bool) {
+func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource, keys *digestKeys) (s *session, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.sessions[owner]; s != nil && s.uid == vr.UID {
@@ -149,7 +156,7 @@ func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource) (s
 		r.sessions = map[trigger.Owner]*session{}
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(recomputeQPS, recomputeQPS)
 	}
-	s = newSession(vr)
+	s = newSession(vr, keys)
 	if old := r.sessions[owner]; old != nil && old.outdated == vr.UID {
 		s.inherit(old)
 	}

@@ -42,8 +42,8 @@ type desired struct {
 	provides schema.GroupKind
 	// ignored are the ignore rules for the object; nil if there are none.
 	ignored *ignored
-	// sensitive says that its values must not be shown.
-	sensitive bool
+	// sensitive says that its values must not be shown, and withholds that some must not.
+	sensitive, withholds bool
 	// configuration identifies the body and the rules.
 	configuration string
 	// weight is the memory that it takes to parse the body; see heavyShare.
@@ -135,6 +135,9 @@ type session struct {
 	unseen map[identity]bool
 	// unbegun says that no pass got as far as to look at the objects.
 	unbegun bool
+	// keys seal what the status says of sensitive objects; sealed remembers what it says.
+	keys   *digestKeys
+	sealed map[identity]*sealedEntry
 	// loaded says that the index knows the inventory.
 	loaded bool
 	// written says that this process has written the status before.
@@ -168,9 +171,11 @@ type session struct {
 
 // newSession makes the session of a VidraResource that this process sees for
 // the first time.
-func newSession(vr *v1alpha1.VidraResource) *session {
+func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 	s := &session{
 		uid:         vr.UID,
+		keys:        keys,
+		sealed:      map[identity]*sealedEntry{},
 		status:      *vr.Status.DeepCopy(),
 		inventory:   map[identity]*v1alpha1.ManagedResourceStatus{},
 		failures:    map[identity]failure{},
@@ -192,6 +197,7 @@ func newSession(vr *v1alpha1.VidraResource) *session {
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]
 		id := identityOf(&entry)
+		s.unseal(&entry)
 		s.inventory[id] = &entry
 		if entry.State == v1alpha1.ObjectContended {
 			s.contentions[id] = restoredContention(time.Now())
@@ -300,7 +306,7 @@ func (s *session) entries() (entries []v1alpha1.ManagedResourceStatus, order []i
 		listed[id] = struct{}{}
 		order = append(order, id)
 		if entry := s.inventory[id]; entry != nil {
-			entries = append(entries, *entry)
+			entries = append(entries, s.seal(id, entry))
 		}
 	}
 	for _, d := range s.objects {

@@ -45,7 +45,7 @@ func TestWarningsStand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Conditions: []metav1.Condition{{
 				Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Message: before,
-			}}}})
+			}}}}, nil)
 			s.adopt(1, []*desired{a, b}, nil)
 			p := &pass{session: s}
 			for _, r := range tc.results {

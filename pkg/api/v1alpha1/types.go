@@ -229,11 +229,13 @@ type ManagedResourceStatus struct {
 	// +optional
 	UID string `json:"uid,omitempty"`
 	// Digest of the fields that this VidraResource owns in the object, with
-	// their values, after the last apply.
+	// their values, after the last apply. That of a Secret, of an object with the annotation
+	// infrahub.operators.com/sensitive and of one with environment variables is sealed
+	// with a key of the operator, so that no value can be guessed from it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// Configuration identifies what was last applied: the object in the manifest,
-	// and the rules for it.
+	// and the rules for it. Sealed as Digest is.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
 	// State of the object.

@@ -1,0 +1,31 @@
+package ownership
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// Withholds reports whether any value of an object is never shown: because the object is
+// [Sensitive], or because it has environment variables.
+func Withholds(obj *unstructured.Unstructured) bool {
+	return Sensitive(obj) || withholdsIn(ordinary, obj.Object)
+}
+
+// withholdsIn reports whether any part of value at p is never shown.
+func withholdsIn(p place, value any) bool {
+	if p.conceals(value) {
+		return true
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if withholdsIn(p.field(name), field) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if withholdsIn(p.item(), item) {
+				return true
+			}
+		}
+	}
+	return false
+}

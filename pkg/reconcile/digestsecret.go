@@ -1,0 +1,119 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	// DigestKeySecret is the name of the Secret that holds the keys of digests.
+	DigestKeySecret = "vidra-digest-key"
+	// currentDigestKey is the key of its data with which digests are sealed. All other
+	// ones only open what was sealed with them.
+	currentDigestKey = "current"
+)
+
+// DigestKeys are the keys with which digests of sensitive objects are sealed. They are in
+// a Secret of the operator's namespace, which is made where it does not exist and read
+// once. It is safe for concurrent use.
+type DigestKeys struct {
+	// Secrets reads and makes the Secret.
+	Secrets typedcorev1.SecretsGetter
+	// Namespace is the one of the operator. Without it a key of the process is used.
+	Namespace string
+	// Log says why a key of the process is used.
+	Log logr.Logger
+
+	// mu guards keys.
+	mu   sync.Mutex
+	keys *digestKeys
+}
+
+// get returns the keys. With a key of the process, which nothing that was sealed before
+// can be opened with, each sensitive object is applied once after a restart.
+func (k *DigestKeys) get(ctx context.Context) (*digestKeys, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys != nil {
+		return k.keys, nil
+	}
+	secret, why := (*corev1.Secret)(nil), "the namespace of the operator is not known: set POD_NAMESPACE or --leader-election-namespace"
+	if k.Namespace != "" {
+		var err error
+		switch secret, err = k.readOrCreate(ctx); {
+		case err == nil:
+			why = ""
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+			why = fmt.Sprintf("%v: grant the Role of config/rbac/role.yaml, and restart the operator", err)
+		default:
+			return nil, fmt.Errorf("read the keys of digests, Secret %s/%s: %w", k.Namespace, DigestKeySecret, err)
+		}
+	}
+	keys := &digestKeys{}
+	if why == "" {
+		keys, why = keysIn(secret)
+	}
+	if why != "" {
+		keys = &digestKeys{keys: [][]byte{randomDigestKey()}}
+		k.Log.Info("digests of sensitive objects are sealed with a key that is lost when the operator ends, "+
+			"so each of these objects is applied once after a restart", "reason", why)
+	}
+	k.keys = keys
+	return keys, nil
+}
+
+// readOrCreate reads the Secret, or makes one with a new key.
+func (k *DigestKeys) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
+	secrets := k.Secrets.Secrets(k.Namespace)
+	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return secret, err
+	}
+	secret, err = secrets.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.Namespace, Name: DigestKeySecret, Labels: map[string]string{"app.kubernetes.io/name": "vidra-operator"},
+		},
+		Data: map[string][]byte{currentDigestKey: randomDigestKey()},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // another replica was faster
+		return secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	}
+	return secret, err
+}
+
+// keysIn returns the keys that a Secret holds, the current one first, or why it has none.
+func keysIn(secret *corev1.Secret) (keys *digestKeys, why string) {
+	all := [][]byte{secret.Data[currentDigestKey]}
+	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
+		if name != currentDigestKey {
+			all = append(all, secret.Data[name])
+		}
+	}
+	for _, key := range all {
+		if len(key) < digestKeyBytes {
+			return nil, fmt.Sprintf("Secret %s/%s holds no key %q, or one of less than %d bytes: correct it, and restart the operator",
+				secret.Namespace, DigestKeySecret, currentDigestKey, digestKeyBytes)
+		}
+	}
+	return &digestKeys{keys: all}, ""
+}
+
+// digestKeys returns the keys of the reconciler.
+func (r *Reconciler) digestKeys(ctx context.Context) (*digestKeys, error) {
+	r.mu.Lock()
+	if r.DigestKeys == nil {
+		r.DigestKeys = &DigestKeys{Log: logr.Discard()}
+	}
+	keys := r.DigestKeys
+	r.mu.Unlock()
+	return keys.get(ctx)
+}
