@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -70,6 +71,7 @@ type options struct {
 	allowInsecure         bool
 	allowProxies          bool
 	requireServiceAccount bool
+	impersonation         labels.Selector
 	backstopInterval      time.Duration
 	sink                  string
 	objectEvents          bool
@@ -94,6 +96,11 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"Accept kubeconfigs of other clusters with a proxy-url.")
 	fs.BoolVar(&o.requireServiceAccount, "require-service-account", false,
 		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
+	fs.Func("impersonation-namespaces", "The label `selector` of the namespaces whose ServiceAccounts VidraResources may name. Without it: all namespaces.",
+		func(selector string) (err error) {
+			o.impersonation, err = labels.Parse(selector)
+			return err
+		})
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
 		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
@@ -243,6 +250,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+		ImpersonationNamespaces: o.impersonation,
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{

@@ -37,7 +37,7 @@ func testsIn(t *testing.T, text string, tests map[string]bool) map[string]bool {
 	t.Helper()
 	named := map[string]bool{}
 	for _, match := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(text, -1) {
-		require.Contains(t, tests, match[1], "there is no such test")
+		require.True(t, tests[match[1]], "there is no test %s", match[1])
 		named[match[1]] = true
 	}
 	return named

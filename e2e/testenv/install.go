@@ -30,15 +30,22 @@ const fieldManager = "kubectl"
 // in: what `kubectl apply -k config/default` does for a person. It returns when
 // the CRD is established.
 func (e *Env) Install(ctx context.Context) error {
+	_, err := e.InstallFrom(ctx, "default")
+	return err
+}
+
+// InstallFrom does what Install does with another folder of config, such as restricted. It
+// returns what it applied.
+func (e *Env) InstallFrom(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
 	root, err := Root()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	objs, err := Render(filepath.Join(root, "config", "default"))
+	objs, err := Render(filepath.Join(root, "config", folder))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return Apply(ctx, e.Config, objs)
+	return objs, Apply(ctx, e.Config, objs)
 }
 
 // Render returns the objects of a kustomization, as `kubectl kustomize` prints

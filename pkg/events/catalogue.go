@@ -95,7 +95,7 @@ var catalogue = []Entry{
 		Do:   "Create it, or mark it as optional. Vidra notices.",
 	}, {
 		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
-		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set, or names an account of kube-system or of the namespace of the operator. Nothing is applied or removed: a VidraResource that is being deleted waits.",
+		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set, or names an account of kube-system or of the namespace of the operator. Or it runs with `--impersonation-namespaces`, and the namespace of the account does not have these labels. Nothing is applied or removed: a VidraResource that is being deleted waits.",
 		Do:   "Set it, and grant that account what the manifest needs. Where a VidraResource that is being deleted is to leave its objects in place, set `spec.deletionPolicy: Orphan`.",
 	}, {
 		Reason: ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},

@@ -2,11 +2,17 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -20,8 +26,11 @@ import (
 // and the user that the client impersonates: none, or the ServiceAccount that the
 // VidraResource names. It applies to every request for a VidraResource: applies, dry runs,
 // removals, the release of fields, and the reads of spec.manifestFrom.
-func (p *pass) clientOf(d Destination) (client dynamic.Interface, user string, why *failure) {
+func (p *pass) clientOf(ctx context.Context, d Destination) (as dynamic.Interface, user string, why *failure) {
 	if why := p.accountMissing(); why != nil {
+		return nil, "", why
+	}
+	if why := p.accountRefused(ctx); why != nil {
 		return nil, "", why
 	}
 	account := p.vr.Spec.ServiceAccountName
@@ -29,11 +38,11 @@ func (p *pass) clientOf(d Destination) (client dynamic.Interface, user string, w
 		return d.Dynamic(), "", nil
 	}
 	user = "system:serviceaccount:" + p.vr.Spec.Destination.Namespace + ":" + account
-	client, err := d.As(user)
+	as, err := d.As(user)
 	if err != nil {
 		return nil, "", &failure{v1alpha1.ReasonApplyFailed, err.Error()}
 	}
-	return client, user, nil
+	return as, user, nil
 }
 
 // accountMissing returns why Vidra sends no request for the VidraResource: it runs with
@@ -53,6 +62,50 @@ func (p *pass) accountMissing() *failure {
 	return nil
 }
 
+// accountRefused returns why Vidra does not act as the account that the VidraResource
+// names: its namespace is not one of ImpersonationNamespaces.
+func (p *pass) accountRefused(ctx context.Context) *failure {
+	in := p.vr.Spec.Destination.Namespace
+	if p.ImpersonationNamespaces == nil || p.vr.Spec.ServiceAccountName == "" {
+		return nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := p.Client.Get(ctx, client.ObjectKey{Name: in}, namespace) // from the cache
+	if err == nil && p.ImpersonationNamespaces.Matches(labels.Set(namespace.Labels)) {
+		return nil
+	}
+	return &failure{v1alpha1.ReasonServiceAccountRequired, fmt.Sprintf(
+		"this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
+			"ask the administrators of the cluster to set them", in, p.ImpersonationNamespaces)}
+}
+
+// accountAllowed makes a pass read the manifest that the last one did not read, because no
+// account was there to read it as.
+func (p *pass) accountAllowed() {
+	if s := p.session; s.stalled != nil && s.stalled.reason == v1alpha1.ReasonServiceAccountRequired {
+		s.stalled, s.reread, p.all = nil, true, true
+	}
+}
+
+// enqueueAccounts enqueues the VidraResources that name an account of a namespace, of
+// which the labels have changed.
+func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
+	if r.ImpersonationNamespaces == nil {
+		return
+	}
+	all := &v1alpha1.VidraResourceList{}
+	if err := r.Client.List(ctx, all); err != nil { // from the cache, which has synced
+		log.FromContext(ctx).Error(err, "Cannot list the VidraResources of a namespace", "namespace", namespace)
+		return
+	}
+	for i := range all.Items {
+		if vr := &all.Items[i]; vr.Spec.ServiceAccountName != "" && vr.Spec.Destination.Namespace == namespace {
+			r.Trigger.EnqueueAll(client.ObjectKeyFromObject(vr))
+		}
+	}
+}
+
 // refuse ends a pass that connect has refused. Only the author can provide an account.
 func (p *pass) refuse(ctx context.Context, why failure) (reconcile.Result, error) {
 	if why.reason != v1alpha1.ReasonServiceAccountRequired {
@@ -63,13 +116,21 @@ func (p *pass) refuse(ctx context.Context, why failure) (reconcile.Result, error
 }
 
 // getAsVidra reads an object with the rights of Vidra itself; nil if it does not exist.
-// Its callers report only whether the object exists, or is to be kept.
+// Its callers report only whether the object exists, or is to be kept. It lists, because
+// Vidra itself may list and watch in config/restricted, and get nothing.
 func getAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
-	live, err := d.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	found, err := d.Dynamic().Resource(key.GVR).Namespace(key.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
+	})
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // that it does not exist is no error here
+	case err != nil:
+		return nil, err
+	case len(found.Items) == 0:
+		return nil, nil //nolint:nilnil // likewise
 	}
-	return live, err
+	return &found.Items[0], nil
 }
 
 // reviewsAsVidra returns the client with which Vidra asks for rights of its own, those to

@@ -102,7 +102,7 @@ func isLocal(server string) bool { return server == "" || server == v1alpha1.Loc
 
 // connect finds the destination, and the client with which its objects are read and
 // written. It returns why nothing can be done.
-func (p *pass) connect() *failure {
+func (p *pass) connect(ctx context.Context) *failure {
 	destination := p.Local
 	if server := p.vr.Spec.Destination.Server; !isLocal(server) {
 		remote, err := p.remote(server)
@@ -113,7 +113,7 @@ func (p *pass) connect() *failure {
 	}
 	p.applier.destination = destination
 	var why *failure
-	if p.applier.client, p.applier.user, why = p.clientOf(destination); why != nil {
+	if p.applier.client, p.applier.user, why = p.clientOf(ctx, destination); why != nil {
 		return why
 	}
 	if why := p.outOfScope(); why != nil {

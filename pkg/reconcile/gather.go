@@ -57,7 +57,7 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
 	}
 	parts = append(parts, part{name: "spec.manifest", text: p.vr.Spec.Manifest})
-	client, user, why := p.clientOf(p.Local)
+	client, user, why := p.clientOf(ctx, p.Local)
 	if why != nil {
 		return nil, nil, why
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -84,7 +85,7 @@ func (p *pass) namespaceIsGone(ctx context.Context, name string) bool {
 }
 
 // onNamespace has VidraResources look at all their objects when a namespace comes
-// or goes in which they have some.
+// or goes in which they have some, or when the labels of that of their account change.
 func (r *Reconciler) onNamespace() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	look := func(obj client.Object) {
@@ -93,9 +94,15 @@ func (r *Reconciler) onNamespace() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			if !e.IsInInitialList {
 				look(e.Object)
+				r.enqueueAccounts(ctx, e.Object.GetName())
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				r.enqueueAccounts(ctx, e.ObjectNew.GetName())
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { look(e.Object) },

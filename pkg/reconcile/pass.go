@@ -112,9 +112,10 @@ func (s *session) untoldHeals(now time.Time) bool {
 
 // run does the pass.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
-	if why := p.connect(); why != nil {
+	if why := p.connect(ctx); why != nil {
 		return p.refuse(ctx, *why)
 	}
+	p.accountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.session.generation == p.vr.Generation && p.session.stalled == nil && len(p.session.objects) > 0:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
@@ -66,6 +67,9 @@ type Reconciler struct {
 	Namespace string
 	// RequireServiceAccount refuses VidraResources without spec.serviceAccountName.
 	RequireServiceAccount bool
+	// ImpersonationNamespaces selects the namespaces whose ServiceAccounts Vidra may
+	// impersonate. Nil selects all.
+	ImpersonationNamespaces labels.Selector
 	// Watches, Index and Trigger tell what happens to the objects.
 	Watches Watches
 	Index   *trigger.Index
