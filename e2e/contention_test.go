@@ -32,9 +32,6 @@ const (
 	contendedBurst = 200
 )
 
-// inDefaults gives a VidraResource the default settings for drift.
-func inDefaults(v *v1alpha1.VidraResource) { v.Spec.Drift = nil }
-
 // rival is another writer that overwrites data.greeting of ConfigMaps as soon as its watch
 // shows that Vidra has healed it.
 type rival struct {
@@ -142,7 +139,7 @@ func TestF23Fight(t *testing.T) {
 	lasts := stormDuration(t, fightLasts)
 	ns := newNamespace(t)
 	manifest := manifests(web, configMap("other", "hello"))
-	newVidraResource(t, ns, manifest, inDefaults)
+	newVidraResource(t, ns, manifest)
 	v := awaitReady(t, ns)
 	page, other := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "other")
 	mark, start := env.AuditMark(), time.Now()
@@ -168,7 +165,7 @@ func TestF23Fight(t *testing.T) {
 	t.Logf("%d heals and %d writes of the status in %s; a foreign value stood for %s at most",
 		len(heals), len(statuses), took.Round(time.Millisecond), exposure.Round(time.Millisecond))
 	requireHealBudget(t, heals, time.Minute)
-	require.Greater(t, len(heals), min(healBurst, int(lasts.Seconds())*5), "it goes on all the time")
+	require.Greater(t, len(heals), 2*int(lasts.Seconds())/3, "it goes on all the time")
 	require.Less(t, exposure, v1alpha1.DefaultMaxExposure)
 	require.LessOrEqual(t, len(statuses), 4+2*int(took/(5*time.Second)), "%s", statuses)
 	require.Len(t, withReason(eventsAbout(t, v), "DriftContended"), 1)
@@ -179,7 +176,7 @@ func TestF23Fight(t *testing.T) {
 // again, but no first minute, and the contention is not announced again.
 func TestContentionAcrossRestarts(t *testing.T) {
 	ns := newNamespace(t)
-	newVidraResource(t, ns, web, inDefaults)
+	newVidraResource(t, ns, web)
 	v := awaitReady(t, ns)
 	writer := startRival(t, ns, "page")
 	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"))
@@ -214,7 +211,7 @@ func TestManyContendedObjects(t *testing.T) {
 	stopOperator(t)
 	startPlainOperator(t)
 	quiet := newNamespace(t)
-	newVidraResource(t, quiet, pages(quietObjects), inDefaults)
+	newVidraResource(t, quiet, pages(quietObjects))
 	const owners = 5
 	var contended []string
 	for range owners {
@@ -324,7 +321,7 @@ func TestManyEditsOfOneField(t *testing.T) {
 		edits, every = 200, 200*time.Millisecond
 	}
 	ns, bare := newNamespace(t), newNamespace(t)
-	v := newVidraResource(t, ns, configMap("page", "hello"), inDefaults)
+	v := newVidraResource(t, ns, configMap("page", "hello"))
 	awaitReady(t, ns)
 	restoreBare(t, bare)
 	target, floorTarget := targetOf(t, ns, "page"), targetOf(t, bare, "page")
@@ -346,7 +343,9 @@ func TestManyEditsOfOneField(t *testing.T) {
 	require.Less(t, median, 3*floorMedian, "2 x on a machine that does nothing else")
 	require.Less(t, last, max(10*floor[edits-1], time.Second), "none is delayed")
 	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore", "data.greeting", person)
-	require.Equal(t, v1alpha1.ObjectContended, entry(t, getVidraResource(t, ns), "ConfigMap", "page").State)
+	contended := awaitReady(t, ns)
+	require.Equal(t, v1alpha1.ObjectContended, entry(t, contended, "ConfigMap", "page").State)
+	require.Equal(t, "DriftContended", condition(t, contended, v1alpha1.ConditionDrifted).Reason)
 }
 
 // restoreBare keeps a ConfigMap page that nobody manages, with a bare watch and one PATCH.

@@ -15,7 +15,7 @@ import (
 
 // ignoring gives a VidraResource rules.
 func ignoring(rules ...v1alpha1.IgnoreRule) func(*v1alpha1.VidraResource) {
-	return withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 100_000, Ignore: rules})
+	return withDrift(v1alpha1.DriftPolicy{Ignore: rules})
 }
 
 // replicas is how many replicas a Deployment is to have.
@@ -78,7 +78,7 @@ func TestIgnoredPathOfAnObjectThatExists(t *testing.T) {
 	newVidraResource(t, ns, web)
 	awaitReady(t, ns)
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
-		spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Paths: []string{"/data/greeting"}}}
+		spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Paths: []string{"/data/greeting"}}}}
 	})
 	awaitReady(t, ns)
 	page := declaredObject(t, ns, web, "ConfigMap", "page")

@@ -172,7 +172,7 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 	}
 	manifest := manifests(web, configMap("old", "hello"))
 	mark := env.AuditMark()
-	newVidraResource(t, ns, manifest)
+	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 1000})) // the edits are no contention
 	awaitReady(t, ns)
 	awaitSilence(t)
 	writes := operatorSince(t, mark).objectsIn(ns).writes()

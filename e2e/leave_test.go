@@ -102,7 +102,7 @@ func TestIgnoredPathInLists(t *testing.T) {
 	awaitReady(t, ns)
 	service := declaredObject(t, ns, web, "Service", "web")
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
-		spec.Drift.Ignore = []v1alpha1.IgnoreRule{{Paths: []string{"/spec/ports/0/targetPort", "/spec/selector/app"}}}
+		spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/spec/ports/0/targetPort", "/spec/selector/app"}}}}
 	})
 	awaitReady(t, ns)
 	live := &corev1.Service{}

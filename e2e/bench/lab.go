@@ -135,7 +135,6 @@ func (l *lab) applyResource(ctx context.Context, n int) error {
 		ObjectMeta: metav1.ObjectMeta{Name: resourceName},
 		Spec: v1alpha1.VidraResourceSpec{
 			Manifest: manifest(vidraNamespace, n),
-			Drift:    &v1alpha1.DriftPolicy{HealsPerMinute: 100_000}, // the edits are many, and no fight
 		},
 	}
 	if err := l.client.Create(ctx, vr); err != nil {

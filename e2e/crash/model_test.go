@@ -126,7 +126,6 @@ func (m *model) create(ctx context.Context, name string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.VidraResourceSpec{
 			Destination: v1alpha1.Destination{Namespace: namespace(0)}, Manifest: manifest(wants),
-			Drift: &v1alpha1.DriftPolicy{HealsPerMinute: 100_000},
 		},
 	}
 	err := admin.Create(ctx, v)

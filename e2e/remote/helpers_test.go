@@ -108,8 +108,6 @@ func newVidraResource(t *testing.T, server, namespace, manifest string, options 
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		Spec: v1alpha1.VidraResourceSpec{
 			Destination: v1alpha1.Destination{Server: server, Namespace: namespace}, Manifest: manifest,
-			// The tests edit the same field again and again, and are no rivals.
-			Drift: &v1alpha1.DriftPolicy{HealsPerMinute: 100_000},
 		},
 	}
 	for _, option := range options {

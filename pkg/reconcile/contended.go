@@ -38,10 +38,21 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 		if c.notBefore.IsZero() {
 			p.Metrics.held(d.id)
 		}
-		c.notBefore = at
+		c.notBefore, c.delayed = at, true
 		p.unsolved[d.key] = cause
 		p.Trigger.Contend(p.owner, d.key, at)
 	}
+}
+
+// contended returns the contended objects of the manifest, for the condition Drifted.
+func (s *session) contended() map[identity]failure {
+	all := map[identity]failure{}
+	for id, c := range s.contentions {
+		if c.contended() && s.byID[id] != nil {
+			all[id] = failure{v1alpha1.ReasonDriftContended, c.text}
+		}
+	}
+	return all
 }
 
 // held reports whether the heal of a contended object is not due yet.

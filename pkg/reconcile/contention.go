@@ -44,6 +44,8 @@ type contention struct {
 	lastHeal time.Time
 	// notBefore is when the object may be healed again; zero if its heal is not delayed.
 	notBefore time.Time
+	// delayed says that a heal was delayed since the object became contended.
+	delayed bool
 	// key is where the object was when it was last healed.
 	key trigger.ObjectKey
 	// field is the one that was reverted too often; its path is empty if that is the
@@ -71,6 +73,10 @@ func restoredContention(now time.Time) *contention {
 
 // contended reports whether the object is contended.
 func (c *contention) contended() bool { return c != nil && !c.began.IsZero() }
+
+// delays reports whether a heal of the contended object was delayed: it is not reliably as
+// the manifest says.
+func (c *contention) delays() bool { return c.contended() && c.delayed }
 
 // healed notes that fields of the object were reverted with a number of requests, and
 // reports whether the object is contended from now on. No fields are the object as a

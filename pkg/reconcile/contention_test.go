@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -246,9 +247,13 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		for range healBurst {
 			require.Contains(t, edit("a"), "a")
 		}
+		require.True(t, l.ready(t), "each change was reverted at once")
 		done := edit("a", "b")
 		require.NotContains(t, done, "a", "its bucket is empty")
 		require.Contains(t, done, "b")
+		require.False(t, l.ready(t))
+		drifted := meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionDrifted)
+		require.Equal(t, v1alpha1.ReasonDriftContended, drifted.Reason)
 		vr := l.get(t)
 		vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftIgnore, vr.Generation+1
 		require.NoError(t, l.client.Update(t.Context(), vr))

@@ -246,15 +246,15 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	return causes
 }
 
-// withDrifts are the failures, and what is left as somebody changed it or contended,
-// for the conditions.
+// withDrifts are the failures, and what is left as somebody changed it or reverted with a
+// delay, for the conditions.
 func (s *session) withDrifts() map[identity]failure {
 	all := make(map[identity]failure, len(s.failures))
 	for id, entry := range s.inventory {
 		left, known := s.drifts[id]
 		switch {
 		case s.byID[id] == nil:
-		case entry.State == v1alpha1.ObjectContended && s.contentions[id] != nil:
+		case entry.State == v1alpha1.ObjectContended && s.contentions[id].delays():
 			all[id] = failure{v1alpha1.ReasonDriftContended, s.contentions[id].text}
 		case entry.State == v1alpha1.ObjectDrifted && known:
 			all[id] = failure{v1alpha1.ReasonDriftDetected, left.text()}

@@ -291,7 +291,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	if p.all { // a heal changes none
 		o.warnings = s.warningsIn()
 	}
-	o.failures, o.unmatched = s.withDrifts(), s.unmatched
+	o.failures, o.contended, o.unmatched = s.withDrifts(), s.contended(), s.unmatched
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
 	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources

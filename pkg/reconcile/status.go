@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,6 +46,8 @@ type outcome struct {
 	// drifted are the objects that are known to have been changed and not put
 	// back.
 	drifted []identity
+	// contended are the objects that another writer keeps changing.
+	contended map[identity]failure
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
 	// suspended says that no object is written; waits, that something would be.
@@ -227,6 +230,7 @@ func driftedCondition(o outcome) metav1.Condition {
 	for _, id := range o.drifted {
 		known[id] = failure{v1alpha1.ReasonDriftDetected, "changed and not put back yet"}
 	}
+	maps.Copy(known, o.contended)
 	for id, why := range o.failures {
 		if why.reason == v1alpha1.ReasonDriftDetected || why.reason == v1alpha1.ReasonDriftContended {
 			known[id] = why
