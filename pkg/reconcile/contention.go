@@ -78,6 +78,18 @@ func (c *contention) contended() bool { return c != nil && !c.began.IsZero() }
 // the manifest says.
 func (c *contention) delays() bool { return c.contended() && c.delayed }
 
+// delayedFlush is how much later the status counts the heals of an object if they are
+// delayed: hundreds of contended objects are not hundreds of writes of a status.
+const delayedFlush = 25 * time.Second
+
+// toldLater returns how much later than others the status counts a heal.
+func (c *contention) toldLater() time.Duration {
+	if c.delays() {
+		return delayedFlush
+	}
+	return 0
+}
+
 // healed notes that fields of the object were reverted with a number of requests, and
 // reports whether the object is contended from now on. No fields are the object as a
 // whole. limit is how often a field is reverted within contentionWindow without being

@@ -115,7 +115,7 @@ func (p *pass) tell(r result) {
 	switch r.action {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(note(r.action, r.fields, r.problem), p.now)
+		s.healed(note(r.action, r.fields, r.problem), p.now, s.contentions[r.id].toldLater())
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
@@ -123,7 +123,7 @@ func (p *pass) tell(r result) {
 		note(r.action, nil, "")
 	}
 	if len(r.reverted) > 0 {
-		s.healed(note(events.Restored, r.reverted, r.problem), p.now)
+		s.healed(note(events.Restored, r.reverted, r.problem), p.now, 0)
 		p.Metrics.healed(r.id, events.Restored)
 	}
 }

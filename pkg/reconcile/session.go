@@ -258,10 +258,11 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
 }
 
-// healed notes that an object was put back, for the status.
-func (s *session) healed(change events.Change, now time.Time) {
-	if s.heals == 0 {
-		s.healsSince = now
+// healed notes that an object was put back, for the status, which tells of it within
+// healFlush, or later where heals are many.
+func (s *session) healed(change events.Change, now time.Time, later time.Duration) {
+	if since := now.Add(later); s.heals == 0 || since.Before(s.healsSince) {
+		s.healsSince = since
 	}
 	s.heals++
 	s.healedAt = metav1.NewTime(now)

@@ -13,6 +13,9 @@
 // of its object is in flight is judged after the apply has returned, so that
 // neither our own echo nor a real edit is mistaken for the other.
 //
+// The reconciler notes which objects are contended ([Factory.Contend]): their drift is
+// queued behind other drift, and not before its heal is due.
+//
 // How an object is doing, its [Health], comes with the same events. It is no verdict:
 // the owners are told that it is another one, as routine work and once for a burst.
 //
