@@ -59,7 +59,7 @@ func testListEvents(t *testing.T, vidra commandLine) {
 		require.Equal(t, []string{"Applied", "ChangeReverted", "DriftCorrected"}, reasonsOf(list.Items))
 		table := vidra.events(t, "-n", ns)
 		require.Contains(t, table, "LAST SEEN   COUNT   TYPE")
-		require.Contains(t, table, fmt.Sprintf(`ConfigMap %s/page: put back data.greeting "changed" -> "hello", set by "person"`, ns))
+		require.Contains(t, table, fmt.Sprintf(`ConfigMap %s/page: reverted data.greeting to "hello"; "person" had set it to "changed"`, ns))
 		require.NotContains(t, table, "\x1b", "no colours, but on a terminal")
 		require.Contains(t, vidra.events(t, "-n", ns, "-o", "wide"), "ACTION")
 	})

@@ -47,7 +47,7 @@ func TestCloudEvents(t *testing.T) {
 			changed := fmt.Sprintf("%s-%d", state, i)
 			require.NoError(t, mergePatch(page, `{"data":{"greeting":%q}}`, changed))
 			awaitInOrder(t, ns, page)
-			notes = append(notes, fmt.Sprintf(`put back data.greeting "%s" -> "hello", set by "person"`, changed))
+			notes = append(notes, fmt.Sprintf(`reverted data.greeting to "hello"; "person" had set it to "%s"`, changed))
 		}
 		switch state {
 		case sinkStalls:

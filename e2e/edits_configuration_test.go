@@ -4,7 +4,7 @@ package e2e
 var configurationEdits = map[string]map[string]anEdit{
 	"PodDisruptionBudget": {
 		"number or text": {
-			reason: "a number made a share", want: reverted, told: "spec.minAvailable \"50%\" -> 1",
+			reason: "a number made a share", want: reverted, told: "spec.minAvailable to 1; \"person\" had set it to \"50%\"",
 			change: change{merge, `{"spec":{"minAvailable":"50%"}}`},
 		},
 		"selector": {
@@ -18,7 +18,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	},
 	"HorizontalPodAutoscaler": {
 		"maximum": {
-			reason: "a number", want: reverted, told: "spec.maxReplicas 9 -> 3",
+			reason: "a number", want: reverted, told: "spec.maxReplicas to 3; \"person\" had set it to 9",
 			change: change{merge, `{"spec":{"maxReplicas":9}}`},
 		},
 		"metric": {
@@ -64,7 +64,7 @@ var configurationEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"podSelector":{"matchLabels":{"tier":"front"}}}}`},
 		},
 		"rules removed": {
-			reason: "the list as a whole", want: reverted, told: "spec.ingress (removed)",
+			reason: "the list as a whole", want: reverted, told: "restored spec.ingress to ",
 			change: change{merge, `{"spec":{"ingress":null}}`},
 		},
 		"egress": {
@@ -160,7 +160,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	},
 	"StorageClass": {
 		"boolean": {
-			reason: "outside of any spec", want: reverted, told: "allowVolumeExpansion true -> false",
+			reason: "outside of any spec", want: reverted, told: "allowVolumeExpansion to false; \"person\" had set it to true",
 			change: change{merge, `{"allowVolumeExpansion":true}`},
 		},
 		"mount option": {
@@ -184,7 +184,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	},
 	"ValidatingWebhookConfiguration": {
 		"failure policy": {
-			reason: "an item of a list by its name", want: reverted, told: "webhooks[name=\"one.example.com\"].failurePolicy \"Fail\" -> \"Ignore\"",
+			reason: "an item of a list by its name", want: reverted, told: "webhooks[name=\"one.example.com\"].failurePolicy to \"Ignore\"; \"person\" had set it to \"Fail\"",
 			change: change{jsonOps, `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`},
 		},
 		"certificate": {
@@ -216,7 +216,7 @@ var configurationEdits = map[string]map[string]anEdit{
 			change: change{jsonOps, `[{"op":"add","path":"/spec/mountOptions/-","value":"ro"}]`},
 		},
 		"capacity": {
-			reason: "a quantity", want: reverted, told: "spec.capacity.storage \"2Gi\" -> \"1Gi\"",
+			reason: "a quantity", want: reverted, told: "spec.capacity.storage to \"1Gi\"; \"person\" had set it to \"2Gi\"",
 			change: change{put, `{"spec":{"capacity":{"storage":"2Gi"}}}`},
 		},
 		"capacity in another notation": {
@@ -224,7 +224,7 @@ var configurationEdits = map[string]map[string]anEdit{
 			change: change{put, `{"spec":{"capacity":{"storage":"1024Mi"}}}`},
 		},
 		"capacity as a plain number": {
-			reason: "as much, but the API server writes it so, and notes a new owner", want: reverted, told: "spec.capacity.storage \"1073741824\" -> \"1Gi\"",
+			reason: "as much, but the API server writes it so, and notes a new owner", want: reverted, told: "spec.capacity.storage to \"1Gi\"; \"person\" had set it to \"1073741824\"",
 			change: change{put, `{"spec":{"capacity":{"storage":"1073741824"}}}`},
 		},
 		"status": {
@@ -250,7 +250,7 @@ var configurationEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"hard":{"secrets":"100"}}}`},
 		},
 		"name with a dot": {
-			reason: "the path is written so that it can be read", want: reverted, told: "spec.hard[\"limits.memory\"] (removed)",
+			reason: "the path is written so that it can be read", want: reverted, told: "restored spec.hard[\"limits.memory\"] to ",
 			change: change{jsonOps, `[{"op":"remove","path":"/spec/hard/limits.memory"}]`},
 		},
 	},

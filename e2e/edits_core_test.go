@@ -24,19 +24,20 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{byForce, `{"data":{"greeting":"changed"}}`},
 		},
 		"empty value": {
-			reason: "there, and not what we want", want: reverted, told: "data.greeting \"\" -> \"hello\"",
+			reason: "there, and not what we want", want: reverted, told: "data.greeting to \"hello\"; \"person\" had set it to \"\"",
 			change: change{merge, `{"data":{"greeting":""}}`},
 		},
 		"null": {
-			reason: "a key removed by a nested null", want: reverted, told: "data.greeting (removed)",
+			reason: "a key removed by a nested null", want: reverted, told: "restored data.greeting to ",
 			change: change{merge, `{"data":{"greeting":null}}`},
 		},
 		"null above": {
-			reason: "all keys removed by one null", want: reverted, told: "data (removed)",
+			reason: "all keys removed by one null", want: reverted, told: "restored data to ",
 			change: change{merge, `{"data":null}`},
 		},
 		"moved key": {
-			reason: "removed here, and added there, which stays", want: reverted, told: "data.greeting (removed)",
+			reason: "removed here, and added there", want: reverted, told: "emoved data.moved; \"person\" had added it as \"hello\"",
+			whole:  true,
 			change: change{jsonOps, `[{"op":"move","from":"/data/greeting","path":"/data/moved"}]`},
 		},
 		"two keys": {
@@ -52,7 +53,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"binaryData":{"blob":"BAUGBw=="}}`},
 		},
 		"everything": {
-			reason: "kubectl replace with another object of the name", want: relabelled,
+			reason: "kubectl replace with another object of the name", want: relabelled, whole: true,
 			change: change{put, `{"metadata":{"labels":null,"annotations":null},"data":{"other":"mine"},"binaryData":null}`},
 		},
 		"label": {
@@ -92,7 +93,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{asVidra, `{"data":{"greeting":"changed"}}`},
 		},
 		"our name, applied without a key": {
-			reason: "what is not applied any more is removed", want: reverted, told: "data.greeting (removed)",
+			reason: "what is not applied any more is removed", want: reverted, told: "restored data.greeting to ",
 			change: change{asVidra, `{"data":{"greeting":null}}`},
 		},
 		"our name, applied with a key": {
@@ -183,15 +184,15 @@ var coreEdits = map[string]map[string]anEdit{
 	},
 	"Secret": {
 		"data": {
-			reason: "the path is told, the value is not", want: reverted, told: "data.password (values withheld), changed",
+			reason: "the path is told, the value is not", want: reverted, told: "data.password (values withheld); \"person\" had changed it",
 			change: change{merge, `{"data":{"password":"bGV0bWVpbg=="}}`},
 		},
 		"stringData": {
-			reason: "the API server writes it into data", want: reverted, told: "data.password (values withheld), changed",
+			reason: "the API server writes it into data", want: reverted, told: "data.password (values withheld); \"person\" had changed it",
 			change: change{strategic, `{"stringData":{"password":"letmein"}}`},
 		},
 		"key removed": {
-			reason: "what it was is not told either", want: reverted, told: "data.password (values withheld), removed",
+			reason: "what it was is not told either", want: reverted, told: "restored data.password (values withheld)",
 			change: change{jsonOps, `[{"op":"remove","path":"/data/password"}]`},
 		},
 		"unowned key": {
@@ -229,12 +230,12 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{strategic, `{"spec":{"ports":[{"port":80,"targetPort":"web"}]}}`},
 		},
 		"port moved": {
-			reason: "another key, so the item is gone", want: reverted, told: "spec.ports[port=80,protocol=\"TCP\"] (removed)",
-			grown:  true,
+			reason: "another key, so the item is gone", want: reverted, told: "emoved spec.ports[port=8000,protocol=\"TCP\"]; \"person\" had added it",
+			whole:  true,
 			change: change{jsonOps, `[{"op":"replace","path":"/spec/ports/0/port","value":8000},{"op":"replace","path":"/spec/ports/0/name","value":"moved"}]`},
 		},
 		"port removed": {
-			reason: "an item gone", want: reverted, told: "spec.ports[port=81,protocol=\"TCP\"] (removed)",
+			reason: "an item gone", want: reverted, told: "restored spec.ports[port=81,protocol=\"TCP\"] to ",
 			change: change{jsonOps, `[{"op":"remove","path":"/spec/ports/1"}]`},
 		},
 		"port added": {
@@ -264,11 +265,11 @@ var coreEdits = map[string]map[string]anEdit{
 	},
 	"ServiceAccount": {
 		"boolean": {
-			reason: "no generation, and false is a value", want: reverted, told: "automountServiceAccountToken true -> false",
+			reason: "no generation, and false is a value", want: reverted, told: "automountServiceAccountToken to false; \"person\" had set it to true",
 			change: change{merge, `{"automountServiceAccountToken":true}`},
 		},
 		"boolean removed": {
-			reason: "false is not the same as nothing", want: reverted, told: "automountServiceAccountToken (removed)",
+			reason: "false is not the same as nothing", want: reverted, told: "restored automountServiceAccountToken to ",
 			change: change{merge, `{"automountServiceAccountToken":null}`},
 		},
 		"pull secret added": {
@@ -308,7 +309,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"metadata":{"labels":{"app":"changed"}}}`},
 		},
 		"label removed": {
-			reason: "nobody owns what is removed", want: reverted, told: "metadata.labels.app (removed)",
+			reason: "nobody owns what is removed", want: reverted, told: "restored metadata.labels.app to ",
 			change: change{merge, `{"metadata":{"labels":{"app":null}}}`},
 		},
 		"quantity in another notation": {

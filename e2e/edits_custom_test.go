@@ -26,7 +26,7 @@ var customEdits = map[string]map[string]anEdit{
 	},
 	"Widget": {
 		"scale": {
-			reason: "a subresource that the definition makes", want: reverted, told: "spec.count 5 -> 1, set by \"person\" through scale",
+			reason: "a subresource that the definition makes", want: reverted, told: "reverted spec.count to 1; \"person\" had set it to 5 through scale",
 			change: change{scaling, `{"spec":{"replicas":5}}`},
 		},
 		"number": {
@@ -38,15 +38,15 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"ratio":2.0}}`},
 		},
 		"fraction": {
-			reason: "2.5 is not", want: reverted, told: "spec.ratio 2.5 -> 2",
+			reason: "2.5 is not", want: reverted, told: "spec.ratio to 2; \"person\" had set it to 2.5",
 			change: change{merge, `{"spec":{"ratio":2.5}}`},
 		},
 		"item by key": {
-			reason: "a list with a key", want: reverted, told: "spec.parts[name=\"b\"].size 9 -> 2",
+			reason: "a list with a key", want: reverted, told: "spec.parts[name=\"b\"].size to 2; \"person\" had set it to 9",
 			change: change{jsonOps, `[{"op":"replace","path":"/spec/parts/1/size","value":9}]`},
 		},
 		"item removed": {
-			reason: "an item gone", want: reverted, told: "spec.parts[name=\"a\"] (removed)",
+			reason: "an item gone", want: reverted, told: "restored spec.parts[name=\"a\"] to ",
 			change: change{jsonOps, `[{"op":"remove","path":"/spec/parts/0"}]`},
 		},
 		"item added": {
@@ -70,7 +70,7 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{byForce, `{"spec":{"tags":["blue"]}}`},
 		},
 		"set item removed": {
-			reason: "an item gone", want: reverted, told: "spec.tags[=\"green\"] (removed)",
+			reason: "an item gone", want: reverted, told: "restored spec.tags[=\"green\"] to ",
 			change: change{merge, `{"spec":{"tags":["red"]}}`},
 		},
 		"set in another order": {
@@ -106,19 +106,19 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"nobody":["blue"]}}`},
 		},
 		"empty map removed": {
-			reason: "that it is there is ours", want: reverted, told: "spec.none (removed)",
+			reason: "that it is there is ours", want: reverted, told: "restored spec.none to ",
 			change: change{merge, `{"spec":{"none":null}}`},
 		},
 		"value for null": {
-			reason: "that there is no value is ours", want: reverted, told: "spec.nothing \"something\" -> null",
+			reason: "that there is no value is ours", want: reverted, told: "spec.nothing to null; \"person\" had set it to \"something\"",
 			change: change{merge, `{"spec":{"nothing":"something"}}`},
 		},
 		"unknown field": {
-			reason: "the schema does not know it, but we own it", want: reverted, told: "spec.anything.deep.x 7 -> 1",
+			reason: "the schema does not know it, but we own it", want: reverted, told: "spec.anything.deep.x to 1; \"person\" had set it to 7",
 			change: change{merge, `{"spec":{"anything":{"deep":{"x":7}}}}`},
 		},
 		"unknown field of another type": {
-			reason: "a number made a text", want: reverted, told: "spec.anything.deep.x \"1\" -> 1",
+			reason: "a number made a text", want: reverted, told: "spec.anything.deep.x to 1; \"person\" had set it to \"1\"",
 			change: change{merge, `{"spec":{"anything":{"deep":{"x":"1"}}}}`},
 		},
 		"unknown field added": {
@@ -130,7 +130,7 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{jsonOps, `[{"op":"add","path":"/spec/anything/list/-","value":3}]`},
 		},
 		"unknown fields removed": {
-			reason: "by one null", want: reverted, told: "spec.anything (removed)",
+			reason: "by one null", want: reverted, told: "restored spec.anything to ",
 			change: change{merge, `{"spec":{"anything":null}}`},
 		},
 		"default": {
@@ -172,7 +172,7 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"size":{"of":"another type"}}}`},
 		},
 		"whole spec": {
-			reason: "removed by one null", want: reverted, told: "spec (removed)",
+			reason: "removed by one null", want: reverted, told: "restored spec to ",
 			change: change{merge, `{"spec":null}`},
 		},
 	},

@@ -36,11 +36,11 @@ var workloadEdits = map[string]map[string]anEdit{
 	},
 	"Deployment": {
 		"replicas": {
-			reason: "the edit that the first operator missed", want: reverted, told: "spec.replicas 1 -> 0",
+			reason: "the edit that the first operator missed", want: reverted, told: "spec.replicas to 0; \"person\" had set it to 1",
 			change: change{merge, `{"spec":{"replicas":1}}`},
 		},
 		"scale": {
-			reason: "kubectl scale writes through a subresource", want: reverted, told: "spec.replicas 1 -> 0, set by \"person\" through scale",
+			reason: "kubectl scale writes through a subresource", want: reverted, told: "reverted spec.replicas to 0; \"person\" had set it to 1 through scale",
 			change: change{scaling, `{"spec":{"replicas":1}}`},
 		},
 		"replicas updated": {
@@ -80,7 +80,7 @@ var workloadEdits = map[string]map[string]anEdit{
 			change: change{jsonOps, `[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":"mine","operator":"Exists"}}]`},
 		},
 		"quantity": {
-			reason: "less than it needs", want: reverted, told: "resources.requests.cpu \"100m\" -> \"1\"",
+			reason: "less than it needs", want: reverted, told: "resources.requests.cpu to \"1\"; \"person\" had set it to \"100m\"",
 			change: change{strategic, `{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"100m"}}}]}}}}`},
 		},
 		"quantity in another notation": {
@@ -104,7 +104,7 @@ var workloadEdits = map[string]map[string]anEdit{
 			change: change{strategic, `{"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"registry.invalid/sidecar:1"}]}}}}`},
 		},
 		"container removed": {
-			reason: "an item gone", want: reverted, told: "containers[name=\"helper\"] (removed)",
+			reason: "an item gone", want: reverted, told: "containers[name=\"helper\"] to ",
 			change: change{jsonOps, `[{"op":"remove","path":"/spec/template/spec/containers/1"}]`},
 		},
 		"restart": {
@@ -146,7 +146,7 @@ var workloadEdits = map[string]map[string]anEdit{
 	},
 	"StatefulSet": {
 		"scale": {
-			reason: "kubectl scale", want: reverted, told: "spec.replicas 1 -> 0",
+			reason: "kubectl scale", want: reverted, told: "spec.replicas to 0; \"person\" had set it to 1",
 			change: change{scaling, `{"spec":{"replicas":1}}`},
 		},
 		"image": {
@@ -164,7 +164,7 @@ var workloadEdits = map[string]map[string]anEdit{
 	},
 	"DaemonSet": {
 		"number or text": {
-			reason: "a number made a share", want: reverted, told: "spec.updateStrategy.rollingUpdate.maxUnavailable \"10%\" -> 1",
+			reason: "a number made a share", want: reverted, told: "spec.updateStrategy.rollingUpdate.maxUnavailable to 1; \"person\" had set it to \"10%\"",
 			change: change{merge, `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":"10%"}}}}`},
 		},
 		"default": {
@@ -186,7 +186,7 @@ var workloadEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"replicas":0}}`},
 		},
 		"our field": {
-			reason: "what is in the manifest is still ours", want: reverted, told: "spec.minReadySeconds 5 -> 3",
+			reason: "what is in the manifest is still ours", want: reverted, told: "spec.minReadySeconds to 3; \"person\" had set it to 5",
 			change: change{merge, `{"spec":{"minReadySeconds":5}}`},
 		},
 	},

@@ -56,21 +56,21 @@ func TestEventsOfAnEditBehindANewManifest(t *testing.T) {
 			edit:     `{"data":{"greeting":"hi"}}`,
 			detected: "data.greeting", manifest: page("hello", "so-long"),
 			want: map[string]any{"greeting": "hello", "farewell": "so-long"},
-			told: `put back data.greeting "hi" -> "hello", set by "person"`,
+			told: `reverted data.greeting to "hello"; "person" had set it to "hi"`,
 		},
 		"the same field": {
 			reason:   "neither the old value nor the edit is what is there then",
 			edit:     `{"data":{"greeting":"hi"}}`,
 			detected: "data.greeting", manifest: page("good-day", "goodbye"),
 			want: map[string]any{"greeting": "good-day", "farewell": "goodbye"},
-			told: `put back data.greeting "hi" -> "good-day", set by "person"`,
+			told: `reverted data.greeting to "good-day"; "person" had set it to "hi"`,
 		},
 		"removed": {
 			reason:   "who removes a field owns nothing, so what was seen before counts",
 			edit:     `{"data":{"greeting":null}}`,
 			detected: "data.greeting", manifest: page("hello", "so-long") + "  extra: new\n",
 			want: map[string]any{"greeting": "hello", "farewell": "so-long", "extra": "new"},
-			told: `put back data.greeting (removed) -> "hello"`,
+			told: `restored data.greeting to "hello"`,
 		},
 		"agreed": {
 			reason:   "the manifest has taken the edit over, and has something new besides",
@@ -120,7 +120,7 @@ func TestEventsOfAnEditAndANewManifestWhileAway(t *testing.T) {
 	setManifest(t, ns, page("hello", "so-long"))
 	startOperator(t)
 	awaitData(t, obj, map[string]any{"greeting": "hello", "farewell": "so-long"})
-	requireTold(t, v, obj, []string{`put back data.greeting "hi" -> "hello", set by "person"`}, nil)
+	requireTold(t, v, obj, []string{`reverted data.greeting to "hello"; "person" had set it to "hi"`}, nil)
 	require.NotContains(t, notesAbout(t, v, obj), "data.farewell")
 }
 
@@ -154,7 +154,7 @@ func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 			setManifest(t, ns, tt.mended)
 			awaitReady(t, ns)
 			awaitCondition(t, ns, drifts(metav1.ConditionFalse, v1alpha1.ReasonInSync))
-			requireTold(t, v, obj, []string{`put back data.greeting "mine" -> "hello", set by "person"`}, nil)
+			requireTold(t, v, obj, []string{`reverted data.greeting to "hello"; "person" had set it to "mine"`}, nil)
 			require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DriftDetected")))
 		})
 	}
@@ -175,7 +175,7 @@ func TestEventsOfASuspensionWhileTheManifestIsInvalid(t *testing.T) {
 // TestEventsOfALostLabel: the label is not all that was changed.
 func TestEventsOfALostLabel(t *testing.T) {
 	t.Parallel()
-	const label = "put back the label managed-by=vidra"
+	const label = "restored the label managed-by=vidra"
 	tests := map[string]struct {
 		reason, edit string
 		told         []string
@@ -183,12 +183,12 @@ func TestEventsOfALostLabel(t *testing.T) {
 		"changed": {
 			reason: "another tool claims the object, and has values of its own",
 			edit:   `{"metadata":{"labels":{"managed-by":"helm"}},"data":{"greeting":"mine"}}`,
-			told:   []string{label, `"helm" -> "vidra"`, `data.greeting "mine" -> "hello", set by "person"`},
+			told:   []string{label, `to "vidra"; "person" had set it to "helm"`, `everted data.greeting to "hello"; "person" had set it to "mine"`},
 		},
 		"removed": {
 			reason: "who removes a field owns nothing",
 			edit:   `{"metadata":{"labels":null},"data":{"greeting":null}}`,
-			told:   []string{label, `data.greeting (removed) -> "hello"`},
+			told:   []string{label, `estored data.greeting to "hello"`},
 		},
 	}
 	for name, tt := range tests {

@@ -156,8 +156,8 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	}
 	require.Error(t, leader.Err(), "so that it is started again")
 	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "0 created, 1 changed")
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `"mine" -> "good morning"`)
-	awaitEvent(t, page, corev1.EventTypeNormal, "ChangeReverted", "Restore", `"mine" -> "good morning"`)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `to "good morning"; "person" had set it to "mine"`)
+	awaitEvent(t, page, corev1.EventTypeNormal, "ChangeReverted", "Restore", `to "good morning"; "person" had set it to "mine"`)
 	printed, err := os.ReadFile(leader.Log)
 	require.NoError(t, err)
 	require.Contains(t, string(printed), "the status of VidraResource "+ns+" does not count its last heals: 1")

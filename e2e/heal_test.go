@@ -46,7 +46,7 @@ func TestHeal(t *testing.T) {
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				return mergePatch(obj, `{"spec":{"replicas":%d}}`, 2+i%3)
 			},
-			told: []string{`spec.replicas 2 -> 1`, `set by "person"`},
+			told: []string{`reverted spec.replicas to 1; "person" had set it to 2`},
 		},
 		"deployment scale": {
 			reason: "kubectl scale writes through a subresource", kind: "Deployment",
@@ -54,7 +54,7 @@ func TestHeal(t *testing.T) {
 				scale := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 2+i%3))
 				return admin.SubResource("scale").Patch(t.Context(), obj.DeepCopy(), scale, client.FieldOwner(person))
 			},
-			told: []string{`spec.replicas 2 -> 1`, `set by "person" through scale`},
+			told: []string{`reverted spec.replicas to 1; "person" had set it to 2 through scale`},
 		},
 		"deployment deleted": {
 			reason: "missed 19 times of 20", kind: "Deployment",
@@ -75,42 +75,42 @@ func TestHeal(t *testing.T) {
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				return mergePatch(obj, `{"spec":{"selector":{"app":"other-%d"}}}`, i)
 			},
-			told: []string{`spec.selector`, `other-0`, `-> `, `set by "person"`},
+			told: []string{`spec.selector`, `other-0`, `"person" had set it to `},
 		},
 		"configmap data": {
 			reason: "a kind without generation", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				return mergePatch(obj, `{"data":{"greeting":"changed %d"}}`, i)
 			},
-			told: []string{`data.greeting "changed 0" -> "hello", set by "person"`},
+			told: []string{`reverted data.greeting to "hello"; "person" had set it to "changed 0"`},
 		},
 		"configmap key removed": {
 			reason: "who removes a field owns nothing, so nobody can be named", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, _ int) error {
 				return jsonPatch(obj, `[{"op":"remove","path":"/data/greeting"}]`)
 			},
-			told: []string{`data.greeting (removed) -> "hello"`},
+			told: []string{`restored data.greeting to "hello"`},
 		},
 		"label changed": {
 			reason: "labels are fields of the manifest like others", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				return mergePatch(obj, `{"metadata":{"labels":{"app":"changed-%d"}}}`, i)
 			},
-			told: []string{`metadata.labels.app "changed-0" -> "web", set by "person"`},
+			told: []string{`reverted metadata.labels.app to "web"; "person" had set it to "changed-0"`},
 		},
 		"label removed": {
 			reason: "a label that is not the one we watch by", kind: "Deployment",
 			edit: func(obj *unstructured.Unstructured, _ string, _ int) error {
 				return jsonPatch(obj, `[{"op":"remove","path":"/metadata/labels/app"}]`)
 			},
-			told: []string{`metadata.labels.app (removed) -> "web"`},
+			told: []string{`restored metadata.labels.app to "web"`},
 		},
 		"owner annotation removed": {
 			reason: "an object whose marks are stripped is still ours", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, _ int) error {
 				return mergePatch(obj, `{"metadata":{"annotations":null}}`)
 			},
-			told: []string{"metadata.annotations", "(removed) -> "},
+			told: []string{"metadata.annotations", "restored "},
 		},
 		"managed fields cleared": {
 			reason: "without them nobody knows what is ours", kind: "ConfigMap",
@@ -123,14 +123,14 @@ func TestHeal(t *testing.T) {
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				return mergePatch(obj, `{"metadata":{"managedFields":[{}]},"data":{"greeting":"changed %d"}}`, i)
 			},
-			told: []string{`data.greeting "changed 0" -> "hello"`},
+			told: []string{`reverted data.greeting to "hello"`, `had set it to "changed 0"`},
 		},
 		"same manager": {
 			reason: "an edit under our own name leaves the owned set as it was", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, owner string, i int) error {
 				return applyAs(obj, owner, fmt.Sprintf("changed %d", i))
 			},
-			told: []string{`data.greeting "changed 0" -> "hello"`},
+			told: []string{`reverted data.greeting to "hello"`, `had set it to "changed 0"`},
 		},
 		"applied by another": {
 			reason: "somebody forces his own configuration on the object", kind: "ConfigMap",
@@ -138,7 +138,7 @@ func TestHeal(t *testing.T) {
 				patch := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"greeting":"changed %d"}}`, i)
 				return edit(obj, types.ApplyPatchType, patch, client.ForceOwnership)
 			},
-			told: []string{`data.greeting "changed 0" -> "hello", set by "person"`},
+			told: []string{`reverted data.greeting to "hello"; "person" had set it to "changed 0"`},
 		},
 		"secret": {
 			reason: "the path is told, the value never", kind: "Secret",
@@ -146,7 +146,7 @@ func TestHeal(t *testing.T) {
 				value := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "letmein%d", i))
 				return mergePatch(obj, `{"data":{"password":%q}}`, value)
 			},
-			told:   []string{"data.password (values withheld)", `set by "person"`},
+			told:   []string{"data.password (values withheld)", `"person" had changed it`},
 			hidden: []string{"letmein", "bGV0bWVpb", "hunter2", "aHVudGVyMg"},
 		},
 	}

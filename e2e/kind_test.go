@@ -79,7 +79,7 @@ func TestKindThatAppearsLater(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "is not served here")
 
 	requireWatched(t, ns, thing)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Thing", "spec.size 7 -> 1", person)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Thing", "reverted spec.size to 1", person)
 	require.Same(t, process, operator, "nobody restarted the operator")
 	require.NoError(t, operator.Err())
 }

@@ -57,7 +57,7 @@ func TestF16LabelStripped(t *testing.T) {
 			}
 			require.Equal(t, uid, get(t, obj).GetUID(), "it is the same object: %s", tt.reason)
 			requireCount(t, 3, func() requests { return operatorSince(t, mark).objectsIn(ns).writes().accepted() })
-			requireTold(t, v, obj, []string{"put back the label managed-by=vidra"}, nil)
+			requireTold(t, v, obj, []string{"restored the label managed-by=vidra"}, nil)
 		})
 	}
 }

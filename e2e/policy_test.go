@@ -99,7 +99,7 @@ func TestDriftIsReported(t *testing.T) {
 			changeSpec(t, ns, tt.end)
 			v = awaitReady(t, ns)
 			awaitInOrder(t, ns, declared(t, ns, manifest)...)
-			awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "spec.replicas 5 -> 1")
+			awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "reverted spec.replicas to 1")
 			require.Equal(t, metav1.ConditionFalse, condition(t, v, v1alpha1.ConditionDrifted).Status)
 		})
 	}
@@ -229,7 +229,7 @@ func TestBreakGlassEnds(t *testing.T) {
 
 	require.NoError(t, mergePatch(removed, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
 	awaitInOrder(t, ns, removed)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "hotfix" -> "hello"`)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `reverted data.greeting to "hello"; "person" had set it to "hotfix"`)
 	awaitInOrder(t, ns, deleted)
 	require.False(t, time.Now().Before(until.Truncate(time.Second)))
 }

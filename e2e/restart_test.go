@@ -130,7 +130,7 @@ func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 		}
 	})
 	requireCount(t, 7, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() }, "one for each change")
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "changed" -> "hello"`, person)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `reverted data.greeting to "hello"`, person)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Deployment", "web-1", "had been deleted")
 
 	awaitGone(t, gone)

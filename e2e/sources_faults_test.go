@@ -40,7 +40,7 @@ func TestSecretPartIsNotQuoted(t *testing.T) {
 	open := declared(t, ns, shown)[0]
 	require.NoError(t, mergePatch(open, `{"data":{"greeting":"mine"}}`))
 	awaitInOrder(t, ns, open)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "ConfigMap "+ns+"/shown", `"mine" -> "hello"`)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "ConfigMap "+ns+"/shown", `to "hello"; "person" had set it to "mine"`)
 
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"manifestFrom":[{"kind":"Secret","name":"hidden","key":"m"},{"kind":"Secret","name":"hidden","key":"bad"}]}}`))
 	got := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "spec.externalName", "withheld")

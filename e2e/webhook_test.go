@@ -235,7 +235,7 @@ func TestF28WebhookDuringHealing(t *testing.T) {
 	awaitInOrder(t, ns, page)
 	v = awaitReady(t, ns)
 	require.Equal(t, metav1.ConditionFalse, condition(t, v, v1alpha1.ConditionDrifted).Status)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting "mine" -> "hello"`)
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `data.greeting to "hello"; "person" had set it to "mine"`)
 }
 
 // TestF28WebhookIsNoReasonToRecreate has a webhook refuse a change with the code that the

@@ -80,7 +80,7 @@ func TestWantedEvent(t *testing.T) {
 			Reason:    "DriftCorrected",
 			Regarding: corev1.ObjectReference{Kind: "VidraResource", Name: "web", UID: "now"},
 			Related:   &corev1.ObjectReference{Kind: "Service", Namespace: "web", Name: "web", UID: "any"},
-			Note:      `put back spec.id 2 -> 1, set by "kubectl"`,
+			Note:      `reverted spec.id to 1; "kubectl" had set it to 2`,
 		}
 	}
 	tests := map[string]struct {

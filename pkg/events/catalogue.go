@@ -135,7 +135,7 @@ var catalogue = []Entry{
 		Do:   "Put the change into the manifest, or undo it, or end what keeps Vidra from doing so.",
 	}, {
 		Reason: ReasonDriftCorrected, Type: normal, Actions: []string{ActionRestore},
-		When: "Somebody changed or deleted an object, and it was put back. The note has the fields, old and new values, and the field manager that had set them; of an object that was deleted, or that had lost the label by which it is watched, it says that, and which fields were put back besides if there are any.",
+		When: "Somebody changed or deleted an object, and it was put back. The note has the fields, old and new values, what the same edit had added, and the field manager; of an object that was deleted, or that had lost the label by which it is watched, it says that, and which fields were put back besides if there are any.",
 		Do:   "To keep the change, make it in `spec.manifest`, or leave the field to others with `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,

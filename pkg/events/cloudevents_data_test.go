@@ -34,7 +34,7 @@ func TestCloudEvent(t *testing.T) {
 			}, {Path: "spec.replicas", Pointer: "/spec/replicas", Kind: ownership.Removed, Restored: "2"}}}},
 			subject: "apps/v1/Deployment/shop/web",
 			data: `{"reason": "DriftCorrected", "type": "Normal", "action": "Restore",
-				"note": "Deployment shop/web: put back spec.template.spec.containers[name=\"web\"].image \"a&b\" -> \"c\", set by \"kubectl-edit\" through scale; spec.replicas (removed) -> 2 (the API server does not record who removes a field)",
+				"note": "Deployment shop/web: reverted spec.template.spec.containers[name=\"web\"].image to \"c\"; \"kubectl-edit\" had set it to \"a&b\" through scale. Restored spec.replicas to 2; it had been removed (the API server does not record who removes a field)",
 				"vidraResource": {"name": "web", "uid": "o1"},
 				"object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "d1"},
 				"fields": [

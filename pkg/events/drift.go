@@ -39,6 +39,10 @@ func Differences(changes []ownership.Change) string {
 	for _, c := range changes {
 		part := c.Path
 		switch {
+		case c.Kind == ownership.Added && c.Withheld:
+			part += " (values withheld) was added and should not be there"
+		case c.Kind == ownership.Added:
+			part += fmt.Sprintf(" was added as %s and should not be there", c.Found)
 		case c.Withheld:
 			part += " (values withheld) was " + strings.ToLower(string(c.Kind))
 		case c.Kind == ownership.Removed:
@@ -48,7 +52,13 @@ func Differences(changes []ownership.Change) string {
 		default:
 			part += fmt.Sprintf(" is %s and should be %s", c.Found, c.Restored)
 		}
-		if c.Manager != "" {
+		switch {
+		case c.Manager == "":
+		case c.Kind == ownership.Removed:
+			part += fmt.Sprintf(", removed by %q", c.Manager)
+		case c.Kind == ownership.Added:
+			part += fmt.Sprintf(", added by %q", c.Manager)
+		default:
 			part += fmt.Sprintf(", set by %q", c.Manager)
 		}
 		parts = append(parts, part)

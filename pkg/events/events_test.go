@@ -106,27 +106,27 @@ func TestFieldNotes(t *testing.T) {
 		"Withheld": {
 			"A value of a Secret is not shown.",
 			ownership.Change{Path: "data.password", Kind: ownership.Changed, Withheld: true, Manager: "kubectl-edit"},
-			`data.password (values withheld), changed, set by "kubectl-edit"`,
+			`reverted data.password (values withheld); "kubectl-edit" had changed it`,
 		},
 		"Subresource": {
 			"Who scales writes through a subresource.",
 			ownership.Change{Path: "spec.replicas", Found: "9", Restored: "2", Manager: "hpa", Subresource: "scale"},
-			`spec.replicas 9 -> 2, set by "hpa" through scale`,
+			`reverted spec.replicas to 2; "hpa" had set it to 9 through scale`,
 		},
 		"Taken": {
 			"Nothing was put back but the ownership.",
 			ownership.Change{Path: "spec.replicas", Kind: ownership.Taken, Found: "2", Restored: "2", Manager: "kubectl"},
-			`spec.replicas (taken) 2, owned by "kubectl"`,
+			`took ownership of spec.replicas = 2 again; "kubectl" had owned it`,
 		},
 		"WithheldAndTaken": {
 			"What happened is told, the value is not.",
 			ownership.Change{Path: "data.password", Kind: ownership.Taken, Withheld: true, Manager: "kubectl"},
-			`data.password (values withheld), taken, owned by "kubectl"`,
+			`took ownership of data.password (values withheld) again; "kubectl" had owned it`,
 		},
 		"Removed": {
 			"Nobody is blamed for what the API server does not record.",
 			ownership.Change{Path: "metadata.labels.app", Restored: `"web"`, Kind: ownership.Removed},
-			`metadata.labels.app (removed) -> "web" (the API server does not record who removes a field)`,
+			`restored metadata.labels.app to "web"; it had been removed (the API server does not record who removes a field)`,
 		},
 	}
 	for name, tc := range cases {

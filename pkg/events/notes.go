@@ -35,45 +35,62 @@ func Name(ref corev1.ObjectReference) string {
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
 }
 
-// Fields says which fields were put back, from what to what, and who had
-// changed them.
+// Fields reports what was reverted, and who had changed it.
 func Fields(changes []ownership.Change) string {
 	parts := make([]string, 0, len(changes))
-	for _, change := range changes {
-		parts = append(parts, field(change))
+	for i, change := range changes {
+		part := field(change)
+		if i > 0 { // each is a sentence
+			part = strings.ToUpper(part[:1]) + part[1:]
+		}
+		parts = append(parts, part)
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, ". ")
 }
 
+// field reports one change as a sentence without its period.
 func field(c ownership.Change) string {
-	var b strings.Builder
-	b.WriteString(c.Path)
+	what, to, by, through := c.Path, c.Restored, "another field manager", ""
+	if c.Manager != "" {
+		by = fmt.Sprintf("%q", c.Manager)
+	}
+	if c.Subresource != "" {
+		through = " through " + c.Subresource
+	}
+	if c.Withheld {
+		what += " (values withheld)"
+	}
+	if to == "" {
+		to = "nothing"
+	}
 	switch {
-	case c.Withheld:
-		b.WriteString(" (values withheld), " + strings.ToLower(string(c.Kind)))
+	case c.Kind == ownership.Added && c.Withheld:
+		return fmt.Sprintf("removed %s; %s had added it", what, by)
+	case c.Kind == ownership.Added:
+		return fmt.Sprintf("removed %s; %s had added it as %s", what, by, c.Found)
+	case c.Kind == ownership.Removed && c.Manager == "":
+		return "restored " + valued(what, " to ", to, c) + "; it had been removed (the API server does not record who removes a field)"
 	case c.Kind == ownership.Removed:
-		fmt.Fprintf(&b, " (removed) -> %s", c.Restored)
+		return "restored " + valued(what, " to ", to, c) + "; " + by + " had removed it"
+	case c.Kind == ownership.Taken && c.Manager == "":
+		return "took ownership of " + valued(what, " = ", to, c) + " again; it had been removed from metadata.managedFields"
 	case c.Kind == ownership.Taken:
-		fmt.Fprintf(&b, " (taken) %s", c.Restored)
-	case c.Restored == "":
-		fmt.Fprintf(&b, " %s -> (nothing)", c.Found)
+		return "took ownership of " + valued(what, " = ", to, c) + " again; " + by + " had owned it"
+	case c.Withheld:
+		return fmt.Sprintf("reverted %s; %s had changed it%s", what, by, through)
+	case c.Found == "":
+		return fmt.Sprintf("reverted %s to %s; %s had changed it%s", what, to, by, through)
 	default:
-		fmt.Fprintf(&b, " %s -> %s", c.Found, c.Restored)
+		return fmt.Sprintf("reverted %s to %s; %s had set it to %s%s", what, to, by, c.Found, through)
 	}
-	verb := "set"
-	if c.Kind == ownership.Taken {
-		verb = "owned"
+}
+
+// valued is a field with its value, unless that is withheld.
+func valued(what, sign, value string, c ownership.Change) string {
+	if c.Withheld {
+		return what
 	}
-	switch {
-	case c.Manager == "" && c.Kind == ownership.Removed:
-		b.WriteString(" (the API server does not record who removes a field)")
-	case c.Manager == "":
-	case c.Subresource != "":
-		fmt.Fprintf(&b, ", %s by %q through %s", verb, c.Manager, c.Subresource)
-	default:
-		fmt.Fprintf(&b, ", %s by %q", verb, c.Manager)
-	}
-	return b.String()
+	return what + sign + value
 }
 
 // fieldPath makes Events about different fields of an object different series:

@@ -64,14 +64,14 @@ func changeRows() map[string]transition {
 			reason: "A heal is said to the owner and at the object.", before: fine, after: fine,
 			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}}},
 			want: []string{
-				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back spec.replicas 5 -> 2, set by "kubectl-edit"`,
-				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back spec.replicas 5 -> 2, set by "kubectl-edit". To keep a change, make it in spec.manifest of the VidraResource`,
+				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: reverted spec.replicas to 2; "kubectl-edit" had set it to 5`,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in spec.manifest of the VidraResource`,
 			},
 		},
 		"Elsewhere": {
 			reason: "An object of another cluster has no Events here.", before: fine, after: fine,
 			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}, Cluster: "https://far:6443"}},
-			want:    []string{`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back spec.replicas 5 -> 2, set by "kubectl-edit"`},
+			want:    []string{`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: reverted spec.replicas to 2; "kubectl-edit" had set it to 5`},
 		},
 		"Recreated": {
 			reason: "A deletion has no fields.", before: fine, after: fine,
@@ -90,16 +90,16 @@ func changeRows() map[string]transition {
 			reason: "A label is no field of the manifest.", before: fine, after: fine,
 			changes: []Change{{Action: Relabelled, Object: deployment, Note: "its annotation does not count"}},
 			want: []string{
-				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back the label managed-by=vidra. But its annotation does not count",
-				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back the label managed-by=vidra. But its annotation does not count. To keep a change, make it in spec.manifest of the VidraResource",
+				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: restored the label managed-by=vidra. But its annotation does not count",
+				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. But its annotation does not count. To keep a change, make it in spec.manifest of the VidraResource",
 			},
 		},
 		"RelabelledAndChanged": {
 			reason: "What was changed besides the label is said like any change.", before: fine, after: fine,
 			changes: []Change{{Action: Relabelled, Object: deployment, Fields: []ownership.Change{replicas}}},
 			want: []string{
-				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: put back the label managed-by=vidra: spec.replicas 5 -> 2, set by "kubectl-edit"`,
-				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and put back the label managed-by=vidra: spec.replicas 5 -> 2, set by "kubectl-edit". To keep a change, make it in spec.manifest of the VidraResource`,
+				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: restored the label managed-by=vidra. Reverted spec.replicas to 2; "kubectl-edit" had set it to 5`,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. Reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in spec.manifest of the VidraResource`,
 			},
 		},
 		"Detected": {

@@ -129,13 +129,13 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	what := ""
 	switch change.Action {
 	case Restored:
-		what = "put back " + Fields(change.Fields)
+		what = Fields(change.Fields)
 	case Recreated:
 		what = "created it again after it had been deleted"
 	case Relabelled:
-		what = fmt.Sprintf("put back the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+		what = fmt.Sprintf("restored the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 		if fields := Fields(change.Fields); fields != "" {
-			what += ": " + fields
+			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
 		}
 	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
 		return nil

@@ -21,6 +21,9 @@ const (
 	// Taken is a field that had its value but was no longer owned by the manager
 	// that applies it: another one owns it, or somebody edited managedFields.
 	Taken ChangeKind = "Taken"
+	// Added is a field or an item of a list that the manager does not apply, and that came
+	// with the same edit as another change.
+	Added ChangeKind = "Added"
 )
 
 // Change is one owned field that was not as it should be.
@@ -80,12 +83,15 @@ func Drift(found, restored *unstructured.Unstructured, manager string) []Change 
 	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, nil)
 	if w.cleared {
 		w.changes = append(w.changes, Change{
-			Path: "metadata.managedFields", Kind: Removed,
+			Path: managedFieldsPath, Kind: Removed,
 			Restored: shorten([]any{map[string]any{"manager": manager, "operation": string(metav1.ManagedFieldsOperationApply)}}, ordinary),
 		})
 	}
 	return w.changes
 }
+
+// managedFieldsPath is the path of a change of managedFields themselves.
+const managedFieldsPath = "metadata.managedFields"
 
 // walker collects the changes between two objects.
 type walker struct {
@@ -171,26 +177,55 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 			c.Found = shorten(found, at)
 		}
 	}
-	if owner != nil {
-		c.Manager, c.Operation, c.Subresource, c.Time = owner.text("manager"), owner.text("operation"), owner.text("subresource"), owner.when
-	}
+	c.author(owner)
 	w.changes = append(w.changes, c)
+}
+
+// author notes who made a change; nil is nobody.
+func (c *Change) author(e *entry) {
+	if e != nil {
+		c.Manager, c.Operation, c.Subresource, c.Time = e.text("manager"), e.text("operation"), e.text("subresource"), e.when
+	}
 }
 
 // entry is an entry of managedFields whose set is read when it is asked for.
 type entry struct {
 	record
-	when time.Time
+	// index is its place in managedFields.
+	index int
+	when  time.Time
 	// ours says that it is what our own manager applied.
 	ours bool
 	set  *fieldpath.Set
+	// taken is what is to be taken from it; nil for nothing.
+	taken *fieldpath.Set
+	// wrote says that it owns what was not there before.
+	wrote bool
+}
+
+// all is what the entry owns.
+func (e *entry) all() *fieldpath.Set {
+	if e.set == nil {
+		e.set = setOf(e.fields())
+	}
+	return e.set
+}
+
+// take notes that a path is to be taken from the entry.
+func (e *entry) take(path fieldpath.Path) {
+	if e.taken == nil {
+		e.taken = fieldpath.NewSet()
+	}
+	e.taken.Insert(path)
 }
 
 // entries are the managers of obj who may have changed it, with our own last.
 func entries(obj *unstructured.Unstructured, manager string) []*entry {
 	var others, ours []*entry
+	index := -1
 	for r := range records(obj) {
-		switch e := (&entry{record: r, when: r.time()}); {
+		index++
+		switch e := (&entry{record: r, index: index, when: r.time()}); {
 		case r.text("manager") == beforeFirstApply || r.fields() == nil:
 		case r.text("manager") == manager && r.applies():
 			e.ours = true
@@ -219,10 +254,7 @@ func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 
 // ownsBelow says whether the entry holds something below path.
 func (e *entry) ownsBelow(path fieldpath.Path) bool {
-	if e.set == nil {
-		e.set = setOf(e.fields())
-	}
-	set := e.set
+	set := e.all()
 	for _, element := range path {
 		below, nested := set.Children.Get(element)
 		if !nested {
@@ -236,10 +268,7 @@ func (e *entry) ownsBelow(path fieldpath.Path) bool {
 // owns says whether the entry holds path, something in it, or a field above it as
 // a whole.
 func (e *entry) owns(path fieldpath.Path) bool {
-	if e.set == nil {
-		e.set = setOf(e.fields())
-	}
-	set := e.set
+	set := e.all()
 	for _, element := range path[:len(path)-1] {
 		below, nested := set.Children.Get(element)
 		if !nested {

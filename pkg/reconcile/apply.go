@@ -232,7 +232,7 @@ func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructure
 	}
 	live, err := a.sendAnew(ctx, t)
 	if live == nil && err == nil {
-		live, err = a.sendCeding(ctx, *t)
+		live, err = a.sendUndoing(ctx, t)
 	}
 	if err == nil {
 		live, err = a.succeed(ctx, *t, live)
@@ -251,6 +251,7 @@ func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructure
 	if a.watched {
 		a.trigger.Commit(a.owner, t.key, trigger.Applied{
 			Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+			Others: ownership.Others(live, v1alpha1.FieldManagerPrefix),
 		})
 	}
 	return live, digest, nil

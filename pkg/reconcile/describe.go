@@ -41,10 +41,10 @@ func (r *result) describe(manager string, expected trigger.Applied, known bool) 
 // putBack is what somebody had changed, of all that the apply changed.
 func (r *result) putBack(manager string) []ownership.Change {
 	changes := ownership.Drift(r.cause.Found, r.live, manager)
-	if r.why == whyDrift {
-		return changes
+	if r.why != whyDrift {
+		changes = byOthers(changes, manager, r.seen)
 	}
-	return byOthers(changes, manager, r.seen)
+	return r.added.With(changes)
 }
 
 // byOthers are the changes that somebody else had made, among those that the apply of

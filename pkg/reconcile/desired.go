@@ -195,6 +195,7 @@ func mark(u *unstructured.Unstructured, owner string) {
 func (d *desired) leaveToOthers(rules []*rule, object *unstructured.Unstructured) error {
 	var mine []v1alpha1.IgnoreRule
 	d.ignored, mine = ignoredIn(rules, object)
+	d.exempt = exemptIn(rules, object)
 	if d.ignored == nil {
 		return nil
 	}

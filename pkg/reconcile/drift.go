@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,13 +133,17 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 		a.index.Begin(a.owner, r.key, a.manager)
 	}
 	if !l.silent {
-		if restored, err := a.dryRun(ctx, r.task); err != nil {
+		added := a.undo(r.task, ownership.BesideRemoved).Added(found, found)
+		if restored, err := a.dryRun(ctx, r.task); apierrors.IsInvalid(err) && len(added.Lost) > 0 {
+			// What was added is in the way of the dry run, but not of the apply.
+			r.fields = added.With(added.Lost)
+		} else if err != nil {
 			r.unknown = message(err, r.sensitive || ownership.Sensitive(found))
 		} else {
 			// Whose a field is does not matter while nobody puts it back.
-			r.fields = slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {
+			r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {
 				return c.Kind == ownership.Taken
-			})
+			}))
 		}
 	}
 	if a.watched {

@@ -33,6 +33,8 @@ type task struct {
 	seen []ownership.Change
 	// begun says that an apply was sent before whose answer nobody has told of.
 	begun bool
+	// added is what the edit that was found added besides.
+	added ownership.Addition
 }
 
 // planInput is what is known before a plan is made.

@@ -42,6 +42,8 @@ type desired struct {
 	provides schema.GroupKind
 	// ignored are the ignore rules for the object; nil if there are none.
 	ignored *ignored
+	// exempt are the same rules, with all their paths.
+	exempt []managedPaths
 	// sensitive says that its values must not be shown, and withholds that some must not.
 	sensitive, withholds bool
 	// configuration identifies the body and the rules.
@@ -268,8 +270,12 @@ func (s *session) healed(change events.Change, now time.Time, later time.Duratio
 	s.healedAt = metav1.NewTime(now)
 	heal := &v1alpha1.Heal{Object: events.Name(change.Object)}
 	for _, field := range change.Fields {
-		if len(heal.Fields) < maxHealFields {
-			heal.Fields = append(heal.Fields, field.Path)
+		paths := &heal.Fields
+		if field.Kind == ownership.Added {
+			paths = &heal.Added
+		}
+		if len(*paths) < maxHealFields {
+			*paths = append(*paths, field.Path)
 		}
 		if heal.Manager == "" {
 			heal.Manager = field.Manager
@@ -278,7 +284,7 @@ func (s *session) healed(change events.Change, now time.Time, later time.Duratio
 	s.lastHeal = heal
 }
 
-// maxHealFields is how many fields the status names of the last heal.
+// maxHealFields is how many fields of a kind the status names of the last heal.
 const maxHealFields = 10
 
 // withHeals is status with the heals that it does not tell of yet.

@@ -9,6 +9,9 @@ type claim struct {
 	next     *claim
 	holder   *holder
 	expected expectation
+	// baseline is what was there before the edits that are not reverted yet; nil if what
+	// a watch keeps of the object has it, or nothing does.
+	baseline *baseline
 	// parked is the last event that arrived while an apply was under way.
 	parked *observation
 	// known is whether expected holds anything: false from before the first
@@ -20,6 +23,9 @@ type claim struct {
 	left bool
 	// leaving is whether the object is to be removed: its deletion is expected.
 	leaving bool
+	// alone is whether the last apply left nothing of others behind, and no event has
+	// shown so yet: a baseline of nothing.
+	alone bool
 	// place is where the holder has the claim.
 	place int32
 }
@@ -28,6 +34,18 @@ type claim struct {
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
 	c.expected, c.known, c.left = expect(a), true, a.Left
+}
+
+// commit notes what an apply left behind, or a look at an object that is left as it is.
+func (c *claim) commit(a Applied) {
+	c.expect(a)
+	switch {
+	case a.Left:
+	case a.Others == "":
+		c.baseline, c.alone = nil, true
+	default:
+		c.baseline, c.alone = &baseline{before: a.Others, latest: a.Others, digest: a.Digest}, false
+	}
 }
 
 // observation is what an event says of an object.
@@ -39,6 +57,8 @@ type observation struct {
 	missed bool
 	// changed says that the object is in another version than the event before.
 	changed bool
+	// before is the object as the event before showed it; nil if there was none.
+	before *Snapshot
 	// rewound says that the version is older than that of the event before: etcd was
 	// restored from a backup, and the versions that are known mean nothing any more.
 	rewound bool
@@ -123,5 +143,7 @@ func (c *claim) landLocked() (Verdict, *observation) {
 	if parked == nil {
 		return VerdictInOrder, nil
 	}
-	return judge(c, *parked), parked
+	verdict := judge(c, *parked)
+	c.learn(verdict, *parked)
+	return verdict, parked
 }

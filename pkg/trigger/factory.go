@@ -62,6 +62,7 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 			if before != nil && after != nil {
 				order, ok := after.version.compare(before.version)
 				o.changed, o.rewound = !before.version.is(after.version), ok && order < 0
+				o.before = before
 			}
 			see(newObj, o)
 		},

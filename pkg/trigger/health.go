@@ -47,7 +47,10 @@ const (
 
 // special is what is kept of an object that most objects do not have.
 type special struct {
-	message string
+	// text is the message, of messageBytes bytes, and then the paths that other field
+	// managers own, as [ownership.Paths].
+	text         string
+	messageBytes uint16
 	// status is the place of the status in statuses.
 	status uint8
 	// asksForRest says that an annotation wants the object left alone.
@@ -61,8 +64,9 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that has nothing special.
-func newSpecial(health Health, asksForRest bool) *special {
-	s := special{message: health.Message, asksForRest: asksForRest}
+func newSpecial(health Health, asksForRest bool, others ownership.Paths) *special {
+	s := special{text: health.Message + string(others), asksForRest: asksForRest}
+	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
 	s.status = uint8(max(0, slices.Index(statuses[:], health.Status))) //nolint:gosec // there are five
 	if s == (special{}) {
 		return nil
@@ -75,7 +79,7 @@ func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
 	}
-	return Health{Status: statuses[s.special.status], Message: s.special.message}
+	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes]}
 }
 
 // terminating says that the object is being deleted.

@@ -30,6 +30,8 @@ type Applied struct {
 	// after a restart: then no event counts as older than the apply.
 	UID             types.UID
 	ResourceVersion string
+	// Others are the paths that other field managers own in the object.
+	Others ownership.Paths
 	// Left says that the object was not applied but left as somebody changed it:
 	// what is ours is not known from the object any more, so Digest is over all of
 	// it but its status, and every other change counts.
@@ -162,7 +164,7 @@ func (x *Index) commit(owner Owner, key compactKey, applied Applied) (Verdict, *
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
-	c.expect(applied)
+	c.commit(applied)
 	return c.landLocked()
 }
 
@@ -228,6 +230,7 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 			parked := o
 			c.parked = &parked
 		}
+		c.learn(verdict, o)
 		all = append(all, judgement{owner: c.holder.owner, verdict: verdict})
 	}
 	return all

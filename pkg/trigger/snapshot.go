@@ -41,6 +41,9 @@ type evidence struct {
 	object *unstructured.Unstructured
 	// owners that the object names, in case that none is known.
 	owners []string
+	// owned are the digests of what managers own whose objects were left as somebody
+	// changed them: their digest in the Snapshot is over all of the object.
+	owned []owned
 }
 
 // found is the object as it was, when it was not as expected and has not been
@@ -54,6 +57,14 @@ func (s *Snapshot) found() *unstructured.Unstructured {
 
 // has says whether a manager owns exactly what is expected of it.
 func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }
+
+// others are the paths that other field managers own.
+func (s *Snapshot) others() ownership.Paths {
+	if s.special == nil {
+		return ""
+	}
+	return ownership.Paths(s.special.text[s.special.messageBytes:])
+}
 
 // AsksForRest says whether an object that a watch keeps has an annotation that
 // wants it left alone, whether that counts or not.
@@ -115,7 +126,7 @@ const (
 	// field managers.
 	snapshotBytes = 80
 	ownedBytes    = 24
-	// specialBytes is the size of what most objects do not have, but for a message.
+	// specialBytes is the size of what most objects do not have, but for its text.
 	specialBytes = 24
 	// slotBytes is the share of one entry in the map of a store, whose tables take
 	// 40 KiB for 1024 entries and are between 7/16 and 7/8 full.
@@ -129,7 +140,7 @@ func (s *Snapshot) Size() int {
 	key := len(s.namespace.Value()) + len("/") + name
 	size := snapshotBytes + ownedBytes*len(s.owned) + allocated(name) + allocated(key) + slotBytes
 	if s.special != nil {
-		size += specialBytes + allocated(len(s.special.message))
+		size += specialBytes + allocated(len(s.special.text))
 	}
 	return size
 }
@@ -158,7 +169,7 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	_, asksForRest := u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), asksForRest),
+		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), asksForRest, ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}
@@ -169,7 +180,11 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	case !claimed:
 		s.evidence.Store(&evidence{owners: namedIn(u.GetAnnotations())})
 	case !inOrder:
-		s.evidence.Store(&evidence{object: u, owners: namedIn(u.GetAnnotations())})
+		e := &evidence{object: u, owners: namedIn(u.GetAnnotations())}
+		for _, manager := range left {
+			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false)})
+		}
+		s.evidence.Store(e)
 	}
 	return s
 }

@@ -265,6 +265,11 @@ type Heal struct {
 	// +optional
 	// +listType=atomic
 	Fields []string `json:"fields,omitempty"`
+	// Added are the fields and list items that the same edit had added, at most ten. They
+	// were removed.
+	// +optional
+	// +listType=atomic
+	Added []string `json:"added,omitempty"`
 	// Manager is the field manager that had changed the object, where the API
 	// server recorded one.
 	// +optional

@@ -1,0 +1,208 @@
+package ownership
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// parents are the parents of what was removed, as a tree. nil has none.
+type parents struct {
+	// here says that something that is ours was removed directly below this node.
+	here bool
+	// below are the children by their keys, written as in a fieldsV1.
+	below map[string]*parents
+}
+
+func (p *parents) child(key string) *parents {
+	if p == nil {
+		return nil
+	}
+	return p.below[key]
+}
+
+// missing returns the parents of what the configuration has and live has not, and, in the
+// scope BesideChanged, of what another manager has changed. ours is what is still ours at this
+// node, and all is what anybody owns there: it tells the kinds of lists apart. What is ours
+// and absent was not removed: the API server keeps nothing of it.
+func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpath.Path) *parents {
+	var p parents
+	switch conf := conf.(type) {
+	case map[string]any:
+		fields, _ := live.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(conf)) {
+			value, there := fields[name]
+			s.missingChild(&p, fieldpath.PathElement{FieldName: &name}, conf[name], value, there, ours, all, path)
+		}
+	case []any:
+		list := node{live: live}
+		names, set := listOf(all)
+		for _, item := range conf {
+			element := s.elementOf(item, names, set, ours, &list)
+			if element == nil {
+				p.here = p.here || names != nil || set || isEmpty(live)
+				continue
+			}
+			value, there := list.child(*element)
+			s.missingChild(&p, *element, item, value, there, ours, all, path)
+		}
+	}
+	if !p.here && p.below == nil {
+		return nil
+	}
+	return &p
+}
+
+// missingChild adds to p what is missing of a child.
+func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, live any, there bool, ours, all *fieldpath.Set, path fieldpath.Path) {
+	at := slices.Concat(path, fieldpath.Path{element})
+	below, nested := all.Children.Get(element)
+	oursBelow, oursNested := ours.Children.Get(element)
+	owned := ours.Members.Has(element) || oursNested
+	switch {
+	case !there && (owned || conf == nil || !s.recorded && isEmpty(conf)):
+	case !there:
+		p.here = true
+		s.lost = append(s.lost, s.change(Removed, at, nil, conf))
+	case !nested && all.Members.Has(element), isScalar(conf):
+		// A scalar, or a map or list that is owned as a whole.
+		if !owned && digestOf(conf) != digestOf(live) {
+			p.here = p.here || s.Scope >= BesideChanged
+			s.lost = append(s.lost, s.change(Changed, at, live, conf))
+		}
+	default:
+		if below == nil {
+			below = fieldpath.NewSet()
+		}
+		if oursBelow == nil {
+			oursBelow = fieldpath.NewSet()
+		}
+		key, err := fieldpath.SerializePathElement(element)
+		if sub := s.missing(conf, live, oursBelow, below, at); sub != nil && err == nil {
+			if p.below == nil {
+				p.below = map[string]*parents{}
+			}
+			p.below[key] = sub
+		}
+	}
+}
+
+// listOf reports how the items of a list are told apart: by the fields names, or by
+// themselves in a set. Neither is known of a list in which nobody owns an item.
+func listOf(all *fieldpath.Set) (names []string, set bool) {
+	for _, element := range elements(all) {
+		switch {
+		case element.Key != nil:
+			for _, field := range *element.Key {
+				names = append(names, field.Name)
+			}
+			return names, false
+		case element.Value != nil:
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// elementOf returns the element that selects an item of the configuration in a list; nil if
+// the configuration does not have all its keys, so that their defaults are not known, and
+// nothing like it is ours.
+func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.Set, live *node) *fieldpath.PathElement {
+	if set {
+		v := value.NewValueInterface(item)
+		return &fieldpath.PathElement{Value: &v}
+	}
+	fields, ok := item.(map[string]any)
+	if names == nil || !ok {
+		return nil
+	}
+	if key := keyIn(fields, names); len(key) == len(names) {
+		return &fieldpath.PathElement{Key: &key}
+	}
+	for _, element := range elements(ours) {
+		if maySelect(element, item) {
+			return &element
+		}
+	}
+	if s.recorded {
+		return nil
+	}
+	items, _ := live.live.([]any)
+	for _, found := range items { // whose it was is not known: what looks like it counts
+		m, _ := found.(map[string]any)
+		key := keyIn(m, names)
+		if element := (fieldpath.PathElement{Key: &key}); maySelect(element, item) {
+			return &element
+		}
+	}
+	return nil
+}
+
+// keyIn is the key of an item by the fields names, as far as it has them.
+func keyIn(item map[string]any, names []string) value.FieldList {
+	key := make(value.FieldList, 0, len(names))
+	for _, name := range names {
+		if v, found := item[name]; found {
+			key = append(key, value.Field{Name: name, Value: value.NewValueInterface(v)})
+		}
+	}
+	key.Sort()
+	return key
+}
+
+// configured is what a configuration has at an element, and the name or index that it has
+// there. An item may leave out keys that have a default: then it is the one that defaulted
+// says it is.
+func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
+	v, found := n.child(element)
+	if element.FieldName != nil {
+		return &node{live: v}, *element.FieldName, found
+	}
+	list, _ := n.live.([]any)
+	matches := selects
+	if !found && !defaulted {
+		return nil, "", false
+	}
+	if !found {
+		matches = maySelect
+	}
+	for i, item := range list {
+		if matches(element, item) {
+			return &node{live: item}, strconv.Itoa(i), true
+		}
+	}
+	return nil, "", false
+}
+
+// isScalar reports whether a value is neither a map nor a list.
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// isEmpty reports whether the API server may keep nothing of a value.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}

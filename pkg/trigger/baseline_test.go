@@ -1,0 +1,138 @@
+package trigger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// othersIn is configMap with more keys, which another manager owns.
+func othersIn(value, version string, keys ...string) *unstructured.Unstructured {
+	u := configMap(value, version)
+	entries := u.Object["metadata"].(map[string]any)["managedFields"].([]any)
+	for _, name := range keys {
+		u.Object["data"].(map[string]any)[name] = "x"
+		entries = append(entries, map[string]any{
+			"manager": "other", "operation": "Update",
+			"fieldsV1": map[string]any{"f:data": map[string]any{"f:" + name: map[string]any{}}},
+		})
+	}
+	u.Object["metadata"].(map[string]any)["managedFields"] = entries
+	return u
+}
+
+func pathsOf(keys ...string) ownership.Paths {
+	return ownership.Others(othersIn("", "", keys...), v1alpha1.FieldManagerPrefix)
+}
+
+// TestBaseline: what was there before an edit is what others owned when the object was last
+// as expected, and what came with writes that changed nothing of ours.
+func TestBaseline(t *testing.T) {
+	type event = *unstructured.Unstructured
+	cases := map[string]struct {
+		reason string
+		events []event
+		known  bool
+		want   ownership.Paths
+	}{
+		"OneEdit":    {"An event shows what was there before the next one.", []event{othersIn("blue", "101", "a"), othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
+		"NoOthers":   {"Nothing was there.", []event{othersIn("blue", "101"), othersIn("red", "102", "b")}, true, ""},
+		"Echo":       {"The apply itself shows it.", []event{othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
+		"TwoEdits":   {"Both are to be reverted.", []event{othersIn("red", "101", "a", "b"), othersIn("green", "102", "a", "b", "c")}, true, pathsOf("a")},
+		"Controller": {"A controller's write is no edit of what is ours.", []event{othersIn("red", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "c")},
+		"InOrder":    {"What came while all was in order stays.", []event{othersIn("blue", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "b")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			applied := appliedAt("blue", "100")
+			applied.Others = pathsOf("a")
+			if name == "NoOthers" {
+				applied.Others = ""
+			}
+			r.index.Begin(owner, key, manager)
+			r.Commit(owner, key, applied)
+			r.replay(t, nil, tc.events...)
+			before, known := r.index.Before(owner, key)
+			require.Equal(t, tc.known, known, tc.reason)
+			require.Equal(t, tc.want, before, tc.reason)
+		})
+	}
+}
+
+// TestBaselineAfterRestart: an object that was never seen as expected has none; one that
+// was, has.
+func TestBaselineAfterRestart(t *testing.T) {
+	for _, seen := range []bool{false, true} {
+		t.Run(fmt.Sprint(seen), func(t *testing.T) {
+			r := newRig(t)
+			var before any
+			if seen { // before its owner was known
+				kept, err := r.TransformFor("", key.GVR)(othersIn("blue", "101", "a"))
+				require.NoError(t, err)
+				r.HandlerFor("", key.GVR).OnAdd(kept, true)
+				before = kept
+			}
+			r.index.Load(owner, map[ObjectKey]Applied{key: {Manager: manager, Digest: digestOf(configMap("blue", "100"))}})
+			r.replay(t, before, othersIn("red", "102", "a", "b"))
+			paths, known := r.index.Before(owner, key)
+			require.Equal(t, seen, known)
+			if seen {
+				require.Equal(t, pathsOf("a"), paths)
+			}
+		})
+	}
+}
+
+// TestBaselineOfALostLabel: what loses its label looks deleted, as it was before.
+func TestBaselineOfALostLabel(t *testing.T) {
+	r := newRig(t)
+	r.index.Load(owner, map[ObjectKey]Applied{key: {Manager: manager, Digest: digestOf(configMap("blue", "100"))}})
+	kept, err := r.TransformFor("", key.GVR)(othersIn("blue", "101", "a"))
+	require.NoError(t, err)
+	r.HandlerFor("", key.GVR).OnDelete(kept)
+	paths, known := r.index.Before(owner, key)
+	require.True(t, known)
+	require.Equal(t, pathsOf("a"), paths)
+}
+
+// TestBaselineOfAnObjectThatIsLeft: while an object is left as users changed it, what they
+// added counts as added, so that it can be removed one day.
+func TestBaselineOfAnObjectThatIsLeft(t *testing.T) {
+	r := newRig(t)
+	applied := appliedAt("blue", "100")
+	applied.Others = pathsOf("a")
+	r.index.Begin(owner, key, manager)
+	r.Commit(owner, key, applied)
+	edited := othersIn("red", "101", "a", "b")
+	before := r.replay(t, nil, othersIn("blue", "100", "a"), edited)
+	r.index.Begin(owner, key, manager)
+	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true), ResourceVersion: "101", Left: true})
+	r.replay(t, before, othersIn("red", "102", "a", "b", "c")) // by a controller
+	r.index.Load(owner, map[ObjectKey]Applied{key: appliedAt("blue", "")})
+	paths, known := r.index.Before(owner, key)
+	require.True(t, known)
+	require.Equal(t, pathsOf("a", "c"), paths)
+}
+
+// replay delivers what a watch shows of an object after before. It returns the last that the
+// watch keeps.
+func (r *rig) replay(t *testing.T, before any, events ...*unstructured.Unstructured) any {
+	t.Helper()
+	for _, u := range events {
+		kept, err := r.TransformFor("", key.GVR)(u)
+		require.NoError(t, err)
+		if before == nil {
+			r.handler.OnAdd(kept, false)
+		} else {
+			r.handler.OnUpdate(before, kept)
+		}
+		before = kept
+	}
+	return before
+}
