@@ -42,6 +42,10 @@ func setUp(ctx context.Context) error {
 	if env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {
 		return err
 	}
+	// config/restricted also takes the rights back that config/default gave.
+	if err := env.Install(ctx); err != nil {
+		return err
+	}
 	objs, err := env.InstallFrom(ctx, "restricted")
 	if err != nil {
 		return err
