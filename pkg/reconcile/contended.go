@@ -21,9 +21,14 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 		if d == nil || !c.contended() {
 			continue
 		}
-		if cause, is := causes[d.key]; !is || cause.Since.IsZero() || p.leaves(d) != nil {
+		cause, is := causes[d.key]
+		if !is || !p.applier.watched || p.leaves(d) != nil {
 			c.notBefore = time.Time{}
 			continue
+		}
+		if cause.Since.IsZero() { // no event told of it, as where there are too many
+			cause.Since = p.now
+			causes[d.key] = cause
 		}
 		changed = append(changed, d)
 	}
