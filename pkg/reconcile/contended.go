@@ -77,6 +77,15 @@ func (p *pass) nextHeld() time.Time {
 	return next
 }
 
+// requests returns how many writes a heal took: what an edit added is taken over before the
+// apply removes it.
+func (r *result) requests() int {
+	if len(r.added.Changes) > 0 {
+		return 2
+	}
+	return 1
+}
+
 // contend notes that an object was reverted.
 func (p *pass) contend(r result) {
 	s := p.session
@@ -86,7 +95,7 @@ func (p *pass) contend(r result) {
 		s.contentions[r.id] = c
 	}
 	known := c.reverted > 0
-	begins := c.healed(r.fields, 1, p.vr.HealsPerMinute(), p.now)
+	begins := c.healed(r.fields, r.requests(), p.vr.HealsPerMinute(), p.now)
 	if !c.contended() {
 		return
 	}

@@ -230,6 +230,28 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
+// TestStructuralHealsCostTwo: an edit that is undone with two requests takes two tokens, so
+// half as many of them are undone without a delay.
+func TestStructuralHealsCostTwo(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	value, structural := &result{}, &result{task: task{added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}}
+	for name, tc := range map[string]struct {
+		heal  *result
+		heals int
+	}{"Value": {value, healBurst}, "Structural": {structural, healBurst / 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newContention()
+			for range tc.heals {
+				require.Equal(t, now, c.next(now))
+				c.healed(nil, tc.heal.requests(), 5, now)
+			}
+			require.True(t, c.next(now).After(now))
+		})
+	}
+}
+
 // TestHeldHealDelaysNoOther: while the heal of one object is held, another one that
 // changed is healed at once, and a changed manifest is applied.
 func TestHeldHealDelaysNoOther(t *testing.T) {
