@@ -104,6 +104,7 @@ spec:
 	for _, edit := range []struct{ patch, told string }{
 		{`[{"op":"replace","path":"` + env0 + `/value","value":"` + canary + `theirs"}]`, `env[name="PASSWORD"].value (values withheld)`},
 		{`[{"op":"remove","path":"` + env0 + `"}]`, `env[name="PASSWORD"]`},
+		{`[{"op":"replace","path":"` + env0 + `/name","value":"NEW"}]`, `env[name="NEW"]`},
 	} {
 		require.NoError(t, jsonPatch(deployment, "%s", edit.patch))
 		awaitInOrder(t, ns, deployment)
