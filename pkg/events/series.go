@@ -17,6 +17,11 @@ const (
 	// writeInterval is the least time between two writes of a series. What recurs
 	// in between is counted, and written with the next.
 	writeInterval = 10 * time.Second
+	// maxRecurrences is how many writes of recurrences a second are aimed at: with more
+	// series than that allows every writeInterval, each is written less often, but at least
+	// every longestInterval.
+	maxRecurrences  = 40
+	longestInterval = time.Minute
 	// maxSeries is how many series are kept. With more, the one is forgotten that was
 	// written the longest time ago; with so many that wait, new ones are dropped.
 	maxSeries = 20_000
@@ -243,5 +248,5 @@ func (b *book) settle(s *series, w *write, accepted bool, now time.Time) {
 		s.written += w.occurrences
 	}
 	s.forbidden = 0
-	s.next = now.Add(writeInterval)
+	s.next = now.Add(min(max(writeInterval, time.Duration(b.waiting())*time.Second/maxRecurrences), longestInterval))
 }

@@ -93,6 +93,23 @@ func TestWriteInterval(t *testing.T) {
 	require.Zero(t, b.waiting())
 }
 
+// TestManySeriesAreWrittenLessOften: the recurrences of hundreds of series do not overload
+// the API server.
+func TestManySeriesAreWrittenLessOften(t *testing.T) {
+	for many, interval := range map[int]time.Duration{1: writeInterval, 400: writeInterval, 1000: 25 * time.Second, 4000: longestInterval} {
+		b := newBook("me")
+		var all []*series
+		for i := range many + 1 {
+			all = append(all, b.add(healed(fmt.Sprint(i), "data.a"), noon))
+		}
+		flushed(t, b, all[0], noon)
+		require.Equal(t, many, b.waiting())
+		b.add(healed("0", "data.a"), noon)
+		_, wait := b.due(all[0], noon, false)
+		require.Equal(t, interval, wait.Truncate(time.Second), many)
+	}
+}
+
 func TestQuietSeriesEnds(t *testing.T) {
 	b := newBook("me")
 	s := b.add(healed("a", "data.a"), noon)
@@ -185,8 +202,8 @@ func TestBookIsBounded(t *testing.T) {
 	for _, i := range []int{8, 9, 10} {
 		flushed(t, b, series(i), noon)
 	}
-	b.add(healed(name(8), "data.a"), noon.Add(writeInterval))
-	flushed(t, b, series(8), noon.Add(writeInterval))
+	b.add(healed(name(8), "data.a"), noon.Add(longestInterval))
+	flushed(t, b, series(8), noon.Add(longestInterval))
 	require.NotNil(t, b.add(healed("more", "data.a"), noon), "one that is written makes room")
 	require.Len(t, b.series, maxSeries)
 	require.Nil(t, series(9), "the oldest one")
