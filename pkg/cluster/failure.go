@@ -16,6 +16,7 @@ const (
 	adviseNetwork     = "see that it runs and that the network lets Vidra reach it"
 	adviseCertificate = "correct certificate-authority-data or server in Secret %s"
 	adviseCredentials = "renew the credentials in Secret %s"
+	adviseOperators   = "Vidra asks it again after a while; ask those who operate it what answers there"
 	adviseFront       = "something in front of it finds no API server: see that it runs"
 )
 

@@ -27,6 +27,9 @@ type health struct {
 	// asking is closed when the probe has ended that a partial failure has begun; nil
 	// if there is none under way.
 	asking chan struct{}
+	// violations counts the answers in a row that exceeded a limit, the last one at violated.
+	violations    int
+	lastViolation time.Time
 	// running are the goroutines that probe; there are no new ones when ctx has ended.
 	running sync.WaitGroup
 }
@@ -42,6 +45,9 @@ type outage struct {
 	over context.CancelFunc
 	// wake holds a token when the next probe is due now.
 	wake chan struct{}
+	// held is how long nothing ends the outage, and no probe is sent; zero if one is
+	// sent at once.
+	held time.Time
 }
 
 // failed notes that a request failed.
@@ -52,14 +58,41 @@ func (h *health) failed(f *failure) {
 		return
 	}
 	if h.outage != nil {
-		h.outage.failure = f
+		if h.outage.held.IsZero() {
+			h.outage.failure = f
+		}
 		return
 	}
-	ctx, over := context.WithCancel(h.ctx)
-	o := &outage{failure: f, over: over, wake: make(chan struct{}, 1)}
+	o := &outage{failure: f, wake: make(chan struct{}, 1)}
 	o.confirm = time.AfterFunc(h.limits.confirm, func() { h.confirm(o) })
-	h.outage = o
+	h.beginLocked(o)
+}
+
+// beginLocked begins an outage.
+func (h *health) beginLocked(o *outage) {
+	ctx, over := context.WithCancel(h.ctx)
+	o.over, h.outage = over, o
 	h.running.Go(func() { h.probeUntilOver(ctx, o) })
+}
+
+// violated notes an answer that exceeded a limit. The API server counts as unreachable at
+// once, and is not asked again for a time that doubles with each violation: each may cost as
+// much as the limits allow.
+func (h *health) violated(f *failure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil || h.outage != nil && !h.outage.held.IsZero() {
+		return // the other answers that were under way say the same
+	}
+	now := time.Now()
+	if now.Sub(h.lastViolation) > h.limits.holdMost*2 {
+		h.violations = 0
+	}
+	hold := min(h.limits.hold<<min(h.violations, 10), h.limits.holdMost)
+	h.violations, h.lastViolation = h.violations+1, now
+	h.endLocked()
+	h.beginLocked(&outage{failure: f, confirmed: true, confirm: time.NewTimer(0), held: now.Add(hold), wake: make(chan struct{}, 1)})
+	h.changed(f)
 }
 
 // suspect has a probe find out whether a partial failure is that of the API server,
@@ -113,6 +146,9 @@ func (h *health) confirm(o *outage) {
 func (h *health) succeeded() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.outage != nil && time.Now().Before(h.outage.held) {
+		return // it was sent before
+	}
 	if h.endLocked() {
 		h.changed(nil)
 	}
@@ -176,6 +212,15 @@ func (h *health) stop() {
 // probeUntilOver probes at once, and then less and less often, until ctx ends.
 func (h *health) probeUntilOver(ctx context.Context, o *outage) {
 	backoff := h.limits.backoff
+	if !o.held.IsZero() {
+		timer := time.NewTimer(time.Until(o.held))
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+	}
 	for {
 		h.probe(ctx)
 		timer := time.NewTimer(backoff.Step())
@@ -196,9 +241,15 @@ type limits struct {
 	// connect bounds the making of a connection, and then the TLS handshake.
 	connect time.Duration
 	// answer bounds the wait for the header of an answer, watchAnswer for that of a
-	// WATCH: the API server may have to read a kind first. What comes after the header
-	// may take as long as it likes.
+	// WATCH: the API server may have to read a kind first.
 	answer, watchAnswer time.Duration
+	// finish bounds what comes after the header of an answer, or an event of a WATCH.
+	finish time.Duration
+	// held is how large the unfinished answers may be together, see jsonSize.
+	held int64
+	// hold is how long an API server is not asked after an answer that exceeded a limit.
+	// It doubles with each one, up to holdMost.
+	hold, holdMost time.Duration
 	// suspect is how long an answer may take until the API server is probed.
 	suspect time.Duration
 	// probe bounds a probe.
@@ -211,6 +262,7 @@ type limits struct {
 
 var defaultLimits = limits{
 	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second,
+	finish: time.Minute, held: heldMost, hold: 30 * time.Second, holdMost: 10 * time.Minute,
 	suspect: 5 * time.Second, probe: 5 * time.Second, confirm: 3 * time.Second,
 	backoff: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 15 * time.Second, Steps: 10},
 }

@@ -39,6 +39,7 @@ type remote struct {
 	// rerouted is called when the credentials have changed.
 	rerouted func()
 	health   *health
+	answers  *answers
 	// dialer knows the open connections.
 	dialer *connrotation.Dialer
 	// ctx ends every request.
@@ -60,7 +61,7 @@ type route struct {
 // newRemote makes a remote that lives until ctx ends, or close is called.
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
-		server: server.String(), origin: originOf(server), limits: limits, changed: changed,
+		server: server.String(), origin: originOf(server), limits: limits, changed: changed, answers: newAnswers(limits),
 		log: log.WithValues("cluster", server.String()),
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
@@ -148,7 +149,7 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 			inner = t.WrappedRoundTripper()
 			continue
 		case *http.Transport:
-			t.TLSHandshakeTimeout = r.limits.connect
+			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.limits.connect, headerMost
 		}
 		return transport, nil
 	}
@@ -217,17 +218,29 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 	// Long before that it is asked whether it answers at all.
 	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviseNetwork}) })
 	defer suspicion.Stop()
-	response, err := way.transport.RoundTrip(address(request.WithContext(ctx), way.access.server))
+	sent := address(request.WithContext(ctx), way.access.server)
+	askForJSON(sent)
+	var response *http.Response
+	err := askForAll(sent)
+	if err == nil {
+		response, err = way.transport.RoundTrip(sent)
+	} else {
+		r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
+	}
 	if !timer.Stop() && err == nil { // the answer came, but its body ends with ctx
 		_ = response.Body.Close() // nobody reads it
 		err = errNoAnswer
 	}
+	if err == nil && !isJSON(response) {
+		_ = response.Body.Close() // nobody reads it
+		err = errNotJSON
+		r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
+	}
 	if err == nil {
-		response.Body = &body{ReadCloser: response.Body, release: release, cut: func(err error) {
-			if !watches(request) && request.Context().Err() == nil && r.ctx.Err() == nil {
-				r.health.failed(&failure{reason: reasonOf(err), advice: adviseNetwork})
-			}
-		}}
+		response.Body = r.bound(ctx, request, response.Body, func(cause error) {
+			stop()
+			cancel(cause)
+		})
 		return response, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) || errors.Is(cause, errForgotten) {
@@ -260,27 +273,22 @@ func watches(request *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// body is the body of an answer, which ends with its request.
-type body struct {
-	io.ReadCloser
-	release func()
-	// cut is called when the body ends too early.
-	cut func(err error)
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.cut(err)
+// bound bounds the body of the answer to a request. end ends the request.
+func (r *remote) bound(ctx context.Context, request *http.Request, source io.ReadCloser, end func(cause error)) io.ReadCloser {
+	b := &boundedBody{
+		source: source, answers: r.answers, ctx: ctx, end: end, watch: watches(request), within: r.limits.finish,
+		failed: func(err error) {
+			switch {
+			case request.Context().Err() != nil || r.ctx.Err() != nil: // nobody wants it any more
+			case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):
+				r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
+			case !watches(request):
+				r.health.failed(&failure{reason: reasonOf(err), advice: adviseNetwork})
+			}
+		},
 	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *body) Close() error {
-	defer b.release()
-	return b.ReadCloser.Close()
+	b.start()
+	return b
 }
 
 // probe asks the API server for its version. A connection on which that is not answered

@@ -47,6 +47,8 @@ type gate struct {
 	lists   *lists
 	breaker *breaker
 	stats   *stats
+	// most is how many objects a streamed list may have, and be kept; zero if any number.
+	most int64
 
 	// plain says that lists are not streamed; brokeOff says that the last one was,
 	// and ended early; expired says that a WATCH or LIST was answered with 410, and

@@ -60,6 +60,18 @@ func newSite(r *Registry, name string, cluster Cluster) *site {
 	return s
 }
 
+// remoteObjectsMost is how many objects of a kind are kept of another cluster, which may be
+// hostile and send them without end.
+const remoteObjectsMost = 50_000
+
+// objectsMost is how many objects of a kind are kept; zero if any number.
+func (s *site) objectsMost() int64 {
+	if s.name == "" {
+		return 0
+	}
+	return remoteObjectsMost
+}
+
 // serves asks discovery, past what it has said before, whether gvr is served.
 func (s *site) serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
 	s.cluster.Invalidate(gvr.Group)
@@ -91,6 +103,7 @@ func (s *site) run() {
 // and by the owners' own retries.
 func (s *site) watch(gvr schema.GroupVersionResource, breaker *breaker) {
 	client := gatedMetadata{Interface: s.cluster.Metadata(), gate: &gate{
+		most:    s.objectsMost(),
 		served:  func(context.Context) (bool, error) { return true, nil }, // it is tried again in any case
 		tell:    s.teller(gvr),
 		lists:   newLists(), // it must not wait for the kinds that it tells of

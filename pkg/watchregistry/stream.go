@@ -1,6 +1,7 @@
 package watchregistry
 
 import (
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,9 @@ type stream struct {
 	// initial is the place for the list that the stream begins with; nil if it
 	// does not, or no longer.
 	initial *place
-	out     chan apiwatch.Event
+	// added counts the objects of that list.
+	added int64
+	out   chan apiwatch.Event
 	// stopped is closed by Stop, done when run has ended.
 	stopped, done chan struct{}
 }
@@ -87,6 +90,11 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	s.gate.stats.event(e.Type)
 	if s.initial != nil && e.Type == apiwatch.Added {
 		s.initial.sign()
+		s.added++
+	}
+	if most := s.gate.most; most > 0 && max(s.added, s.gate.stats.objects.Load()) > most {
+		s.gate.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
+		return false
 	}
 	if e.Type == apiwatch.Error && s.swallows(apierrors.FromObject(e.Object)) {
 		return false

@@ -121,7 +121,7 @@ func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) 
 			return w.site.serves(ctx, w.key.GVR)
 		},
 		tell:  func(what event, reason Reason, err error) { w.tell(life, what, reason, err) },
-		lists: w.site.lists, breaker: life.breaker, stats: w.stats,
+		lists: w.site.lists, breaker: life.breaker, stats: w.stats, most: w.site.objectsMost(),
 	}}
 	life.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()

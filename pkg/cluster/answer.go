@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// heldMost is how much memory the unfinished answers of one remote cluster may need
+	// when they are decoded, as jsonSize estimates it.
+	heldMost = 96 << 20
+	// readRate is how much of that is read from one remote cluster each second, and
+	// readBurst how much at once.
+	readRate, readBurst = 32 << 20, 128 << 20
+	// headerMost is how many bytes the header of an answer may have.
+	headerMost = 256 << 10
+)
+
+var (
+	errUnfinished = errors.New("it does not finish an answer in time")
+	errTooLarge   = fmt.Errorf("it sends answers that need more than %d MiB of memory", heldMost>>20)
+	errPages      = errors.New("it answers with a part of a list that it was asked for as a whole")
+	errNotJSON    = errors.New("it does not answer with JSON")
+)
+
+// answers bounds what the answers of one remote cluster cost. It is safe for concurrent use.
+type answers struct {
+	limits *limits
+	// held is the size of all unfinished answers.
+	held  atomic.Int64
+	speed *rate.Limiter
+}
+
+func newAnswers(limits *limits) *answers {
+	return &answers{limits: limits, speed: rate.NewLimiter(readRate, readBurst)}
+}
+
+// askForJSON drops every encoding but JSON from the header Accept of a request: the memory
+// that others need cannot be estimated without decoding them.
+func askForJSON(request *http.Request) {
+	var kept []string
+	for _, media := range strings.Split(strings.Join(request.Header.Values("Accept"), ","), ",") {
+		if strings.HasPrefix(strings.TrimSpace(media), "application/json") {
+			kept = append(kept, media)
+		}
+	}
+	request.Header = request.Header.Clone()
+	request.Header.Set("Accept", "application/json")
+	if len(kept) > 0 {
+		request.Header.Set("Accept", strings.Join(kept, ","))
+	}
+}
+
+// askForAll has a LIST answered at once: the parts of one that comes in parts are kept until
+// the last one, of which there may be none. An error means that the API server has sent a part
+// nevertheless.
+func askForAll(request *http.Request) error {
+	query := request.URL.Query()
+	if request.Method != http.MethodGet || !query.Has("limit") && !query.Has("continue") {
+		return nil
+	}
+	if query.Get("continue") != "" {
+		return errPages
+	}
+	query.Del("limit")
+	u := *request.URL
+	u.RawQuery = query.Encode()
+	request.URL = &u
+	return nil
+}
+
+// isJSON reports whether client-go decodes an answer as JSON, or not at all.
+func isJSON(response *http.Response) bool {
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err != nil || !strings.Contains(media, "protobuf") && !strings.Contains(media, "cbor")
+}
+
+// boundedBody is the body of an answer of a remote API server. It ends with an error when
+// the answer, or an event of a watch, is not finished in time, or when the unfinished answers
+// of the cluster are too large together.
+type boundedBody struct {
+	source  io.ReadCloser
+	answers *answers
+	// ctx is that of the request. end ends it, with a cause.
+	ctx context.Context
+	end func(cause error)
+	// watch says that the body has events without end; within is how long one of them, or
+	// the whole body, may take.
+	watch  bool
+	within time.Duration
+	// failed is told of the error that a read ends with, but for the end of the body.
+	failed func(err error)
+	// size estimates what was read of the present event, or of the body.
+	size jsonSize
+	// held is the part of size that is counted in answers.
+	held int64
+
+	// mu guards timer.
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+// start begins to wait for the end of the body.
+func (b *boundedBody) start() {
+	b.size.stream = b.watch
+	b.expect(!b.watch)
+}
+
+// expect begins or ends to wait for the end of the body, or of an event.
+func (b *boundedBody) expect(end bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case end && b.timer == nil:
+		b.timer = time.AfterFunc(b.within, func() { b.end(errUnfinished) })
+	case !end && b.timer != nil:
+		b.timer.Stop()
+		b.timer = nil
+	}
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.source.Read(p)
+	if n > 0 {
+		if excess := b.account(p[:n]); excess != nil {
+			n, err = 0, excess
+			b.end(excess)
+		}
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if cause := context.Cause(b.ctx); errors.Is(cause, errUnfinished) {
+		err = cause
+	}
+	b.failed(err)
+	return n, err
+}
+
+// account counts what was read, and waits if that is too fast.
+func (b *boundedBody) account(read []byte) error {
+	cost := b.size.add(read)
+	if b.watch {
+		b.expect(b.size.depth > 0)
+	}
+	grown := b.size.total - b.held
+	b.held = b.size.total
+	if most := b.answers.limits.held; b.answers.held.Add(grown) > most || cost > most {
+		return errTooLarge
+	}
+	if err := b.answers.speed.WaitN(b.ctx, int(min(cost, readBurst))); err != nil && b.ctx.Err() == nil {
+		return errUnfinished // it would take longer than the request may
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (b *boundedBody) Close() error {
+	b.expect(false)
+	b.answers.held.Add(-b.held)
+	b.held, b.size.total = 0, 0
+	err := b.source.Close()
+	b.end(nil)
+	return err
+}
+
+// What an object, an array and one more value in either of them need at least in memory,
+// when they are decoded into maps, slices and interfaces.
+const (
+	objectSize, arraySize, valueSize = 320, 48, 32
+)
+
+// jsonSize estimates how much memory JSON needs when it is decoded.
+type jsonSize struct {
+	// stream says that values follow each other, as the events of a watch do, and that each
+	// is decoded for itself.
+	stream bool
+	// total is the size of the present value.
+	total int64
+	// depth is how many objects and arrays are open.
+	depth            int
+	inString, escape bool
+}
+
+// add takes what comes next, and returns its size.
+func (s *jsonSize) add(text []byte) (cost int64) {
+	cost = int64(len(text))
+	s.total += cost
+	for len(text) > 0 {
+		switch {
+		case s.escape:
+			s.escape, text = false, text[1:]
+			continue
+		case s.inString:
+			i := bytes.IndexAny(text, `"\`)
+			if i < 0 {
+				return cost
+			}
+			s.escape, s.inString = text[i] == '\\', text[i] == '\\'
+			text = text[i+1:]
+			continue
+		}
+		more := int64(0)
+		switch text[0] {
+		case '"':
+			s.inString = true
+		case '{':
+			more, s.depth = objectSize, s.depth+1
+		case '[':
+			more, s.depth = arraySize, s.depth+1
+		case ',':
+			more = valueSize
+		case '}', ']':
+			if s.depth = max(0, s.depth-1); s.depth == 0 && s.stream {
+				s.total = int64(len(text)) // what follows is another value
+			}
+		}
+		cost, s.total, text = cost+more, s.total+more, text[1:]
+	}
+	return cost
+}
