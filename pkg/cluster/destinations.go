@@ -140,6 +140,22 @@ func (d *Destinations) Get(server string) (*Cluster, error) {
 	return c, nil
 }
 
+// Resolve returns the name of the cluster that a URL stands for: the URL of the kubeconfig
+// which matches it, and the URL itself while none does. Otherwise each path that an author
+// writes would be another cluster. matched reports whether a kubeconfig matches it at present.
+// The error says what is wrong with the URL. It sends no request.
+func (d *Destinations) Resolve(server string) (name string, matched bool, err error) {
+	u, err := parseServer(server)
+	if err != nil {
+		return "", false, err
+	}
+	a, err := d.choose(u.String())
+	if err != nil {
+		return u.String(), false, nil //nolint:nilerr // the cluster of that name says it
+	}
+	return a.server.String(), true, nil
+}
+
 // Find is the cluster whose API server has this URL; nil unless it was asked for before,
 // see Get.
 func (d *Destinations) Find(server string) *Cluster {

@@ -24,6 +24,16 @@ func NormalizeServer(server string) (string, error) {
 	return u.String(), nil
 }
 
+// MayBe reports whether a URL may stand for the cluster with this name: see
+// Destinations.Resolve.
+func MayBe(server, name string) bool {
+	u, err := parseServer(server)
+	if err != nil {
+		return false
+	}
+	return u.String() == name || originOf(u) == name || u.Path == "" && strings.HasPrefix(name, u.String()+"/")
+}
+
 // parseServer is NormalizeServer for who needs the parts of the URL.
 func parseServer(server string) (*url.URL, error) {
 	u, err := url.Parse(server)

@@ -107,6 +107,7 @@ func (p *pass) connect(ctx context.Context) *failure {
 	if server := p.vr.Spec.Destination.Server; !isLocal(server) {
 		remote, err := p.remote(server)
 		if err != nil {
+			p.starting = errors.Is(err, cluster.ErrStarting)
 			return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
 		}
 		destination = remote
@@ -139,12 +140,19 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reads no kubeconfigs: it does not run in a Pod, so that "+
 			"--kubeconfig-namespace has to name the namespace of their Secrets", server)
 	}
-	name, err := cluster.NormalizeServer(server)
+	name, matched, err := p.Remotes.Resolve(server)
 	if err != nil {
 		return nil, err
 	}
+	if at := p.tenants.where(p.owner); at != "" && at != name {
+		if matched {
+			p.forget(p.owner) // what is known is known of another cluster
+			return nil, fmt.Errorf("%s is served by another kubeconfig now: %w", server, cluster.ErrStarting)
+		}
+		name = at // its watches go on when there is a kubeconfig again
+	}
 	p.tenants.enter(p.owner, name) // from now on it is not forgotten
-	remote, err := p.Remotes.Get(server)
+	remote, err := p.Remotes.Get(name)
 	if err != nil {
 		return nil, err
 	}

@@ -33,11 +33,10 @@ func holdsObject(vr *v1alpha1.VidraResource, at string, id identity, uid types.U
 	})
 }
 
-// isAt reports whether a cluster is the destination of a VidraResource. It cannot change.
+// isAt reports whether a cluster is, or may be, the destination of a VidraResource.
 func isAt(vr *v1alpha1.VidraResource, at string) bool {
 	if isLocal(vr.Spec.Destination.Server) {
 		return at == ""
 	}
-	server, err := cluster.NormalizeServer(vr.Spec.Destination.Server)
-	return err == nil && server == at
+	return cluster.MayBe(vr.Spec.Destination.Server, at)
 }

@@ -120,8 +120,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	leave, ok := r.passage.enter(vr.Spec.Destination.Server)
-	if !ok && !r.isAway(vr.Spec.Destination.Server) {
+	server := vr.Spec.Destination.Server
+	if at := r.tenants.where(owner); at != "" { // other URLs may stand for the same cluster
+		server = at
+	}
+	leave, ok := r.passage.enter(server)
+	if !ok && !r.isAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(passageRetry, 1)}, nil
 	}
 	defer leave()
