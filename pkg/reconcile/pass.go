@@ -60,6 +60,9 @@ type pass struct {
 	wereLeft map[identity]drift
 	// healthWaits says that what is not healthy has changed, and is told later.
 	healthWaits bool
+	// foreign is the status as another client wrote it, which is to be put right; nil if
+	// none did.
+	foreign *v1alpha1.VidraResourceStatus
 	// starting says that it is not known yet whether the destination can be reached,
 	// and soon will be.
 	starting bool
@@ -304,7 +307,14 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	p.awaitRights()
 	after := summarize(s.status, o)
 	rest := p.rest(o)
-	if s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
+	restores, later := p.restores(ctx)
+	if !later.IsZero() {
+		rest = min(rest, later.Sub(p.now))
+	}
+	if restores {
+		p.foreign = p.vr.Status.DeepCopy()
+	}
+	if restores || s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.giveBackUntold()
 			if ctx.Err() != nil { // Vidra ends
@@ -335,6 +345,9 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	s := p.session
 	base, changed := p.vr.DeepCopy(), p.vr.DeepCopy()
 	base.Status = s.status
+	if p.foreign != nil {
+		base.Status = *p.foreign
+	}
 	changed.Status = s.withHeals(status)
 	written := changed.Status // Patch overwrites changed with the answer
 	patch := client.MergeFrom(base)
@@ -342,7 +355,13 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		// What the cache holds may be older than what an operator before us wrote.
 		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	}
+	p.beginWrite(s)
 	err := p.Client.Status().Patch(ctx, changed, patch)
+	if err != nil {
+		p.endWrite(p.owner, s, "")
+	} else {
+		p.endWrite(p.owner, s, changed.ResourceVersion)
+	}
 	if apierrors.IsConflict(err) {
 		p.restartSession(p.owner)
 	}

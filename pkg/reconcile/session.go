@@ -142,8 +142,10 @@ type session struct {
 	sealed map[identity]*sealedEntry
 	// loaded says that the index knows the inventory.
 	loaded bool
-	// written says that this process has written the status before.
+	// written says that this process has written the status before, and writes which
+	// writes of it are its own.
 	written bool
+	writes  statusWrites
 	// missing holds since when the kinds of objects that are to be removed have
 	// not been served.
 	missing map[identity]time.Time

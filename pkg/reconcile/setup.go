@@ -28,9 +28,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
-	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return !e.ObjectNew.GetDeletionTimestamp().IsZero() },
-	})
+	changed := predicate.Or[client.Object](predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return r.foreignStatus(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	}, predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).

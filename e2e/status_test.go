@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// editStatus edits a status as `kubectl edit --subresource=status` does.
+func editStatus(t *testing.T, name, patch string) {
+	t.Helper()
+	v := getVidraResource(t, name)
+	require.NoError(t, admin.Status().Patch(t.Context(), v, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
+}
+
+// forgedEntry is an entry of the inventory for an object, as another client writes it.
+func forgedEntry(obj client.Object, uid types.UID) v1alpha1.ManagedResourceStatus {
+	return v1alpha1.ManagedResourceStatus{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: string(uid), State: v1alpha1.ObjectApplied,
+	}
+}
+
+// TestStatusOfAnotherClient has another client write the status of a VidraResource. It is
+// put right within seconds, and what leaves the manifest afterwards is pruned.
+func TestStatusOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ reason, patch string }{
+		"emptied":             {"nothing of it is forgotten", `{"status":null}`},
+		"inventory emptied":   {"what is to be pruned one day is in it", `{"status":{"managedResources":[]}}`},
+		"inventory removed":   {"what is to be pruned one day is in it", `{"status":{"managedResources":null,"objects":0}}`},
+		"condition forged":    {"Ready is what Vidra says", `{"status":{"conditions":[],"DeployState":"Failed","lastError":"forged"}}`},
+		"entry forged":        {"it is not Vidra's", `{"status":{"managedResources":[{"apiVersion":"v1","kind":"Namespace","name":"kube-system"}]}}`},
+		"generation forged":   {"it is what Vidra has read", `{"status":{"observedGeneration":4711}}`},
+		"digest of an object": {"it is what Vidra applied", `{"status":{"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","namespace":"x","name":"page","uid":"x","digest":"1:AAAAAAAAAAAAAAAAAAAAAA"}]}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("stays", "hello")))
+			before := awaitReady(t, ns)
+			for range 2 {
+				editStatus(t, ns, tc.patch)
+				start := time.Now()
+				await(t, func(c *assert.CollectT) {
+					require.Equal(c, before.Status, getVidraResource(c, ns).Status)
+				}, tc.reason)
+				require.Less(t, time.Since(start), 15*time.Second)
+			}
+			setManifest(t, ns, configMap("stays", "hello"))
+			awaitGone(t, declared(t, ns, configMap("page", "hello"))[0])
+			awaitReady(t, ns)
+		})
+	}
+}
+
+// TestForgedInventory forges entries in an inventory while Vidra does not run, so that it
+// cannot know that they are not its own. It removes none of the objects, because they are
+// not its own by managedFields. It is not parallel: it stops the operator.
+func TestForgedInventory(t *testing.T) {
+	ns := newNamespace(t)
+	other := ns + "-other"
+	newVidraResource(t, ns, configMap("page", "hello"))
+	newVidraResource(t, ns, configMap("of-another", "hello"), named(other))
+	awaitReady(t, ns)
+	awaitReady(t, other)
+	page := get(t, declared(t, ns, configMap("page", "hello"))[0])
+	stopOperator(t)
+
+	made := map[string]func(u *unstructured.Unstructured){
+		"foreign":  func(*unstructured.Unstructured) {},
+		"labelled": func(u *unstructured.Unstructured) { u.SetLabels(page.GetLabels()) },
+		"copied": func(u *unstructured.Unstructured) {
+			u.SetLabels(page.GetLabels())
+			u.SetAnnotations(page.GetAnnotations())
+		},
+		"listed": func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{v1alpha1.OwnerAnnotation: ns}) },
+	}
+	v := getVidraResource(t, ns)
+	objs := map[string]*unstructured.Unstructured{"of-another": get(t, declared(t, ns, configMap("of-another", "hello"))[0])}
+	for name, prepare := range made {
+		obj := declared(t, ns, configMap(name, "hello"))[0]
+		prepare(obj)
+		require.NoError(t, admin.Create(t.Context(), obj))
+		objs[name] = get(t, obj)
+	}
+	for _, obj := range objs {
+		v.Status.ManagedResources = append(v.Status.ManagedResources, forgedEntry(obj, ""), forgedEntry(obj, obj.GetUID()))
+	}
+	require.NoError(t, admin.Status().Update(t.Context(), v))
+
+	startOperator(t)
+	await(t, func(c *assert.CollectT) {
+		require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 1, "what is not its own leaves the inventory")
+	})
+	awaitReady(t, ns)
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, page)
+	for name, obj := range objs {
+		require.Equal(t, obj.GetUID(), get(t, obj).GetUID(), name)
+		require.Nil(t, get(t, obj).GetDeletionTimestamp(), name)
+	}
+	require.False(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Name: other}, &v1alpha1.VidraResource{})))
+}

@@ -1,0 +1,55 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStatusWrites tells own writes from those of other clients, in whatever order the
+// answers and the events come. A step is "begin", "end VERSION", "fail", or "event
+// VERSION"; a mark behind it says that another client is noticed.
+func TestStatusWrites(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		steps  string
+	}{
+		"Event after the answer":  {"It is the own write.", "begin, end 2, event 2"},
+		"Event before the answer": {"It is the own write.", "begin, event 2, end 2"},
+		"Another one":             {"No write was under way.", "begin, end 2, event 2, event 3 !"},
+		"Before any write":        {"This process has written nothing.", "event 2 !"},
+		"Another one meanwhile":   {"It came before the own write.", "begin, event 2, event 3, end 3 !"},
+		"Another one, told late":  {"Its event comes after the answer.", "begin, end 3, event 2 !, event 3"},
+		"Another one at the end":  {"It came after the own write.", "begin, event 2, event 3, end 2 !"},
+		"Failed":                  {"Nothing was written by us.", "begin, event 2, fail !"},
+		"Failed alone":            {"Nothing was written.", "begin, fail, begin, end 2, event 2"},
+		"Several":                 {"Events lag behind.", "begin, end 2, begin, end 3, event 2, event 3, event 4 !"},
+		"Events that are missed":  {"A relist shows the last one.", "begin, end 2, begin, end 3, event 3, begin, end 4, event 4"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &statusWrites{}
+			for step := range strings.SplitSeq(tc.steps, ", ") {
+				words := strings.Fields(step)
+				want := words[len(words)-1] == "!"
+				var foreign bool
+				switch words[0] {
+				case "begin":
+					w.writing = true
+				case "end":
+					foreign = w.end(words[1])
+				case "fail":
+					foreign = w.end("")
+				case "event":
+					foreign = w.seen(words[1])
+				}
+				require.Equal(t, want, foreign, "%s: %s", step, tc.reason)
+			}
+			require.Equal(t, strings.Contains(tc.steps, "!"), w.foreign)
+			require.Empty(t, w.own)
+		})
+	}
+}
