@@ -110,3 +110,31 @@ func TestForgedInventory(t *testing.T) {
 	}
 	require.False(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Name: other}, &v1alpha1.VidraResource{})))
 }
+
+// TestStatusEmptiedWhileVidraIsDown has another client empty a status while Vidra does not
+// run. What leaves the manifest meanwhile is pruned all the same, if its kind is still in
+// the manifest, and what a VidraResource has that is deleted meanwhile is removed. It is
+// not parallel: it stops the operator.
+func TestStatusEmptiedWhileVidraIsDown(t *testing.T) {
+	ns := newNamespace(t)
+	deleted := ns + "-deleted"
+	newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("stays", "hello")))
+	gone := newVidraResource(t, ns, configMap("other", "hello"), named(deleted))
+	awaitReady(t, ns)
+	awaitReady(t, deleted)
+	stays := get(t, declared(t, ns, configMap("stays", "hello"))[0])
+	stopOperator(t)
+	for _, name := range []string{ns, deleted} {
+		editStatus(t, name, `{"status":null}`)
+	}
+	setManifest(t, ns, configMap("stays", "hello"))
+	require.NoError(t, deleteVidraResource(t.Context(), deleted))
+
+	startOperator(t)
+	awaitGone(t, gone)
+	awaitGone(t, declared(t, ns, configMap("other", "hello"))[0])
+	awaitGone(t, declared(t, ns, configMap("page", "hello"))[0])
+	v := awaitReady(t, ns)
+	require.Len(t, v.Status.ManagedResources, 1)
+	require.Equal(t, stays.GetUID(), get(t, stays).GetUID())
+}

@@ -45,6 +45,7 @@ type Watches interface {
 	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)
 	Release(owner watchregistry.Owner)
 	Get(key watchregistry.Key, namespace, name string) (obj any, found, synced bool)
+	List(key watchregistry.Key) (objs []any, synced bool)
 }
 
 // Recorder writes Events.

@@ -130,6 +130,9 @@ func (l *lab) Release(watchregistry.Owner)                     {}
 // Get never is synced: what is not in order comes as a cause.
 func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, false }
 
+// List never is synced, either.
+func (l *lab) List(watchregistry.Key) ([]any, bool) { return nil, false }
+
 // Dynamic answers as if every apply made the object.
 func (l *lab) Dynamic() dynamic.Interface {
 	c := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())

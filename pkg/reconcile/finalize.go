@@ -27,11 +27,15 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	clear(s.drifts) // nothing is left as it is any more
 	clear(s.contentions)
-	if why := p.connect(ctx); why != nil && len(s.inventory) > 0 && (p.starting || !p.letGo()) {
+	why := p.connect(ctx)
+	if why != nil && len(s.inventory) > 0 && (p.starting || !p.letGo()) {
 		why.message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", len(s.inventory))
 		return p.refuse(ctx, *why)
 	}
 	p.all = true
+	if why == nil {
+		p.recoverForRemoval(ctx)
+	}
 	p.watch(ctx)
 	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))
 	if len(s.inventory) > 0 {

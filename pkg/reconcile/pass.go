@@ -133,6 +133,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.load()
 	p.watch(ctx)
+	p.recoverInventory()
 	causes := p.look()
 	p.backstop(ctx, causes)
 	p.holdContended(causes)

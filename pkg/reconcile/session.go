@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -146,6 +147,8 @@ type session struct {
 	// writes of it are its own.
 	written bool
 	writes  statusWrites
+	// recovers says that the inventory was emptied before this process began.
+	recovers bool
 	// missing holds since when the kinds of objects that are to be removed have
 	// not been served.
 	missing map[identity]time.Time
@@ -193,6 +196,7 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		recreated:   map[identity]string{},
 		doubts:      map[identity]string{},
 	}
+	s.recovers = controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) && len(vr.Status.ManagedResources) == 0
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
 			s.inherited = append(s.inherited, c.Message)

@@ -66,6 +66,17 @@ func (s *Snapshot) others() ownership.Paths {
 	return ownership.Paths(s.special.text[s.special.messageBytes:])
 }
 
+// AppliedBy returns the name of an object that a watch keeps, and whether a field manager
+// applied it.
+func AppliedBy(kept any, manager string) (namespace, name string, applied bool) {
+	s, ok := kept.(*Snapshot)
+	if !ok {
+		return "", "", false
+	}
+	id := identify(manager)
+	return s.namespace.Value(), s.name, slices.ContainsFunc(s.owned, func(o owned) bool { return o.manager == id })
+}
+
 // AsksForRest says whether an object that a watch keeps has an annotation that
 // wants it left alone, whether that counts or not.
 func AsksForRest(kept any) bool {

@@ -265,22 +265,38 @@ func (r *Registry) Await(owner Owner, kinds []Kind) {
 // while the watch has not seen every object; a missing object then means
 // nothing.
 func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced bool) {
-	r.mu.Lock()
-	w := r.watches[key]
-	var informer cache.SharedIndexInformer
-	if w != nil && w.phase.hasSynced {
-		informer, synced = w.life.informer, w.phase.state == Synced
-	}
-	r.mu.Unlock()
-	if informer == nil {
+	store, synced := r.store(key)
+	if store == nil {
 		return nil, false, false
 	}
 	storeKey := name
 	if namespace != "" {
 		storeKey = namespace + "/" + name
 	}
-	obj, found, err := informer.GetStore().GetByKey(storeKey)
+	obj, found, err := store.GetByKey(storeKey)
 	return obj, found && err == nil, synced
+}
+
+// List returns what the watch key keeps of all objects. It reports synced false while the
+// watch has not seen every object.
+func (r *Registry) List(key Key) (objs []any, synced bool) {
+	store, synced := r.store(key)
+	if store == nil {
+		return nil, false
+	}
+	return store.List(), synced
+}
+
+// store returns the store of a watch that has been synced once, and whether it is synced;
+// nil if it never was.
+func (r *Registry) store(key Key) (store cache.Store, synced bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.watches[key]
+	if w == nil || !w.phase.hasSynced {
+		return nil, false
+	}
+	return w.life.informer.GetStore(), w.phase.state == Synced
 }
 
 // acquireLocked adds owner to the watch key, which it makes if need be.
