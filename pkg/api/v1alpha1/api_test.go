@@ -23,6 +23,16 @@ func TestNamesThatTheAPIServerAccepts(t *testing.T) {
 	other := long[:len(long)-1] + "x"
 	require.NotEqual(t, FieldManager(long), FieldManager(other), "names that differ at the end stay different")
 	require.NotEqual(t, OwnerAnnotationKey(long), OwnerAnnotationKey(other))
+
+	// A name may be chosen that is what another one is shortened to.
+	chosen := strings.TrimPrefix(FieldManager(long), FieldManagerPrefix)
+	require.Empty(t, validation.IsDNS1123Subdomain(chosen))
+	require.NotEqual(t, FieldManager(long), FieldManager(chosen))
+	_, chosen, _ = strings.Cut(OwnerAnnotationKey(long), "/")
+	require.NotEqual(t, OwnerAnnotationKey(long), OwnerAnnotationKey(chosen))
+	for _, name := range []string{"web-0123456789abcdef", strings.Repeat("a", 122), strings.Repeat("a", 63)} {
+		require.Equal(t, FieldManagerPrefix+name, FieldManager(name), "the name needs no change")
+	}
 }
 
 func TestOwners(t *testing.T) {

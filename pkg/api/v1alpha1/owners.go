@@ -31,14 +31,29 @@ func OwnerAnnotationKey(name string) string {
 	return OwnerAnnotationPrefix + "/" + fit(name, maxLabelKey)
 }
 
-// fit shortens name to at most n bytes, keeping different names different.
+const (
+	// hashLength is how many hexadecimal digits end a name that was shortened.
+	hashLength = 16
+	// maxTrimmed is how many bytes a shortened name may lack, because dashes and dots are
+	// taken from before its hash.
+	maxTrimmed = 8
+)
+
+// fit shortens name to at most n bytes, keeping different names different: also from one
+// that is about as long as a shortened one and looks like it.
 func fit(name string, n int) string {
-	if len(name) <= n {
+	if len(name) < n-maxTrimmed || len(name) <= n && !looksShortened(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	hash := hex.EncodeToString(sum[:8])
-	return strings.TrimRight(name[:n-len(hash)-1], "-.") + "-" + hash
+	hash := hex.EncodeToString(sum[:hashLength/2])
+	return strings.TrimRight(name[:min(len(name), n-len(hash)-1)], "-.") + "-" + hash
+}
+
+// looksShortened reports whether a name ends as fit has names end.
+func looksShortened(name string) bool {
+	end := name[len(name)-hashLength:]
+	return name[len(name)-hashLength-1] == '-' && strings.Trim(end, "0123456789abcdef") == ""
 }
 
 // IsOwnerAnnotation says whether an annotation names an owner.
