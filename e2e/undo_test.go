@@ -152,10 +152,10 @@ func TestUndoKeepsWhatWasThere(t *testing.T) {
 	ns := newNamespace(t)
 	manifest := manifests(parts, configMap("page", "hello"))
 	newVidraResource(t, ns, manifest, func(v *v1alpha1.VidraResource) {
-		v.Spec.Drift.Ignore = []v1alpha1.IgnoreRule{
+		v.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{
 			{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Paths: []string{"/data/note"}},
 			{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Managers: []string{"trusted"}},
-		}
+		}}
 	})
 	awaitReady(t, ns)
 	page := declaredObject(t, ns, manifest, "ConfigMap", "page")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // immutable is why an object stays as it is although the API server would accept it
@@ -24,10 +25,15 @@ type immutable struct {
 	// fields that cannot change, as the API server names them.
 	fields []string
 	why    string
+	// text is all that is to be said; empty if fields and why are.
+	text string
 }
 
 // Error implements error.
 func (i *immutable) Error() string {
+	if i.text != "" {
+		return i.text
+	}
 	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
 }
 
@@ -64,7 +70,13 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 	case !a.owns(live, a.inventory[t.id]):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
 	case t.why == whyDrift:
-		return why("somebody else made it so. Delete the object, so that Vidra creates it again")
+		if others := a.inTheWay(t, live); others != "" {
+			return &immutable{fields: fields, text: fmt.Sprintf(
+				"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
+				strings.Join(fields, ", "), message(refused, t.sensitive || ownership.Sensitive(live)), others)}
+		}
+		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
+			message(refused, t.sensitive || ownership.Sensitive(live)))
 	case !a.force:
 		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
 	case len(others) > 0:
@@ -79,6 +91,24 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 		a.index.Leave(a.owner, t.key)
 	}
 	return a.delete(ctx, t.key, live).err
+}
+
+// inTheWay names what other field managers own beside what the API server refused to
+// revert: an ignore rule leaves it to them, or it was there before. Empty if there is nothing.
+func (a *applier) inTheWay(t task, live *unstructured.Unstructured) string {
+	undo := a.undo(t, ownership.BesideChanged)
+	undo.Keep, undo.Before, undo.BeforeKnown = nil, "", true
+	found := t.cause.Found
+	if found == nil {
+		return ""
+	}
+	var named []string
+	for _, c := range undo.Added(found, live).Changes {
+		if len(named) < maxAltered {
+			named = append(named, fmt.Sprintf("%s of %q", c.Path, c.Manager))
+		}
+	}
+	return strings.Join(named, ", ")
 }
 
 // creatable says whether the API server would accept as a new object what it refused
