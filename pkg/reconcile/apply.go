@@ -270,7 +270,7 @@ func (a *applier) sendAnew(ctx context.Context, t *task) (*unstructured.Unstruct
 	}
 	anew := t.object()
 	anew.SetResourceVersion(noVersion)
-	body, err := anew.MarshalJSON()
+	body, err := encode(anew)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (s *session) adopt(generation int64, objects []*desired, waiting []unresolv
 	s.generation, s.objects, s.unresolved = generation, objects, waiting
 	s.reread, s.stalled = false, nil
 	s.byID = make(map[identity]*desired, len(objects))
-	s.weight = 0
+	s.weight, s.bodies, s.dropped = 0, nil, false
 	for _, d := range objects {
 		s.byID[d.id] = d
 		s.weight += d.weight
@@ -166,12 +166,12 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 		mergeStringData(u)
 	}
 	mark(u, owner)
-	body, err := u.MarshalJSON()
+	body, err := encode(u)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
 	}
 	d.withholds = ownership.Withholds(u)
-	d.body, d.configuration, d.weight = body, identify(body), manifest.Weight(body)
+	d.body, d.configuration, d.weight = body, identify(escaped(body)), manifest.Weight(body)
 	return d, nil
 }
 
@@ -200,7 +200,7 @@ func (d *desired) leaveToOthers(rules []*rule, object *unstructured.Unstructured
 		return nil
 	}
 	text, err := json.Marshal(mine)
-	d.configuration = identify(d.body, text)
+	d.configuration = identify(escaped(d.body), text)
 	return err
 }
 

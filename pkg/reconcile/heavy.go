@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -27,6 +28,9 @@ const (
 	applyFactor = 2
 	// batchWeight is the weight of the objects that are applied at a time.
 	batchWeight = 16 << 20
+	// maxBodies is how many bytes the bodies of all objects take between reconciles, and
+	// fewBodies how many those of one VidraResource take that are kept in any case.
+	maxBodies, fewBodies = 96 << 20, 256 << 10
 )
 
 // heavyShare bounds what reconciles of large manifests may take from the others: workers,
@@ -35,6 +39,8 @@ type heavyShare struct {
 	workers, memory *semaphore.Weighted
 	// least is what each heavy piece of work weighs, so that not all processors parse.
 	least int64
+	// bodies are the bytes of the bodies that sessions keep.
+	bodies atomic.Int64
 }
 
 // newHeavyShare leaves three of four workers and half of the processors to reconciles
@@ -71,6 +77,32 @@ func (h *heavyShare) take(ctx context.Context, weight int64) (giveBack func(), e
 	return func() { h.memory.Release(weight) }, nil
 }
 
+// keptBodies are the bodies of the objects of a session, as long as they are reachable.
+type keptBodies struct{ objects []*desired }
+
+// keep keeps the bodies of the objects of a session for the next reconcile, unless they
+// are large and all sessions keep too many. The next reconcile then reads the manifest
+// again.
+func (h *heavyShare) keep(s *session) {
+	size := int64(0)
+	for _, d := range s.objects {
+		size += int64(len(d.body))
+	}
+	if h == nil || size <= fewBodies || s.bodies != nil {
+		return
+	}
+	if h.bodies.Add(size) <= maxBodies {
+		s.bodies = &keptBodies{objects: s.objects}
+		runtime.AddCleanup(s.bodies, func(size int64) { h.bodies.Add(-size) }, size)
+		return
+	}
+	h.bodies.Add(-size)
+	for _, d := range s.objects {
+		d.body = nil
+	}
+	s.dropped = true
+}
+
 // isHeavy reports whether a reconcile of vr for causes may parse or apply more than
 // lightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
@@ -79,7 +111,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	r.mu.Unlock()
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health
 	switch {
-	case s == nil, s.uid != vr.UID, s.generation != vr.Generation, s.reread:
+	case s == nil, s.uid != vr.UID, s.generation != vr.Generation, s.reread, s.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > lightText || manifest.Weight(vr.Spec.Manifest) > lightWeight
 	case full:
 		return len(vr.Spec.ManifestFrom) > 0 || s.weight > lightWeight

@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -134,4 +136,38 @@ func TestBatches(t *testing.T) {
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
+}
+
+// TestKeep shows which bodies are kept until the next reconcile.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	h := newHeavyShare(8)
+	sessionOf := func(size int) *session {
+		return &session{objects: []*desired{{body: make([]byte, size)}}}
+	}
+	const large = maxBodies / 4
+	var kept []*session
+	for range 4 {
+		s := sessionOf(large)
+		h.keep(s)
+		h.keep(s) // as each reconcile does
+		kept = append(kept, s)
+		require.False(t, s.dropped, "they count once")
+	}
+	beyond, few := sessionOf(large), sessionOf(fewBodies)
+	h.keep(beyond)
+	require.True(t, beyond.dropped)
+	require.Nil(t, beyond.objects[0].body)
+	h.keep(few)
+	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
+	runtime.KeepAlive(kept)
+
+	kept = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return h.bodies.Load() == 0
+	}, 30*time.Second, time.Millisecond)
+	again := sessionOf(large)
+	h.keep(again)
+	require.False(t, again.dropped)
 }

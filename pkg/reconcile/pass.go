@@ -121,13 +121,14 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.accountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
-	case p.unread && p.session.generation == p.vr.Generation && p.session.stalled == nil && len(p.session.objects) > 0:
+	case p.unread && p.session.generation == p.vr.Generation && p.session.stalled == nil && len(p.session.objects) > 0 && !p.session.dropped:
 		p.source = why // what was read last is kept as it is until then
 	case why.reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:
 		return p.stall(ctx, *why)
 	}
+	defer p.heavy.keep(p.session)
 	if why := p.objectsOutOfScope(); why != nil {
 		return p.block(ctx, *why)
 	}
@@ -158,7 +159,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 func (p *pass) read(ctx context.Context) *failure {
 	s := p.session
 	sourcesChanged := p.sourcesChanged()
-	if s.generation == p.vr.Generation && !sourcesChanged && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
+	if s.generation == p.vr.Generation && !sourcesChanged && !s.dropped && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
 		return s.stalled
 	}
 	p.unread = true

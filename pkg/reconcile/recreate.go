@@ -132,7 +132,7 @@ func (a *applier) creatable(ctx context.Context, t task, refused error) (fields 
 		}
 		withoutNodePorts(probe)
 	}
-	body, err := probe.MarshalJSON()
+	body, err := encode(probe)
 	if err != nil {
 		return nil, false
 	}

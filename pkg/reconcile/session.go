@@ -89,7 +89,11 @@ type session struct {
 	objects    []*desired
 	byID       map[identity]*desired
 	// weight is that of all objects.
-	weight     int64
+	weight int64
+	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
+	// they are not kept, so that the manifest is read again by the next reconcile.
+	bodies     *keptBodies
+	dropped    bool
 	unresolved []unresolved
 	// reread says that what was read is to be read again: a kind is gone.
 	reread bool

@@ -22,6 +22,9 @@ type Cause struct {
 	// object keeps it until an apply of the object succeeds. Zero if no event told
 	// of the change.
 	Since time.Time
+
+	// held is whether the memory of Found is counted.
+	held bool
 }
 
 // Causes is what an owner has to look at.
@@ -55,10 +58,12 @@ type ledger struct {
 	contended map[Owner]map[ObjectKey]time.Time
 	// overflows counts the causes that did not fit.
 	overflows prometheus.Counter
+	// held bounds the memory of the objects that causes hold.
+	held *heldObjects
 }
 
-func newLedger(overflows prometheus.Counter) ledger {
-	return ledger{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows}
+func newLedger(overflows prometheus.Counter, held *heldObjects) ledger {
+	return ledger{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
 }
 
 // note adds a cause; it replaces an older one of the same object, whose drift
@@ -138,6 +143,11 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 		if newer, known := c.Objects[key]; known {
 			newer.Since = cause.Since
 			cause = newer
+		}
+		if cause.Found != nil && !cause.held {
+			if cause.held = l.held.hold(cause.Found); !cause.held {
+				cause.Found, cause.Unsure = nil, true // the owner reads it again
+			}
 		}
 		c.Objects[key] = cause
 	}

@@ -26,6 +26,7 @@ const ContendedPriority = 50
 type Factory struct {
 	index   *Index
 	ledger  ledger
+	held    heldObjects
 	metrics metrics
 
 	// mu guards queue and early.
@@ -38,7 +39,8 @@ type Factory struct {
 // NewFactory makes a Factory over an Index.
 func NewFactory(index *Index) *Factory {
 	f := &Factory{index: index, metrics: newMetrics()}
-	f.ledger = newLedger(f.metrics.overflows)
+	f.held.refused = f.metrics.unkept
+	f.ledger = newLedger(f.metrics.overflows, &f.held)
 	return f
 }
 
@@ -100,7 +102,7 @@ func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation
 		f.ledger.settle(owner, key)
 	case VerdictDrift:
 		found := o.snapshot.found()
-		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil})
+		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true})
 		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictDeleted:
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})

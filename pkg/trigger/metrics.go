@@ -9,6 +9,7 @@ import (
 type metrics struct {
 	verdicts  *prometheus.CounterVec
 	overflows prometheus.Counter
+	unkept    prometheus.Counter
 }
 
 func newMetrics() metrics {
@@ -21,6 +22,10 @@ func newMetrics() metrics {
 			Name: "vidra_trigger_causes_overflowed_total",
 			Help: "How often an owner had more causes than are kept, and had to look at all its objects instead.",
 		}),
+		unkept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "vidra_trigger_objects_not_kept_total",
+			Help: "How many changed objects were too large, or too many, to be kept in memory until they are healed, so that they are read then.",
+		}),
 	}
 }
 
@@ -28,12 +33,14 @@ func newMetrics() metrics {
 func (f *Factory) Describe(descs chan<- *prometheus.Desc) {
 	f.metrics.verdicts.Describe(descs)
 	f.metrics.overflows.Describe(descs)
+	f.metrics.unkept.Describe(descs)
 }
 
 // Collect implements prometheus.Collector.
 func (f *Factory) Collect(series chan<- prometheus.Metric) {
 	f.metrics.verdicts.Collect(series)
 	f.metrics.overflows.Collect(series)
+	f.metrics.unkept.Collect(series)
 }
 
 // tally counts the verdicts on the events of one watch.

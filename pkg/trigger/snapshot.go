@@ -191,7 +191,10 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	case !claimed:
 		s.evidence.Store(&evidence{owners: namedIn(u.GetAnnotations())})
 	case !inOrder:
-		e := &evidence{object: u, owners: namedIn(u.GetAnnotations())}
+		e := &evidence{owners: namedIn(u.GetAnnotations())}
+		if f.held.hold(u) { // otherwise the owner reads it
+			e.object = u
+		}
 		for _, manager := range left {
 			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false)})
 		}

@@ -216,7 +216,7 @@ func TestHealthWithAPlainQueue(t *testing.T) {
 }
 
 func TestLedgerKeepsHealth(t *testing.T) {
-	l := newLedger(newMetrics().overflows)
+	l := newLedger(newMetrics().overflows, nil)
 	l.noteHealth(owner)
 	causes := l.take(owner)
 	require.True(t, causes.Health)

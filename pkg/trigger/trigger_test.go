@@ -303,7 +303,7 @@ func TestUnknownObjects(t *testing.T) {
 }
 
 func TestCausesThatDoNotFitBecomeALookAtEverything(t *testing.T) {
-	l := newLedger(newMetrics().overflows)
+	l := newLedger(newMetrics().overflows, &heldObjects{})
 	for i := range maxCauses + 1 {
 		k := key
 		k.Name = string(rune(i + 1))
