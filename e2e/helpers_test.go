@@ -67,12 +67,30 @@ func newVidraResource(t *testing.T, namespace, manifest string, options ...func(
 	require.NoError(t, admin.Create(t.Context(), v))
 	name := v.Name
 	t.Cleanup(func() {
+		unblockDeletion(t, name)
 		if err := deleteVidraResource(context.Background(), name); !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
 			awaitGoneFor(t, 2*patience, v) // it may own a Namespace, which Kubernetes empties first
 		}
 	})
 	return v
+}
+
+// unblockDeletion ends what keeps the objects of a VidraResource from being removed: its
+// suspension, and break-glass.
+func unblockDeletion(t *testing.T, name string) {
+	t.Helper()
+	v := &v1alpha1.VidraResource{}
+	if admin.Get(context.Background(), client.ObjectKey{Name: name}, v) != nil {
+		return // the deletion fails for the same reason, and says so
+	}
+	held := v.Spec.Suspend
+	for _, e := range v.Status.ManagedResources {
+		held = held || e.BreakGlass != nil
+	}
+	if held {
+		require.NoError(t, client.IgnoreNotFound(mergePatch(v, `{"spec":{"suspend":false,"drift":{"maxBreakGlass":"0s"}}}`)))
+	}
 }
 
 // named gives a VidraResource another name than that of its namespace.

@@ -9,43 +9,54 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // TestRestartLeavesWhatWasLeft restarts the operator and then changes a spec: what a
-// policy or an annotation has left alone is left alone.
+// policy or an annotation has left alone is left alone, also where the object with the
+// annotation was deleted. A changed manifest is applied.
 func TestRestartLeavesWhatWasLeft(t *testing.T) {
 	ns := newNamespace(t)
 	warned, glass := ns+"-warned", ns+"-glass"
+	manifest := manifests(configMap("glass", "hello"), configMap("changed", "hello"), configMap("deleted", "hello"))
 	newVidraResource(t, ns, configMap("warned", "hello"), named(warned), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
-	newVidraResource(t, ns, configMap("glass", "hello"), named(glass))
+	newVidraResource(t, ns, manifest, named(glass))
 	awaitReady(t, warned)
 	awaitReady(t, glass)
-	one, two := declaredObject(t, ns, configMap("warned", ""), "ConfigMap", "warned"), declaredObject(t, ns, configMap("glass", ""), "ConfigMap", "glass")
+	one, two := declaredObject(t, ns, configMap("warned", ""), "ConfigMap", "warned"), declaredObject(t, ns, manifest, "ConfigMap", "glass")
+	changed, deleted := declaredObject(t, ns, manifest, "ConfigMap", "changed"), declaredObject(t, ns, manifest, "ConfigMap", "deleted")
 	require.NoError(t, mergePatch(one, `{"data":{"greeting":"mine"}}`))
-	annotate(t, two, time.Now().Add(time.Hour).Format(time.RFC3339), "incident 42")
-	require.NoError(t, mergePatch(two, `{"data":{"greeting":"hotfix"}}`))
+	until := in(time.Hour)
+	for _, exempt := range []*unstructured.Unstructured{two, changed, deleted} {
+		annotate(t, exempt, until, "incident 42")
+		awaitAnswer(t, glass, exempt, v1alpha1.BreakGlassAccepted, "incident 42")
+		require.NoError(t, mergePatch(exempt, `{"data":{"greeting":"hotfix"}}`))
+	}
+	require.NoError(t, admin.Delete(t.Context(), deleted.DeepCopy()))
 	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected)
-	awaitNotReady(t, glass, v1alpha1.ReasonDriftDetected)
+	awaitNotReady(t, glass, v1alpha1.ReasonDriftDetected, "ConfigMap "+ns+"/glass: data.greeting", "ConfigMap "+ns+"/deleted: it was deleted")
 
 	stopOperator(t)
-	setManifest(t, glass, configMap("glass", "hello, world"))
+	setManifest(t, glass, manifests(configMap("glass", "hello"), configMap("changed", "hello, world"), configMap("deleted", "hello")))
 	mark := env.AuditMark()
 	startOperator(t)
+	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, changed)) })
 	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")
 	changeSpec(t, warned, func(spec *v1alpha1.VidraResourceSpec) { spec.Interval = &metav1.Duration{Duration: time.Hour} })
 	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")
-	await(t, func(c *assert.CollectT) {
-		require.Contains(c, condition(c, getVidraResource(c, glass), v1alpha1.ConditionDrifted).Message, "incident 42")
-	})
+	awaitNotReady(t, glass, v1alpha1.ReasonDriftDetected, "ConfigMap "+ns+"/glass: data.greeting", "ConfigMap "+ns+"/deleted: it was deleted", "incident 42")
 	awaitSilence(t)
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).writes())
+	require.Len(t, operatorSince(t, mark).objectsIn(ns).writes().accepted(), 1, "the changed manifest")
 	require.Equal(t, "mine", greeting(t, one))
 	require.Equal(t, "hotfix", greeting(t, two))
 	require.NoError(t, mergePatch(two, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
-	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, two)) })
+	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, two)) })
+	changeSpec(t, glass, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.MaxBreakGlass = &metav1.Duration{} })
+	awaitInOrder(t, glass, deleted)
+	awaitReady(t, glass)
 }
 
 // TestSuspendedManifestIsTakenBack changes the manifest while suspended, and takes the
@@ -140,6 +151,8 @@ func TestLongReasons(t *testing.T) {
 	annotate(t, page, time.Now().Add(time.Hour).Format(time.RFC3339), strings.Repeat(long, 50))
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hotfix"}}`))
 	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.MaxBreakGlass = &metav1.Duration{} })
+	awaitInOrder(t, ns, page)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, v)
 }

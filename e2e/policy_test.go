@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -171,80 +170,6 @@ func TestSuspendedManifestWaits(t *testing.T) {
 	awaitGone(t, declaredObject(t, ns, before, "ConfigMap", "leaves"))
 	awaitEvent(t, v, corev1.EventTypeNormal, "Resumed", "Suspend")
 	require.Nil(t, meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionSuspended))
-}
-
-// annotate sets the break-glass annotations of an object.
-func annotate(t *testing.T, obj *unstructured.Unstructured, until, reason string) {
-	t.Helper()
-	require.NoError(t, mergePatch(obj, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
-		v1alpha1.BreakGlassUntilAnnotation, until, v1alpha1.BreakGlassReasonAnnotation, reason))
-}
-
-// TestBreakGlass has one object left alone for a while. Others are not; a changed
-// manifest waits; and when the time is over, what was changed is said and put back.
-func TestBreakGlass(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	manifest := manifests(configMap("page", "hello"), configMap("other", "hello"))
-	newVidraResource(t, ns, manifest)
-	v := awaitReady(t, ns)
-	page, other := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "other")
-	annotate(t, page, time.Now().Add(time.Hour).Format(time.RFC3339), "incident 42")
-	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hotfix"}}`))
-	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "data.greeting", "incident 42")
-	require.NoError(t, mergePatch(other, `{"data":{"greeting":"edited"}}`))
-	awaitInOrder(t, ns, other)
-	setManifest(t, ns, manifests(configMap("page", "hello, world"), configMap("other", "hello, world")))
-	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, other)) })
-	require.Equal(t, "hotfix", greeting(t, page))
-
-	until := time.Now().Add(4 * time.Second) // it is over sooner than was said at first
-	annotate(t, page, until.Format(time.RFC3339), "incident 42")
-	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, page)) })
-	require.False(t, time.Now().Before(until.Truncate(time.Second)))
-	awaitReady(t, ns)
-}
-
-// TestBreakGlassEnds has one object left alone until its annotation is removed, or
-// its time is over, also where it was deleted meanwhile.
-func TestBreakGlassEnds(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	manifest := manifests(configMap("removed", "hello"), configMap("deleted", "hello"))
-	newVidraResource(t, ns, manifest)
-	v := awaitReady(t, ns)
-	removed, deleted := declaredObject(t, ns, manifest, "ConfigMap", "removed"), declaredObject(t, ns, manifest, "ConfigMap", "deleted")
-	until := time.Now().Add(25 * time.Second) // what is looked at until then takes a second or two
-	annotate(t, removed, time.Now().Add(time.Hour).Format(time.RFC3339), "incident 42")
-	annotate(t, deleted, until.Format(time.RFC3339), "incident 43")
-	require.NoError(t, mergePatch(removed, `{"data":{"greeting":"hotfix"}}`))
-	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "data.greeting", "incident 42")
-	require.NoError(t, mergePatch(deleted, `{"data":{"greeting":"hotfix"}}`))
-	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "data.greeting", "incident 43")
-	require.NoError(t, admin.Delete(t.Context(), deleted.DeepCopy()))
-	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "it was deleted", "incident 43")
-
-	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Interval = &metav1.Duration{Duration: time.Hour} })
-	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "it was deleted", "incident 43")
-
-	require.NoError(t, mergePatch(removed, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
-	awaitInOrder(t, ns, removed)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `reverted data.greeting to "hello"; "person" had set it to "hotfix"`)
-	awaitInOrder(t, ns, deleted)
-	require.False(t, time.Now().Before(until.Truncate(time.Second)))
-}
-
-// TestBreakGlassNeedsAReason: an annotation that does not count is said with the
-// edit that was put back all the same.
-func TestBreakGlassNeedsAReason(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	newVidraResource(t, ns, configMap("page", "hello"))
-	v := awaitReady(t, ns)
-	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
-	require.NoError(t, mergePatch(page, `{"metadata":{"annotations":{%q:"tomorrow"}},"data":{"greeting":"hotfix"}}`, v1alpha1.BreakGlassUntilAnnotation))
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting", "RFC 3339", "tomorrow")
-	awaitInOrder(t, ns, page)
 }
 
 // greeting is what a ConfigMap says.

@@ -73,6 +73,7 @@ type options struct {
 	requireServiceAccount bool
 	impersonation         labels.Selector
 	backstopInterval      time.Duration
+	maxBreakGlass         time.Duration
 	sink                  string
 	objectEvents          bool
 	eventValues           string
@@ -103,8 +104,11 @@ func (o *options) bind(fs *flag.FlagSet) {
 		})
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
 		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
+	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
+		"How long the break-glass annotations of an object exempt it at most, where spec.drift.maxBreakGlass does not say. 0 accepts none.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
-		"Tell at a managed object, too, that a change of it was put back: the Event ChangeReverted.")
+		"Tell at a managed object, too, that a change of it was put back, and what became of its break-glass annotations: "+
+			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
 	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
 		"Which values of fields Events, statuses, CloudEvents and the log show: all, except those of Secrets, of annotated objects and of environment variables; or none.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
@@ -121,6 +125,9 @@ func run(ctx context.Context, o options) error {
 		ownership.WithholdValues()
 	default:
 		return fmt.Errorf("--event-values is %q: it must be %s or %s", o.eventValues, eventValuesAll, eventValuesNone)
+	}
+	if o.maxBreakGlass < 0 {
+		return fmt.Errorf("--max-break-glass is %s: give 0 to accept no break-glass", o.maxBreakGlass)
 	}
 	told, err := cloudEvents(o.sink)
 	if err != nil {
@@ -251,6 +258,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 		},
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 		ImpersonationNamespaces: o.impersonation,
+		MaxBreakGlass:           o.maxBreakGlass,
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{

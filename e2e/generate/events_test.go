@@ -49,8 +49,11 @@ func describe(catalogue []events.Entry) string {
 	b.WriteString("\n| Reason | Type | Action | Regards |\n|---|---|---|---|\n")
 	for _, entry := range catalogue {
 		regards := "VidraResource"
-		if entry.OnObject {
+		switch {
+		case entry.OnObject:
 			regards = "the object"
+		case entry.OnBoth:
+			regards = "VidraResource, and the object"
 		}
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", entry.Reason, strings.ToLower(entry.Reason), entry.Type, strings.Join(entry.Actions, ", "), regards)
 	}

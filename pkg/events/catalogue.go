@@ -37,6 +37,10 @@ const (
 	ReasonHealthy                = "Healthy"
 	ReasonSuspended              = "Suspended"
 	ReasonResumed                = "Resumed"
+	ReasonDeletionSuspended      = "DeletionSuspended"
+	ReasonBreakGlassAccepted     = "BreakGlassAccepted"
+	ReasonBreakGlassIgnored      = "BreakGlassIgnored"
+	ReasonBreakGlassEnded        = "BreakGlassEnded"
 )
 
 // Actions of Events: what Vidra was doing.
@@ -49,6 +53,7 @@ const (
 	ActionConnect = "Connect"
 	ActionCheck   = "Check"
 	ActionSuspend = "Suspend"
+	ActionExempt  = "Exempt"
 )
 
 // Entry says what an Event with a reason means.
@@ -62,6 +67,9 @@ type Entry struct {
 	// OnObject says that the Event regards the managed object; all others regard
 	// the VidraResource.
 	OnObject bool
+	// OnBoth says that there are two such Events: one regards the VidraResource, the
+	// other one the managed object, unless that is in another cluster.
+	OnBoth bool
 	// When is what has happened.
 	When string
 	// Do is what a person can do about it.
@@ -189,14 +197,21 @@ var catalogue = []Entry{
 		Reason: ReasonResumed, Type: normal, Actions: []string{ActionSuspend},
 		When: "`spec.suspend` is no longer true: what changed meanwhile is treated as `spec.drift` says.",
 		Do:   "Nothing.",
+	}, {
+		Reason: ReasonDeletionSuspended, Type: warning, Actions: []string{ActionPrune},
+		When: "A VidraResource was deleted while `spec.suspend` is true. Its objects are not removed, and it waits.",
+		Do:   "Set `spec.suspend` to false to have the objects removed, or `spec.deletionPolicy` to Orphan to leave them in place.",
+	}, {
+		Reason: ReasonBreakGlassAccepted, Type: normal, Actions: []string{ActionExempt}, OnBoth: true,
+		When: "The break-glass annotations of an object were accepted, or now have another end. The note says until when, which may be earlier than asked for.",
+		Do:   "Put what has to stay into the manifest before the time is over.",
+	}, {
+		Reason: ReasonBreakGlassIgnored, Type: warning, Actions: []string{ActionExempt}, OnBoth: true,
+		When: "The break-glass annotations of an object have no effect. The note says why.",
+		Do:   "Correct the annotations, or ask who may change `spec.drift.maxBreakGlass`.",
+	}, {
+		Reason: ReasonBreakGlassEnded, Type: normal, Actions: []string{ActionExempt}, OnBoth: true,
+		When: "The exemption of an object is over. The note says why. What was changed is reverted, unless `spec.drift` or `spec.suspend` says otherwise.",
+		Do:   "Nothing.",
 	},
 }
-
-// onObject are the reasons of Events that regard the managed object.
-var onObject = func() map[string]bool {
-	reasons := map[string]bool{}
-	for _, entry := range catalogue {
-		reasons[entry.Reason] = entry.OnObject
-	}
-	return reasons
-}()

@@ -25,6 +25,7 @@ var problems = map[string]string{
 	ReasonServiceAccountRequired: ActionApply,
 	ReasonDestinationUnreachable: ActionConnect,
 	ReasonPruneFailed:            ActionPrune,
+	ReasonDeletionSuspended:      ActionPrune,
 }
 
 // IsProblem says whether the reason of a Ready condition is one that is told in an
@@ -189,7 +190,7 @@ func over(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []pa
 		switch change.Action {
 		case Restored, Recreated, Relabelled:
 			left[Name(change.Object)] = true
-		case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
+		case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return p.reason == ReasonDriftDetected && left[p.object] })

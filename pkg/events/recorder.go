@@ -12,6 +12,8 @@ import (
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // Controller is the reportingController of every Event.
@@ -115,7 +117,7 @@ func instance(name string) string {
 // Record hands Events over to be written and returns at once.
 func (r *Recorder) Record(all []Event) {
 	for _, e := range all {
-		if r.options.WithoutObjects && onObject[e.Reason] {
+		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind {
 			continue
 		}
 		e.Note = clean(e.Note)

@@ -97,7 +97,7 @@ func TestWithoutObjects(t *testing.T) {
 	for _, tc := range transitions() {
 		all := Transitions(owner, tc.before, tc.after, tc.changes)
 		for _, e := range all {
-			if e.Reason != ReasonChangeReverted {
+			if e.Regarding.Kind == owner.Kind {
 				kept++
 			}
 		}

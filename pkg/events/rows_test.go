@@ -2,6 +2,7 @@ package events
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +46,7 @@ func between(before v1alpha1.VidraResourceStatus, reason, message string) v1alph
 // transitions are the rows of TestTransitions.
 func transitions() map[string]transition {
 	rows := map[string]transition{}
-	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), severalRows(), destinationRows(), watchRows(), healthRows(), suspendRows()} {
+	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), severalRows(), destinationRows(), watchRows(), healthRows(), suspendRows(), breakGlassRows()} {
 		maps.Copy(rows, some)
 	}
 	return rows
@@ -194,6 +195,48 @@ func healthRows() map[string]transition {
 		"GetsWell":      {reason: "All objects work again.", before: ill(sick.Message), after: healthy, want: rises},
 		"IsHealthy":     {reason: "That it is so from the start is no news.", before: fine, after: healthy},
 		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick.Message), after: fine},
+	}
+}
+
+func breakGlassRows() map[string]transition {
+	until := metav1.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC)
+	answer := func(state v1alpha1.BreakGlassState, message, cluster string) []Change {
+		return []Change{{Action: Answered, Object: deployment, Cluster: cluster,
+			BreakGlass: &v1alpha1.BreakGlassStatus{State: state, Since: &until, Until: &until, Message: message}}}
+	}
+	const accepted = "break-glass is accepted until 2026-01-31T18:00:00Z (incident 42). " +
+		"Until then VidraResource web reverts no edit of this object and does not delete it; a changed manifest is applied"
+	const waits = "the VidraResource is being deleted, and spec.suspend keeps its objects (2) from being removed"
+	return map[string]transition{
+		"Accepted": {
+			reason: "The owner is told, and who annotated the object.", before: fine, after: fine, changes: answer(v1alpha1.BreakGlassAccepted, "incident 42", ""),
+			want: []string{
+				"Normal BreakGlassAccepted/Exempt VidraResource web: Deployment shop/web: " + accepted,
+				"Normal BreakGlassAccepted/Exempt Deployment shop/web: Deployment shop/web: " + accepted,
+			},
+		},
+		"AcceptedElsewhere": {
+			reason: "An object of another cluster has no Events here.", before: fine, after: fine, changes: answer(v1alpha1.BreakGlassAccepted, "incident 42", "https://far:6443"),
+			want: []string{"Normal BreakGlassAccepted/Exempt VidraResource web: Deployment shop/web: " + accepted},
+		},
+		"Ignored": {
+			reason: "Why is said.", before: fine, after: fine, changes: answer(v1alpha1.BreakGlassIgnored, "no reason", ""),
+			want: []string{
+				"Warning BreakGlassIgnored/Exempt VidraResource web: Deployment shop/web: break-glass is ignored by VidraResource web: no reason",
+				"Warning BreakGlassIgnored/Exempt Deployment shop/web: Deployment shop/web: break-glass is ignored by VidraResource web: no reason",
+			},
+		},
+		"Ended": {
+			reason: "So is the end.", before: fine, after: fine, changes: answer(v1alpha1.BreakGlassEnded, "its time is over", ""),
+			want: []string{
+				"Normal BreakGlassEnded/Exempt VidraResource web: Deployment shop/web: break-glass has ended for VidraResource web: its time is over",
+				"Normal BreakGlassEnded/Exempt Deployment shop/web: Deployment shop/web: break-glass has ended for VidraResource web: its time is over",
+			},
+		},
+		"DeletionSuspended": {
+			reason: "A deletion that waits is told.", before: fine, after: failed(ReasonDeletionSuspended, waits),
+			want: []string{"Warning DeletionSuspended/Prune VidraResource web: " + waits},
+		},
 	}
 }
 

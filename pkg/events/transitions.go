@@ -42,6 +42,8 @@ const (
 	// Replaced says that the object was deleted, to be created again, because a field of
 	// it cannot change.
 	Replaced Action = "Replaced"
+	// Answered says that the break-glass annotations of the object have another answer.
+	Answered Action = "Answered"
 )
 
 // Change is what was done to one object.
@@ -55,6 +57,8 @@ type Change struct {
 	Cluster string
 	// Note says more: why a change is left, or what to do about it.
 	Note string
+	// BreakGlass is the answer of an Answered change.
+	BreakGlass *v1alpha1.BreakGlassStatus
 }
 
 // Event is a Kubernetes Event before it is written.
@@ -89,6 +93,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	for _, change := range changes {
 		all = append(all, restored(owner, change)...)
 		all = append(all, drifted(owner, change)...)
+		all = append(all, answered(owner, change)...)
 	}
 	all = append(all, pruned(manifest, changes)...)
 	all = append(all, watching(owner, before, after)...)
@@ -112,7 +117,7 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 			created++
 		case Configured:
 			configured++
-		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
+		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 		}
 	}
 	if created+configured == 0 {
@@ -137,7 +142,7 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		if fields := Fields(change.Fields); fields != "" {
 			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
 		}
-	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled:
+	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 		return nil
 	}
 	if change.Note != "" {

@@ -36,10 +36,12 @@ type applier struct {
 	manager string
 	// adopt says what is done about objects that exist.
 	adopt v1alpha1.AdoptPolicy
-	// force says that what cannot be changed is deleted and created again, and
-	// recreated for which configuration that was done before.
-	force     bool
-	recreated map[identity]string
+	// force says that what cannot be changed is deleted and created again.
+	force bool
+	// maxBreakGlass is how long break-glass annotations exempt an object at most.
+	maxBreakGlass time.Duration
+	// glassRoom is how many more objects may get an answer to such annotations.
+	glassRoom func() *breakGlassRoom
 	// orphans says that what is to be removed is left in place.
 	orphans bool
 	// watched says whether events of the objects are wanted.
@@ -72,12 +74,14 @@ type result struct {
 	unknown string
 	// asLeft says that the object is as it was left before.
 	asLeft bool
-	// problem is why an annotation that wants it left alone does not count.
-	problem string
+	// glass is the answer to its break-glass annotations.
+	glass glassAnswer
 	// ending says that the object is being deleted.
 	ending bool
-	// replaced is why it was deleted to be created again; empty if it was not.
+	// replaced is why it is deleted to be created again; empty if it is not. replace is
+	// the object that is still to be deleted then.
 	replaced string
+	replace  *unstructured.Unstructured
 	// warnings are what the API server said of it besides.
 	warnings []string
 }
@@ -94,7 +98,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		if t.why == whyDrift && live != nil {
 			var inOrder bool
 			if inOrder, r.asLeft = a.inOrder(t, live); inOrder {
-				r.cause.Found = live
+				r.cause.Found, r.glass = live, a.answerTo(a.inventory[t.id], t.desired, live)
 				return r
 			}
 		}
@@ -107,7 +111,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		return r
 	}
 	var left *leave
-	if left, r.problem = a.leaves(r.task); left != nil {
+	if left, r.glass = a.leaves(r.task); left != nil {
 		return a.observe(ctx, r, left)
 	}
 	expected, known := a.expected(t)
@@ -119,6 +123,9 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	}
 	switch {
 	case r.err == nil:
+		if !r.glass.seen {
+			r.glass = a.answerTo(a.inventory[t.id], t.desired, r.live)
+		}
 		r.describe(a.manager, expected, known)
 		r.ending = t.why != whyDrift && r.live.GetDeletionTimestamp() != nil
 		if t.ignored == nil { // otherwise not all of it was sent
@@ -126,7 +133,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		}
 	case apierrors.IsInvalid(r.err) && !denied(r.err) && (t.why != whyNew || t.cause.Found != nil):
 		refused := r.err
-		if r.err = a.recreate(ctx, t, refused); r.err == nil {
+		if r.replace, r.err = a.replaceable(ctx, t, refused); r.err == nil {
 			r.ending, r.replaced = true, message(refused, r.sensitive)
 		}
 	}

@@ -146,10 +146,10 @@ func TestMakePlan(t *testing.T) {
 			}),
 			apply: []task{{desired: b, why: whyChanged, cause: trigger.Cause{Unsure: true}, seen: []ownership.Change{{Path: "data.color"}}}},
 		},
-		"AsksForRest": {
-			reason: "Before an object that may want to be left alone is changed, it is looked at.",
-			in:     in(inOrder(), expecting(b, prospect{changed: true, asksForRest: true})),
-			apply:  []task{{desired: b, why: whyChanged, cause: trigger.Cause{Unsure: true}}},
+		"ExemptAndChanged": {
+			reason: "A changed manifest is applied under break-glass, too.",
+			in:     in(inOrder(), expecting(b, prospect{changed: true, leave: &leave{until: time.Now().Add(time.Hour)}})),
+			apply:  []task{{desired: b, why: whyChanged}},
 		},
 		"NamespaceGoes": {
 			reason: "Nothing is put back where everything is being deleted.",

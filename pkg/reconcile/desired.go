@@ -103,7 +103,6 @@ func (s *session) adopt(generation int64, objects []*desired, waiting []unresolv
 	}
 	left := func(id identity) bool { return s.byID[id] == nil }
 	maps.DeleteFunc(s.sealed, func(id identity, _ *sealedEntry) bool { return left(id) && s.inventory[id] == nil })
-	maps.DeleteFunc(s.recreated, func(id identity, _ string) bool { return left(id) })
 	maps.DeleteFunc(s.seen, func(id identity, _ trigger.Health) bool { return left(id) })
 }
 
@@ -158,6 +157,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
 		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), sensitive: ownership.Sensitive(u),
 	}
+	_, d.setsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if d.id.GroupKind == crdKind {
 		d.provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
 		d.provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")

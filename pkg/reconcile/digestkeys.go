@@ -121,6 +121,9 @@ func (s *session) unseal(e *v1alpha1.ManagedResourceStatus) {
 	}
 	e.Digest = open(digest, e.Digest, ownership.UnknownDigest)
 	e.Configuration = open(configuration, e.Configuration, "")
+	if e.Recreated != nil {
+		e.Recreated = &v1alpha1.RecreatedStatus{Configuration: open(configuration, e.Recreated.Configuration, ""), UID: e.Recreated.UID}
+	}
 }
 
 // seal returns an inventory entry as the status has it.
@@ -140,6 +143,10 @@ func (s *session) seal(id identity, e *v1alpha1.ManagedResourceStatus) v1alpha1.
 	}
 	sealed := *e
 	sealed.Digest, sealed.Configuration = known.sealed.Digest, known.sealed.Configuration
+	if e.Recreated != nil { // seldom, so it is not remembered
+		_, configuration := s.places(e)
+		sealed.Recreated = &v1alpha1.RecreatedStatus{Configuration: s.sealText(configuration, e.Recreated.Configuration), UID: e.Recreated.UID}
+	}
 	return sealed
 }
 

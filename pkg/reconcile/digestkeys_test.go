@@ -84,6 +84,7 @@ func TestSealedInventory(t *testing.T) {
 		"KeyLost":       {"What cannot be opened is not known.", sealedWith(lost, "Secret"), entryOfKind("Secret", ownership.UnknownDigest, ""), entryOfKind("Secret", ownership.UnknownDigest, "")},
 		"OtherVersion":  {"A digest of another version is sealed as well.", entryOfKind("Secret", "0:x", ""), entryOfKind("Secret", "0:x", ""), sealedEntryOf(keys, entryOfKind("Secret", "0:x", ""))},
 		"WrittenByHand": {"A status that somebody else wrote breaks nothing.", entryOfKind("Secret", strings.Repeat("x", 99), ""), entryOfKind("Secret", strings.Repeat("x", 99), ""), entryOfKind("Secret", ownership.UnknownDigest, "")},
+		"Recreated":     {"The configuration for which an object was deleted is sealed, too.", recreatedFor(sealedWith(keys, "Secret")), recreatedFor(entryOfKind("Secret", digest, "configuration")), recreatedFor(sealedWith(keys, "Secret"))},
 		"NotApplied":    {"There is nothing to seal.", entryOfKind("Secret", "", ""), entryOfKind("Secret", "", ""), entryOfKind("Secret", "", "")},
 	}
 	for name, tc := range cases {
@@ -99,6 +100,12 @@ func TestSealedInventory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// recreatedFor has an object deleted, to be created again, for its configuration.
+func recreatedFor(e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
+	e.Recreated = &v1alpha1.RecreatedStatus{Configuration: e.Configuration, UID: "1"}
+	return e
 }
 
 // sealedEntryOf seals what an entry has.

@@ -35,6 +35,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []task) {
 	defer giveBack()
 	results := make([]result, len(tasks))
 	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	p.replaceAll(ctx, results)
 	for _, r := range results {
 		p.settle(r)
 	}
@@ -84,6 +85,7 @@ func (p *pass) settle(r result) {
 		return
 	}
 	delete(s.drifts, r.id)
+	p.noteAnswer(r.id, r.glass)
 	if r.cause.Found != nil {
 		p.seen(r.id, r.cause.Found)
 	}
@@ -97,6 +99,9 @@ func (p *pass) settle(r result) {
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
 	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
 	entry.Configuration = r.configuration
+	if entry.Recreated != nil && entry.Recreated.Configuration != r.configuration {
+		entry.Recreated = nil
+	}
 	if _, is := s.sealed[r.id]; !is && ownership.Sensitive(r.live) { // others may have marked it
 		s.sealed[r.id] = &sealedEntry{}
 	}
@@ -115,15 +120,15 @@ func (p *pass) tell(r result) {
 	switch r.action {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(note(r.action, r.fields, r.problem), p.now, s.contentions[r.id].toldLater())
+		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, s.contentions[r.id].toldLater())
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
-		events.Detected, events.Contended, events.Settled:
+		events.Detected, events.Contended, events.Settled, events.Answered:
 		note(r.action, nil, "")
 	}
 	if len(r.reverted) > 0 {
-		s.healed(note(events.Restored, r.reverted, r.problem), p.now, 0)
+		s.healed(note(events.Restored, r.reverted, r.glass.problem()), p.now, 0)
 		p.Metrics.healed(r.id, events.Restored)
 	}
 }
@@ -274,6 +279,7 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 	s := p.session
 	entry := s.inventory[id]
 	change := events.Change{Object: referenceTo(id, gvkOf(entry), "")}
+	p.noteAnswer(id, done.glass)
 	if !done.missing {
 		delete(s.missing, id)
 	}
@@ -285,6 +291,9 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, id.namespace):
 		// The rights of an account in it went along, and so did the object.
 	case done.held != "":
+		if exempts(done.glass.answer, p.now) && (p.heldUntil.IsZero() || done.glass.answer.Until.Time.Before(p.heldUntil)) {
+			p.heldUntil = done.glass.answer.Until.Time
+		}
 		s.failures[id] = failure{v1alpha1.ReasonProgressing, done.held}
 		return
 	case done.err != nil:

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +42,9 @@ type drift struct {
 	unknown string
 	// configuration is what the object was compared with.
 	configuration string
+	// unobserved says that the object was not compared yet: all that is known is until
+	// when it is exempt.
+	unobserved bool
 }
 
 // maxDifferences is how many bytes of what differs are told: why it is left so comes
@@ -88,29 +90,30 @@ func (p *pass) leaves(d *desired) *leave {
 		return &leave{why: "spec.drift.mode is Ignore", silent: true}
 	}
 	// A deleted object has no annotations any more.
-	if known, ok := p.session.drifts[d.id]; ok && p.now.Before(known.until) {
-		return &known.leave
+	if entry := p.session.inventory[d.id]; entry != nil && exempts(entry.BreakGlass, p.now) &&
+		p.now.Before(entry.BreakGlass.Since.Add(p.applier.maxBreakGlass)) {
+		l := exemption(entry.BreakGlass)
+		return &l
 	}
 	return nil
 }
 
-// leaves says why the object of a task is left as it was found; nil if it is put
-// right. The annotations of the object count, too.
-func (a *applier) leaves(t task) (l *leave, problem string) {
-	if t.why == whyNew || t.cause.Found == nil {
-		return t.leave, ""
+// leaves returns why the object of a task is left as it was found; nil if it is put
+// right. The annotations of the object count, too, but they hold no new configuration
+// back.
+func (a *applier) leaves(t task) (*leave, glassAnswer) {
+	if t.why == whyNew || t.why == whyChanged || t.cause.Found == nil {
+		return t.leave, glassAnswer{}
 	}
-	glass, ok, problem := breakGlassOf(t.cause.Found, time.Now())
-	if t.leave != nil && t.leave.until.IsZero() {
-		return t.leave, ""
+	glass := a.answerTo(a.inventory[t.id], t.desired, t.cause.Found)
+	switch {
+	case t.leave != nil && t.leave.until.IsZero():
+		return t.leave, glass
+	case exempts(glass.answer, time.Now()):
+		l := exemption(glass.answer)
+		return &l, glass
 	}
-	if !ok {
-		return nil, problem
-	}
-	return &leave{
-		why:   fmt.Sprintf("its annotations say until %s: %s", glass.until.UTC().Format(time.RFC3339), events.Truncate(glass.reason, maxReason)),
-		until: glass.until,
-	}, ""
+	return nil, glass
 }
 
 // observe finds out what was changed, and writes nothing.
@@ -188,9 +191,11 @@ func (p *pass) settleObserved(r result) {
 	if !known {
 		before, known = p.wereLeft[r.id]
 	}
+	known = known && !before.unobserved
 	now := drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
 	delete(s.failures, r.id)
 	s.drifts[r.id] = now
+	p.noteAnswer(r.id, r.glass)
 	p.waits = p.waits || r.why == whyChanged
 	if r.left.silent || !now.deleted && len(now.fields) == 0 && now.unknown == "" {
 		// What is ours in it may have become somebody else's, with our value: the
@@ -231,10 +236,8 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 			delete(s.drifts, id)
 			continue
 		}
-		if rests := left.deleted && p.now.Before(left.until); d == nil || rests || !all && !left.over(p.now) {
-			// What has left the manifest may come back before it is removed; and what
-			// was deleted has no annotations any more.
-			continue
+		if d == nil || !all && !left.over(p.now) {
+			continue // what has left the manifest may come back before it is removed
 		}
 		delete(s.drifts, id)
 		p.wereLeft[id] = left
@@ -261,7 +264,7 @@ func (s *session) withDrifts() map[identity]failure {
 		case s.byID[id] == nil:
 		case entry.State == v1alpha1.ObjectContended && s.contentions[id].delays():
 			all[id] = failure{v1alpha1.ReasonDriftContended, s.contentions[id].text}
-		case entry.State == v1alpha1.ObjectDrifted && known:
+		case entry.State == v1alpha1.ObjectDrifted && known && !left.unobserved:
 			all[id] = failure{v1alpha1.ReasonDriftDetected, left.text()}
 		case entry.State == v1alpha1.ObjectDrifted:
 			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is left so"}

@@ -25,6 +25,11 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	if s.generation != p.vr.Generation || len(s.objects)+len(s.unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.vr.Generation, nil, nil)
 	}
+	if p.vr.Spec.Suspend && !p.vr.Orphans() && len(s.inventory) > 0 {
+		return p.block(ctx, failure{v1alpha1.ReasonDeletionSuspended, fmt.Sprintf(
+			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
+				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", len(s.inventory))})
+	}
 	clear(s.drifts) // nothing is left as it is any more
 	clear(s.contentions)
 	why := p.connect(ctx)

@@ -136,6 +136,9 @@ func (p *pass) tooLarge() *failure {
 		if d.withholds { // sealed ones are longer
 			entry.Digest, entry.Configuration = digest+digest, digest+digest
 		}
+		if known := p.session.inventory[d.id]; known != nil {
+			entry.Recreated, entry.BreakGlass = known.Recreated, known.BreakGlass
+		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
 	if size := sizeOf(vr); size > maxObject {

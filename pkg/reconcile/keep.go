@@ -19,8 +19,9 @@ type spared struct {
 	// wanted holds the UIDs of the objects that the manifest has: the API server may
 	// serve one object in several groups.
 	wanted map[types.UID]bool
-	// kept are the objects that are to be left in place, and unsure those of which
-	// nobody can say whether they are, with what is known of their keys.
+	// kept are the objects that are to be left in place, and unsure those that are not to
+	// be removed yet: nobody can say whether they are kept, or break-glass holds them.
+	// The values are what is known of their keys.
 	kept, unsure map[identity]trigger.ObjectKey
 	// left are the entries of those that were left in place.
 	left map[identity]*v1alpha1.ManagedResourceStatus
@@ -126,6 +127,8 @@ func (p *pass) spare(ctx context.Context, removed []identity) *spared {
 			found[i].kept, found[i].unsure = p.applier.keptUnread(ctx, within[i].key)
 		case live != nil:
 			found[i].kept = keeps(live)
+			glass := p.applier.answerTo(s.inventory[within[i].id], within[i], live)
+			found[i].unsure = exempts(glass.answer, p.now)
 		}
 	})
 	for i, d := range within {
@@ -153,7 +156,7 @@ func (p *pass) settleStage(ctx context.Context, ids []identity, removals []remov
 		going := entry.State == v1alpha1.ObjectDeleting // it was looked at before
 		p.settleRemoval(ctx, id, done)
 		_, there := s.inventory[id]
-		done.unsure = there && !going && (done.unsure || done.missing)
+		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
 		if done.kept && !there {
 			spares.left[id] = entry
 		}

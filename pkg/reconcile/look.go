@@ -30,7 +30,7 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 	}
 	for _, d := range p.session.objects {
 		_, seen := causes[d.key]
-		if _, left := p.session.drifts[d.id]; seen || left && p.applier.watched {
+		if left, is := p.session.drifts[d.id]; seen || is && !left.unobserved && p.applier.watched {
 			continue // events tell what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
@@ -99,23 +99,15 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 	s := p.session
 	_, failed := s.failures[d.id]
-	changed := p.changedSince(s.inventory[d.id], d)
 	return prospect{
-		changed:     changed,
+		changed:     p.changedSince(s.inventory[d.id], d),
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        s.watches[watchKey(d.key)].State == watchregistry.Pending,
 		held:        failed && !p.mayRetry,
 		contended:   p.held(d.id),
-		asksForRest: changed && p.asksForRest(d),
 		leave:       p.leaves(d),
 		seen:        p.wereLeft[d.id].seen(s.inventory[d.id]),
 	}
-}
-
-// asksForRest says whether an annotation of an object may want it left alone.
-func (p *pass) asksForRest(d *desired) bool {
-	kept, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-	return !synced || trigger.AsksForRest(kept)
 }
 
 // changedSince says whether an object of the manifest is, or may be, another one than

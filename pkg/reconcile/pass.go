@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -63,6 +64,8 @@ type pass struct {
 	// foreign is the status as another client wrote it, which is to be put right; nil if
 	// none did.
 	foreign *v1alpha1.VidraResourceStatus
+	// heldUntil is when the first break-glass ends that keeps an object from being removed.
+	heldUntil time.Time
 	// starting says that it is not known yet whether the destination can be reached,
 	// and soon will be.
 	starting bool
@@ -76,8 +79,10 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		wereLeft: map[identity]drift{},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
-			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force, recreated: s.recreated,
-			manager: v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
+			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force,
+			maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory) }),
+			manager:       v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 			vidraResources: r.Client,
 		},
 	}
@@ -245,6 +250,18 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 	if len(added) == 0 {
 		return nil
 	}
+	err := p.writeInventory(ctx)
+	if err != nil {
+		for _, id := range added {
+			delete(s.inventory, id) // it is not written, so nothing may be created yet
+		}
+	}
+	return err
+}
+
+// writeInventory writes the inventory before the objects are written that it speaks of.
+func (p *pass) writeInventory(ctx context.Context) error {
+	s := p.session
 	status := *s.status.DeepCopy()
 	status.ManagedResources, _ = s.entries()
 	status.Objects = int32(len(status.ManagedResources)) //nolint:gosec // bounded by the size of a manifest
@@ -259,13 +276,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 	if problem := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); problem == nil || problem.Status == metav1.ConditionTrue {
 		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
 	}
-	err := p.writeStatus(ctx, status)
-	if err != nil {
-		for _, id := range added {
-			delete(s.inventory, id) // it is not written, so nothing may be created yet
-		}
-	}
-	return err
+	return p.writeStatus(ctx, status)
 }
 
 // stall ends a pass over a VidraResource that only its author can mend. What
@@ -335,7 +346,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 // at the objects next, and told then: it is not done again, and not to be told twice.
 func isFoundAgain(change events.Change) bool {
 	switch change.Action {
-	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled:
+	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled, events.Answered:
 		return true
 	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
 	}

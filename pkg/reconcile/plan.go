@@ -63,8 +63,6 @@ type prospect struct {
 	held bool
 	// contended says that it is contended, and its next heal is not due.
 	contended bool
-	// asksForRest says that it changed and that an annotation may want it left alone.
-	asksForRest bool
 	// leave is why it is left as it was found; nil if it is put right.
 	leave *leave
 	// seen is what was seen before of what somebody changed, and left so.
@@ -103,12 +101,8 @@ func makePlan(in planInput) plan {
 		case entry == nil || entry.UID == "":
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
 		case is.changed:
-			cause.Unsure = cause.Unsure || cause.Found == nil && is.asksForRest
-			t := task{desired: d, why: whyChanged, cause: cause, seen: is.seen}
-			if is.leave != nil && !is.leave.until.IsZero() { // a policy does not keep a changed manifest back
-				t.leave = is.leave
-			}
-			p.apply = append(p.apply, t)
+			// Neither a policy nor break-glass keeps a changed manifest back.
+			p.apply = append(p.apply, task{desired: d, why: whyChanged, cause: cause, seen: is.seen})
 		case drifted:
 			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause, leave: is.leave})
 		case unfinished(entry.State):

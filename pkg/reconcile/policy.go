@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -168,30 +167,4 @@ func withoutPath(value any, path []string) any {
 func indexIn(list []any, token string) (i int, found bool) {
 	i, err := strconv.Atoi(token)
 	return i, err == nil && i >= 0 && i < len(list)
-}
-
-// breakGlass is what the annotations of an object say about leaving it alone.
-type breakGlass struct {
-	until  time.Time
-	reason string
-}
-
-// breakGlassOf reads the break-glass annotations of an object. ok says that it is
-// to be left alone now; problem, why annotations that are there do not count.
-func breakGlassOf(obj *unstructured.Unstructured, now time.Time) (glass breakGlass, ok bool, problem string) {
-	annotations := obj.GetAnnotations()
-	text, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
-	if !asked {
-		return glass, false, ""
-	}
-	until, err := time.Parse(time.RFC3339, text)
-	reason := strings.TrimSpace(annotations[v1alpha1.BreakGlassReasonAnnotation])
-	switch {
-	case err != nil:
-		return glass, false, fmt.Sprintf("the annotation %s is no time in RFC 3339: %q", v1alpha1.BreakGlassUntilAnnotation, text)
-	case reason == "":
-		return glass, false, fmt.Sprintf("the annotation %s is missing, so %s does not count",
-			v1alpha1.BreakGlassReasonAnnotation, v1alpha1.BreakGlassUntilAnnotation)
-	}
-	return breakGlass{until: until, reason: reason}, now.Before(until), ""
 }

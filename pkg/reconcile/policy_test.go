@@ -126,36 +126,6 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-func TestBreakGlassOf(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 31, 17, 0, 0, 0, time.UTC)
-	cases := map[string]struct {
-		until, reason string
-		ok            bool
-		problem       string
-	}{
-		"Now":      {"2026-01-31T18:00:00Z", "incident 42", true, ""},
-		"Zone":     {"2026-01-31T18:30:00+01:00", "incident 42", true, ""},
-		"Over":     {"2026-01-31T17:00:00Z", "incident 42", false, ""},
-		"NoTime":   {"1h", "incident 42", false, "RFC 3339"},
-		"NoReason": {"2026-01-31T18:00:00Z", " ", false, v1alpha1.BreakGlassReasonAnnotation},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			obj := unstructuredOf(t, webDeployment)
-			obj.SetAnnotations(map[string]string{v1alpha1.BreakGlassUntilAnnotation: tc.until, v1alpha1.BreakGlassReasonAnnotation: tc.reason})
-			_, ok, problem := breakGlassOf(obj, now)
-			require.Equal(t, tc.ok, ok)
-			require.Contains(t, problem, tc.problem)
-			require.Equal(t, tc.problem == "", problem == "")
-		})
-	}
-	_, ok, problem := breakGlassOf(unstructuredOf(t, webDeployment), now)
-	require.False(t, ok)
-	require.Empty(t, problem)
-}
-
 // TestNoAppointmentIsKeptTwice: a time that has passed is no reason for another pass,
 // whatever keeps this one from doing something about it.
 func TestNoAppointmentIsKeptTwice(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +59,9 @@ type removal struct {
 	held string
 	// key is the object.
 	key trigger.ObjectKey
-	err error
+	// glass is the answer to its break-glass annotations.
+	glass glassAnswer
+	err   error
 	// sensitive says that its values must not be shown.
 	sensitive bool
 }
@@ -95,7 +98,7 @@ func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		return done.err
 	})
 	done.key = key
-	if done.gone {
+	if done.gone || done.held != "" { // what is held may come back into the manifest
 		a.index.Forget(a.owner, key)
 	}
 	return done
@@ -117,7 +120,7 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	case !a.owns(live, e):
 		return removal{gone: true, kept: keeps(live)}
 	}
-	done := a.discard(ctx, key, live)
+	done := a.discard(ctx, key, live, e)
 	if apierrors.IsNotFound(done.err) && isObject(done.err, key.Name) { // somebody was faster
 		return removal{gone: true}
 	}
@@ -126,7 +129,7 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 }
 
 // discard lets go of an object that is ours.
-func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) removal {
 	id := identityIn(live)
 	stays := a.orphans || asksToStay(live) || a.spared.holds(id)
 	switch {
@@ -136,6 +139,10 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		return removal{deleted: true, waitsFor: waitsFor(live)}
 	case stays:
 		return a.orphan(ctx, key, live)
+	}
+	if glass := a.answerTo(e, nil, live); exempts(glass.answer, time.Now()) {
+		l := exemption(glass.answer)
+		return removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.why}
 	}
 	if others, err := a.coOwners(ctx, key, live); err != nil {
 		return removal{err: err}

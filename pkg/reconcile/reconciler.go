@@ -70,6 +70,9 @@ type Reconciler struct {
 	// ImpersonationNamespaces selects the namespaces whose ServiceAccounts Vidra may
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
+	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
+	// spec.drift.maxBreakGlass does not say. Zero accepts none.
+	MaxBreakGlass time.Duration
 	// Watches, Index and Trigger tell what happens to the objects.
 	Watches Watches
 	Index   *trigger.Index

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,17 +45,18 @@ var keepers = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "StatefulSet"}: true, crdKind: true,
 }
 
-// recreate deletes an object whose fields cannot become what the manifest says, so
-// that it is created anew. refused is what the API server answered to the apply. It
-// returns nil if the object is going.
-func (a *applier) recreate(ctx context.Context, t task, refused error) error {
+// replaceable returns the object that is to be deleted, so that it is created anew,
+// because its fields cannot become what the manifest says. refused is what the API server
+// answered to the apply. It returns nil without an error if the object is being deleted.
+func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unstructured.Unstructured, error) {
 	fields, creatable := a.creatable(ctx, t, refused)
 	if !creatable || slices.ContainsFunc(fields, func(field string) bool { return !t.sets(field) }) {
-		return refused // a field that somebody else set is in the way, or a default
+		return nil, refused // a field that somebody else set is in the way, or a default
 	}
-	why := func(text string, args ...any) error {
-		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+	why := func(text string, args ...any) (*unstructured.Unstructured, error) {
+		return nil, &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
 	}
+	entry := a.inventory[t.id]
 	live, err := a.get(ctx, t.key)
 	var others []coOwner
 	if err == nil && live != nil {
@@ -62,16 +64,16 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 	}
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case live == nil:
-		return refused // it is created with the next attempt
+		return nil, refused // it is created with the next attempt
 	case live.GetDeletionTimestamp() != nil:
-		return nil
-	case !a.owns(live, a.inventory[t.id]):
+		return nil, nil //nolint:nilnil // nothing is left to be deleted
+	case !a.owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
 	case t.why == whyDrift:
 		if others := a.inTheWay(t, live); others != "" {
-			return &immutable{fields: fields, text: fmt.Sprintf(
+			return nil, &immutable{fields: fields, text: fmt.Sprintf(
 				"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
 				strings.Join(fields, ", "), message(refused, t.sensitive || ownership.Sensitive(live)), others)}
 		}
@@ -84,13 +86,41 @@ func (a *applier) recreate(ctx context.Context, t task, refused error) error {
 	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
 			t.id.Kind, v1alpha1.AllowRecreateAnnotation)
-	case a.recreated[t.id] == t.configuration:
+	case asksToStay(live) || asksToStay(t.object()):
+		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, mend the manifest, or delete the object", v1alpha1.KeepAnnotation)
+	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == t.configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, so it is left: something else changes it")
 	}
-	if a.watched {
-		a.index.Leave(a.owner, t.key)
+	if glass := a.answerTo(entry, t.desired, live); exempts(glass.answer, time.Now()) {
+		return why("it is deleted and created again when its break-glass ends: %s", exemption(glass.answer).why)
 	}
-	return a.delete(ctx, t.key, live).err
+	return live, nil
+}
+
+// replaceAll deletes the objects of a stage that are to be created anew. The status says
+// so before, so that a Vidra that is started in between does not do it a second time.
+func (p *pass) replaceAll(ctx context.Context, results []result) {
+	var replaced []int
+	for i, r := range results {
+		if r.replace != nil {
+			p.session.inventory[r.id].Recreated = &v1alpha1.RecreatedStatus{Configuration: r.configuration, UID: string(r.replace.GetUID())}
+			replaced = append(replaced, i)
+		}
+	}
+	if len(replaced) == 0 {
+		return
+	}
+	written := p.writeInventory(ctx)
+	p.parallel(len(replaced), func(i int) {
+		r := &results[replaced[i]]
+		if r.err = written; r.err != nil {
+			return
+		}
+		if p.applier.watched {
+			p.Index.Leave(p.owner, r.key)
+		}
+		r.err = p.applier.delete(ctx, r.key, r.replace).err
+	})
 }
 
 // inTheWay names what other field managers own beside what the API server refused to
@@ -194,7 +224,6 @@ func allowsRecreate(object *unstructured.Unstructured) bool {
 // settleRecreation notes that an object was deleted to be created anew.
 func (p *pass) settleRecreation(r result) {
 	s := p.session
-	s.recreated[r.id] = r.configuration
 	s.untold = append(s.untold, events.Change{
 		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(s.inventory[r.id].UID)),
 		Note: "deleted, to be created again as the manifest says: " + r.replaced,

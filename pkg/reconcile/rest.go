@@ -95,6 +95,9 @@ func (p *pass) appointments() []time.Time {
 	if len(s.doubts) > 0 {
 		times = append(times, s.doubtUntil)
 	}
+	if !p.heldUntil.IsZero() {
+		times = append(times, p.heldUntil)
+	}
 	for _, left := range s.drifts {
 		times = append(times, left.until)
 	}

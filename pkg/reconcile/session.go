@@ -47,6 +47,8 @@ type desired struct {
 	exempt []managedPaths
 	// sensitive says that its values must not be shown, and withholds that some must not.
 	sensitive, withholds bool
+	// setsBreakGlass says that the manifest gives it a break-glass annotation.
+	setsBreakGlass bool
 	// configuration identifies the body and the rules.
 	configuration string
 	// weight is the memory that it takes to parse the body; see heavyShare.
@@ -120,9 +122,6 @@ type session struct {
 	// the one that the last attempt to read the manifest failed for, with the client.
 	refused    map[identity][]access
 	unreadable map[access]dynamic.Interface
-	// recreated holds the configuration for which an object was deleted, to be created
-	// again.
-	recreated map[identity]string
 
 	// inventory holds every object that is ours or about to be.
 	inventory map[identity]*v1alpha1.ManagedResourceStatus
@@ -197,7 +196,6 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		warnings:    map[identity][]string{},
 		heard:       map[identity]bool{},
 		refused:     map[identity][]access{},
-		recreated:   map[identity]string{},
 		doubts:      map[identity]string{},
 	}
 	s.recovers = controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) && len(vr.Status.ManagedResources) == 0
@@ -211,6 +209,9 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		id := identityOf(&entry)
 		s.unseal(&entry)
 		s.inventory[id] = &entry
+		if exempts(entry.BreakGlass, time.Now()) {
+			s.drifts[id] = drift{leave: exemption(entry.BreakGlass), unobserved: true}
+		}
 		if entry.State == v1alpha1.ObjectContended {
 			s.contentions[id] = restoredContention(time.Now())
 		}

@@ -127,7 +127,7 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 
 // left says whether a reason means that Vidra leaves things as they are.
 func left(reason string) bool {
-	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended
+	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
 }
 
 // deployState translates the Ready condition for users of the first operator.

@@ -53,8 +53,6 @@ type special struct {
 	messageBytes uint16
 	// status is the place of the status in statuses.
 	status uint8
-	// asksForRest says that an annotation wants the object left alone.
-	asksForRest bool
 }
 
 // statuses are all that status.Compute can return, and Unknown for what it fails
@@ -64,8 +62,8 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that has nothing special.
-func newSpecial(health Health, asksForRest bool, others ownership.Paths) *special {
-	s := special{text: health.Message + string(others), asksForRest: asksForRest}
+func newSpecial(health Health, others ownership.Paths) *special {
+	s := special{text: health.Message + string(others)}
 	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
 	s.status = uint8(max(0, slices.Index(statuses[:], health.Status))) //nolint:gosec // there are five
 	if s == (special{}) {

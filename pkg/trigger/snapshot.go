@@ -77,13 +77,6 @@ func AppliedBy(kept any, manager string) (namespace, name string, applied bool) 
 	return s.namespace.Value(), s.name, slices.ContainsFunc(s.owned, func(o owned) bool { return o.manager == id })
 }
 
-// AsksForRest says whether an object that a watch keeps has an annotation that
-// wants it left alone, whether that counts or not.
-func AsksForRest(kept any) bool {
-	s, ok := kept.(*Snapshot)
-	return ok && s.special != nil && s.special.asksForRest
-}
-
 // DigestOf is the digest of what manager owns in an object, and of its break-glass
 // annotations, so that whoever sets or removes these is noticed. See Applied for
 // left.
@@ -177,10 +170,9 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
 	key, managers, left := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	managers = withUnknown(managers, ownership.Managers(u, v1alpha1.FieldManagerPrefix))
-	_, asksForRest := u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), asksForRest, ownership.Others(u, v1alpha1.FieldManagerPrefix)),
+		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}

@@ -236,16 +236,13 @@ func TestLedgerKeepsHealth(t *testing.T) {
 }
 
 func TestSnapshotsTellWhatIsSpecial(t *testing.T) {
-	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, false, ""), "which most objects do not pay for")
-	for _, asks := range []bool{false, true} {
-		for _, health := range []Health{
-			{Status: status.CurrentStatus}, {status.InProgressStatus, "wet"}, {status.FailedStatus, "dry"},
-			{status.TerminatingStatus, "old"}, {status.UnknownStatus, "odd"},
-		} {
-			s := &Snapshot{special: newSpecial(health, asks, "")}
-			require.Equal(t, health, s.health())
-			require.Equal(t, asks, AsksForRest(s))
-			require.Equal(t, health.Status == status.TerminatingStatus, s.terminating())
-		}
+	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, ""), "which most objects do not pay for")
+	for _, health := range []Health{
+		{Status: status.CurrentStatus}, {status.InProgressStatus, "wet"}, {status.FailedStatus, "dry"},
+		{status.TerminatingStatus, "old"}, {status.UnknownStatus, "odd"},
+	} {
+		s := &Snapshot{special: newSpecial(health, "")}
+		require.Equal(t, health, s.health())
+		require.Equal(t, health.Status == status.TerminatingStatus, s.terminating())
 	}
 }

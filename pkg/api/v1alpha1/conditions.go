@@ -82,6 +82,9 @@ const (
 	ReasonDriftContended = "DriftContended"
 	// ReasonSuspended says that spec.suspend keeps something from being done.
 	ReasonSuspended = "Suspended"
+	// ReasonDeletionSuspended says that the VidraResource is being deleted, and that
+	// spec.suspend keeps its objects from being removed.
+	ReasonDeletionSuspended = "DeletionSuspended"
 	// ReasonNothingMatches says that an ignore rule matches nothing.
 	ReasonNothingMatches = "NothingMatches"
 	// ReasonHealthy says that every object is healthy.

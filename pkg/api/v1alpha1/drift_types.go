@@ -7,12 +7,17 @@ import (
 )
 
 const (
-	// BreakGlassUntilAnnotation on a managed object has Vidra leave the object
-	// alone until the time that is its value, in RFC 3339:
-	// 2026-01-31T18:00:00Z. It counts only with BreakGlassReasonAnnotation.
+	// BreakGlassUntilAnnotation on a managed object asks Vidra to revert no edit of
+	// the object and not to delete it until the time that is its value, in RFC 3339:
+	// 2026-01-31T18:00:00Z. It counts only with BreakGlassReasonAnnotation, and for as
+	// long as spec.drift.maxBreakGlass allows. BreakGlassStatus is the answer.
 	BreakGlassUntilAnnotation = "vidraresource.infrahub.operators.com/break-glass-until"
 	// BreakGlassReasonAnnotation says why an object is to be left alone.
 	BreakGlassReasonAnnotation = "vidraresource.infrahub.operators.com/break-glass-reason"
+
+	// DefaultMaxBreakGlass is how long an object is exempt at most when neither
+	// spec.drift.maxBreakGlass nor a flag of the operator is set.
+	DefaultMaxBreakGlass = 24 * time.Hour
 
 	// DefaultHealsPerMinute is how often a field is reverted within a minute without
 	// being contended when spec.drift.healsPerMinute is not set.
@@ -67,6 +72,16 @@ type DriftPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxExposure must be at least 1s: reverts of a contended object more often than that would overload the API server"
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('5m')",message="maxExposure must be at most 5m: a foreign value must not stand for longer. To accept it, add a rule to spec.drift.ignore"
 	MaxExposure *metav1.Duration `json:"maxExposure,omitempty"`
+
+	// MaxBreakGlass is for how long the break-glass annotations of an object exempt it
+	// at most, counted from the first request that was accepted. A new count begins
+	// when the object has been without exemption for as long as it had one. 0s accepts
+	// no break-glass. Defaults to the operator's flag --max-break-glass, which is 24h
+	// unless it is set.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	MaxBreakGlass *metav1.Duration `json:"maxBreakGlass,omitempty"`
 
 	// Ignore lists fields that are left to others. What a rule covers is set when
 	// Vidra creates the object, and never written again until the rule goes.
@@ -150,4 +165,12 @@ func (v *VidraResource) HealsPerMinute() int {
 		return DefaultHealsPerMinute
 	}
 	return int(v.Spec.Drift.HealsPerMinute)
+}
+
+// MaxBreakGlass is for how long an object is exempt at most. Defaults to otherwise.
+func (v *VidraResource) MaxBreakGlass(otherwise time.Duration) time.Duration {
+	if v.Spec.Drift == nil || v.Spec.Drift.MaxBreakGlass == nil {
+		return otherwise
+	}
+	return v.Spec.Drift.MaxBreakGlass.Duration
 }

@@ -3,6 +3,7 @@ package v1alpha1
 const (
 	// KeepAnnotation on a managed object, with the value "true", has Vidra leave the
 	// object in place when it leaves the manifest, and when the VidraResource goes.
+	// spec.force does not delete and create it again either.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
 	// AllowRecreateAnnotation on an object, with the value "true", lets spec.force

@@ -71,10 +71,11 @@ type VidraResourceSpec struct {
 	Wait bool `json:"wait,omitempty"`
 
 	// Force has an object that cannot be changed, because an immutable field of it
-	// differs, deleted and created again. It never does so to a Namespace,
-	// CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim or
-	// StatefulSet without the annotation
-	// vidraresource.infrahub.operators.com/allow-recreate: "true".
+	// differs, deleted and created again, once for each configuration. It never does so
+	// to a Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim
+	// or StatefulSet without the annotation
+	// vidraresource.infrahub.operators.com/allow-recreate: "true", to an object with the
+	// annotation vidraresource.infrahub.operators.com/keep: "true", or under break-glass.
 	// +optional
 	Force bool `json:"force,omitempty"`
 
@@ -93,8 +94,9 @@ type VidraResourceSpec struct {
 	// +kubebuilder:default:=IfIdentical
 	Adopt AdoptPolicy `json:"adopt,omitempty"`
 
-	// Prune deletes what leaves the manifest, once all that is in it is applied. When false, it is left in place, as
-	// nobody's.
+	// Prune deletes what leaves the manifest, once all that is in it is applied. What
+	// another owner keeps, and what is being deleted, does not hold that back. When
+	// false, what leaves the manifest is left in place, as nobody's.
 	// +optional
 	// +kubebuilder:default:=true
 	Prune *bool `json:"prune,omitempty"`
@@ -106,8 +108,8 @@ type VidraResourceSpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// Suspend has Vidra write no object: a changed manifest waits, and what somebody
-	// changes is reported and not put back. Deleting the VidraResource removes its
-	// objects all the same.
+	// changes is reported and not put back. A VidraResource that is deleted meanwhile
+	// waits, too: set suspend to false, or deletionPolicy to Orphan.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -241,6 +243,23 @@ type ManagedResourceStatus struct {
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`
+	// Recreated is the last time that spec.force had the object deleted, to be created
+	// again. It is written before the deletion, and kept while that configuration is
+	// applied.
+	// +optional
+	Recreated *RecreatedStatus `json:"recreated,omitempty"`
+	// BreakGlass is the answer to the break-glass annotations of the object.
+	// +optional
+	BreakGlass *BreakGlassStatus `json:"breakGlass,omitempty"`
+}
+
+// RecreatedStatus identifies an object that spec.force had deleted.
+type RecreatedStatus struct {
+	// Configuration for which the object was deleted.
+	Configuration string `json:"configuration"`
+	// UID of the object that was deleted. Another object is not deleted for the same
+	// configuration.
+	UID string `json:"uid"`
 }
 
 // DriftStatus counts what was put back.

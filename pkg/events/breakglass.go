@@ -1,0 +1,42 @@
+package events
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// answered tells the VidraResource, and at the object, what became of break-glass
+// annotations.
+func answered(owner corev1.ObjectReference, change Change) []Event {
+	answer := change.BreakGlass
+	if change.Action != Answered || answer == nil {
+		return nil
+	}
+	e := Event{Type: normal, Action: ActionExempt}
+	switch answer.State {
+	case v1alpha1.BreakGlassAccepted:
+		e.Reason = ReasonBreakGlassAccepted
+		e.Note = fmt.Sprintf("break-glass is accepted until %s (%s). Until then VidraResource %s reverts no edit of this object and does not delete it; "+
+			"a changed manifest is applied", answer.Until.UTC().Format(time.RFC3339), answer.Message, owner.Name)
+	case v1alpha1.BreakGlassIgnored:
+		e.Type, e.Reason = warning, ReasonBreakGlassIgnored
+		e.Note = fmt.Sprintf("break-glass is ignored by VidraResource %s: %s", owner.Name, answer.Message)
+	case v1alpha1.BreakGlassEnded:
+		e.Reason = ReasonBreakGlassEnded
+		e.Note = fmt.Sprintf("break-glass has ended for VidraResource %s: %s", owner.Name, answer.Message)
+	}
+	e.Note = Name(change.Object) + ": " + e.Note
+	e.Variant = e.Note
+	object := change.Object
+	atOwner, atObject := e, e
+	atOwner.Regarding, atOwner.Related = owner, &object
+	atObject.Regarding, atObject.Related = object, &owner
+	if change.Cluster != "" { // an Event here would speak of another object
+		return []Event{atOwner}
+	}
+	return []Event{atOwner, atObject}
+}
