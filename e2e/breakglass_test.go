@@ -41,6 +41,14 @@ func awaitAnswer(t *testing.T, owner string, obj *unstructured.Unstructured, sta
 	return answer
 }
 
+// acceptNoBreakGlass ends all break-glass of the objects of a VidraResource.
+func acceptNoBreakGlass(spec *v1alpha1.VidraResourceSpec) {
+	if spec.Drift == nil {
+		spec.Drift = &v1alpha1.DriftPolicy{}
+	}
+	spec.Drift.MaxBreakGlass = &metav1.Duration{}
+}
+
 // in is a time from now as an annotation has it.
 func in(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 

@@ -54,7 +54,7 @@ func TestRestartLeavesWhatWasLeft(t *testing.T) {
 	require.Equal(t, "hotfix", greeting(t, two))
 	require.NoError(t, mergePatch(two, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, two)) })
-	changeSpec(t, glass, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.MaxBreakGlass = &metav1.Duration{} })
+	changeSpec(t, glass, acceptNoBreakGlass)
 	awaitInOrder(t, glass, deleted)
 	awaitReady(t, glass)
 }
@@ -151,7 +151,7 @@ func TestLongReasons(t *testing.T) {
 	annotate(t, page, time.Now().Add(time.Hour).Format(time.RFC3339), strings.Repeat(long, 50))
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hotfix"}}`))
 	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
-	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.MaxBreakGlass = &metav1.Duration{} })
+	changeSpec(t, ns, acceptNoBreakGlass)
 	awaitInOrder(t, ns, page)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, v)

@@ -117,7 +117,7 @@ func TestBreakGlassHoldsRemovals(t *testing.T) {
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/rest: is to be removed", "incident 45")
 	require.Equal(t, uid, get(t, inside).GetUID())
-	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.MaxBreakGlass = &metav1.Duration{} })
+	changeSpec(t, ns, acceptNoBreakGlass)
 	awaitGoneFor(t, 2*patience, v) // Kubernetes empties the Namespace first
 	awaitGone(t, last)
 	awaitGone(t, inside)
