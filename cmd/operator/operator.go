@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,8 @@ type options struct {
 	maxBreakGlass         time.Duration
 	sink                  string
 	objectEvents          bool
+	additions             string
+	peopleTools           string
 	eventValues           string
 }
 
@@ -111,6 +114,10 @@ func (o *options) bind(fs *flag.FlagSet) {
 			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
 	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
 		"Which values of fields Events, statuses, CloudEvents and the log show: all, except those of Secrets, of annotated objects and of environment variables; or none.")
+	fs.StringVar(&o.additions, "drift-additions", string(v1alpha1.AdditionsKeep),
+		"What is done about fields that people add to objects, where spec.drift.additions does not say: Keep, Warn or Revert.")
+	fs.StringVar(&o.peopleTools, "people-tools", strings.Join(ownership.DefaultTools, ","),
+		"The field managers under which people, and no controllers, edit objects, with * for any text, separated by commas. Only what they add can be an addition.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
 }
 
@@ -128,6 +135,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.maxBreakGlass < 0 {
 		return fmt.Errorf("--max-break-glass is %s: give 0 to accept no break-glass", o.maxBreakGlass)
+	}
+	if _, _, err := o.toolsOf(); err != nil {
+		return err
 	}
 	told, err := cloudEvents(o.sink)
 	if err != nil {
@@ -247,6 +257,10 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Secrets: %w", err)
 	}
+	additions, tools, err := o.toolsOf()
+	if err != nil {
+		return nil, nil, err
+	}
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
 	registry := newRegistry(mgr, local, factory)
@@ -259,6 +273,7 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
+		Additions:               additions, PeopleTools: tools,
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{

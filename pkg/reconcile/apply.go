@@ -42,6 +42,8 @@ type applier struct {
 	maxBreakGlass time.Duration
 	// glassRoom is how many more objects may get an answer to such annotations.
 	glassRoom func() *breakGlassRoom
+	// additions says what is done about what people add to the objects.
+	additions additions
 	// orphans says that what is to be removed is left in place.
 	orphans bool
 	// watched says whether events of the objects are wanted.
@@ -61,8 +63,11 @@ type result struct {
 	// live is the object as the API server has it now; nil if err is set, and
 	// when a look showed that there was nothing to do.
 	live *unstructured.Unstructured
-	// digest of what is ours in live.
+	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
+	// compared says that additions are what people added to the object and what is left so.
+	compared  bool
+	additions []ownership.Change
 	// action and fields tell what was done; no action if nothing was. reverted is what
 	// somebody had changed and the new configuration of the manifest has put back.
 	action   events.Action
@@ -114,6 +119,9 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	if left, r.glass = a.leaves(r.task); left != nil {
 		return a.observe(ctx, r, left)
 	}
+	if a.additions.policy == v1alpha1.AdditionsWarn && a.onlyAdditions(r.task) {
+		return a.observeAdditions(r)
+	}
 	expected, known := a.expected(t)
 	ctx, heard := withWarnings(ctx)
 	r.live, r.digest, r.err = a.patch(ctx, &r.task)
@@ -127,6 +135,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 			r.glass = a.answerTo(a.inventory[t.id], t.desired, r.live)
 		}
 		r.describe(a.manager, expected, known)
+		a.describeAdditions(&r)
 		r.ending = t.why != whyDrift && r.live.GetDeletionTimestamp() != nil
 		if t.ignored == nil { // otherwise not all of it was sent
 			r.warnings = append(r.warnings, altered(t.object(), r.live)...)
@@ -188,7 +197,9 @@ func (a *applier) expected(t task) (trigger.Applied, bool) {
 		return a.index.Expected(a.owner, t.key)
 	}
 	if entry := a.inventory[t.id]; entry != nil {
-		return appliedBefore(a.manager, entry)
+		applied, known := appliedBefore(a.manager, entry)
+		applied.Tools = a.additions.tools
+		return applied, known
 	}
 	return trigger.Applied{}, false
 }
@@ -202,7 +213,7 @@ func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asL
 
 // asExpected says whether what is ours in live is as expected, and its label.
 func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
-	return trigger.DigestOf(live, expected.Manager, expected.Left) == expected.Digest && labelled(live)
+	return trigger.DigestOf(live, expected.Manager, expected.Left, expected.Tools) == expected.Digest && labelled(live)
 }
 
 // labelled says whether an object has the label by which it is watched.
@@ -239,7 +250,7 @@ func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructure
 	}
 	live, err := a.sendAnew(ctx, t)
 	if live == nil && err == nil {
-		live, err = a.sendUndoing(ctx, t)
+		live, err = a.sendReverting(ctx, t)
 	}
 	if err == nil {
 		live, err = a.succeed(ctx, *t, live)
@@ -254,14 +265,11 @@ func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructure
 		}
 		return nil, ownership.Digest{}, err
 	}
-	digest := trigger.DigestOf(live, a.manager, false)
+	applied := a.expectation(live)
 	if a.watched {
-		a.trigger.Commit(a.owner, t.key, trigger.Applied{
-			Manager: a.manager, Digest: digest, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
-			Others: ownership.Others(live, v1alpha1.FieldManagerPrefix),
-		})
+		a.trigger.Commit(a.owner, t.key, applied)
 	}
-	return live, digest, nil
+	return live, applied.Digest, nil
 }
 
 // noVersion is a resourceVersion that no object has: an apply with it creates an object,
@@ -334,6 +342,12 @@ func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Un
 	}
 	force := t.why == whyDrift && len(others) == 0
 	live, err := a.send(ctx, t.key, t.body, force)
+	if unreadable(err) && t.why != whyNew {
+		if err := a.replaceLists(ctx, t); err != nil {
+			return nil, err
+		}
+		live, err = a.send(ctx, t.key, t.body, force)
+	}
 	if force || !apierrors.IsConflict(err) {
 		return live, err
 	}

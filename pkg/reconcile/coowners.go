@@ -119,8 +119,9 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
 
 // genuine reports whether a manager owns in an object what its VidraResource applied.
 func genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
-	digest := trigger.DigestOf(live, manager, false)
-	if claim.InFlight || claim.Known && !claim.Applied.Left && claim.Applied.Digest == digest {
+	digest := trigger.DigestOf(live, manager, false, nil)
+	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
+	if claim.InFlight || claim.Known && !claim.Applied.Left && claim.Applied.Digest == expected {
 		return true
 	}
 	id := identityIn(live)

@@ -175,7 +175,7 @@ func TestCoOwnersWithoutMarks(t *testing.T) {
 func TestCoOwnersGenuine(t *testing.T) {
 	t.Parallel()
 	live := liveConfigMap("a", nil, "vidra/api")
-	digest := trigger.DigestOf(live, "vidra/api", false)
+	digest := trigger.DigestOf(live, "vidra/api", false, nil)
 	edited := live.DeepCopy()
 	require.NoError(t, unstructured.SetNestedField(edited.Object, "mine", "data", "greeting"))
 	key := trigger.ObjectKey{Namespace: "shop", Name: "page"}

@@ -35,7 +35,7 @@ func TestDescribe(t *testing.T) {
 	t.Parallel()
 	const x, y, xy, xyz = `"f:x":{}`, `"f:y":{}`, `"f:x":{},"f:y":{}`, `"f:x":{},"f:y":{},"f:z":{}`
 	applied := versionOf(t, "5", `"x":"1","y":"1"`, xy, "")
-	expected := trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(applied, ourManager, false), UID: "u"}
+	expected := trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(applied, ourManager, false, nil), UID: "u"}
 	edited := versionOf(t, "6", `"x":"9","y":"1"`, y, x)
 	removed := versionOf(t, "6", `"y":"1"`, y, "")
 	next := versionOf(t, "7", `"x":"1","y":"2"`, xy, "")
@@ -103,7 +103,7 @@ func TestDescribe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := result{task: tc.task, live: tc.live, digest: trigger.DigestOf(tc.live, ourManager, false)}
+			r := result{task: tc.task, live: tc.live, digest: trigger.DigestOf(tc.live, ourManager, false, nil)}
 			if tc.unknown {
 				r.describe(ourManager, trigger.Applied{}, false)
 			} else {

@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -72,6 +73,7 @@ func (p *pass) settle(r result) {
 	}
 	delete(s.failures, r.id)
 	p.heard(r)
+	p.noteAdditions(r)
 	if r.replaced != "" {
 		p.settleRecreation(r)
 	}
@@ -97,7 +99,7 @@ func (p *pass) settle(r result) {
 		return // it was in order
 	}
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
-	entry.UID, entry.Digest = string(r.live.GetUID()), r.digest.String()
+	entry.UID, entry.Digest = string(r.live.GetUID()), trigger.DigestOf(r.live, p.applier.manager, false, nil).String()
 	entry.Configuration = r.configuration
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.configuration {
 		entry.Recreated = nil

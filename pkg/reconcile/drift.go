@@ -149,9 +149,10 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 			}))
 		}
 	}
+	r.fields = append(r.fields, a.byTools(r.task, found).Changes...)
 	if a.watched {
 		a.trigger.Observed(a.owner, r.key, trigger.Applied{
-			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent), Left: !l.silent,
+			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent, a.additions.tools), Left: !l.silent,
 			UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
 		})
 	}

@@ -83,7 +83,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory) }),
 			manager:       v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
-			vidraResources: r.Client,
+			vidraResources: r.Client, additions: r.additionsOf(vr),
 		},
 	}
 	s.unbegun = false
@@ -195,6 +195,11 @@ func (p *pass) read(ctx context.Context) *failure {
 		return s.unread
 	}
 	p.unread, s.unread, s.sources = false, nil, versions
+	for _, d := range s.objects {
+		if policy := p.applier.additions.configuration(); policy != "" {
+			d.configuration = identify([]byte(d.configuration), []byte(policy))
+		}
+	}
 	if why := p.tooLarge(); why != nil {
 		return why
 	}
@@ -221,7 +226,11 @@ func (p *pass) giveBackUntold() {
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
-	if !p.applier.watched || p.session.loaded {
+	if !p.applier.watched {
+		return
+	}
+	p.Index.CountAdditions(p.owner, p.applier.additions.tools)
+	if p.session.loaded {
 		return
 	}
 	p.session.loaded = true
@@ -308,6 +317,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		o.warnings = s.warningsIn()
 	}
 	o.failures, o.contended, o.unmatched = s.withDrifts(), s.contended(), s.unmatched
+	o.additions = p.withAdditions()
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
 	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources

@@ -31,6 +31,8 @@ type task struct {
 	leave *leave
 	// seen is what was seen before of what somebody changed, and left so.
 	seen []ownership.Change
+	// unremovable says what people added and what cannot be removed, and why.
+	unremovable string
 	// begun says that an apply was sent before whose answer nobody has told of.
 	begun bool
 	// added is what the edit that was found added besides.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -73,6 +74,11 @@ type Reconciler struct {
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
 	// spec.drift.maxBreakGlass does not say. Zero accepts none.
 	MaxBreakGlass time.Duration
+	// Additions is what is done about what people add to objects where spec.drift.additions
+	// does not say. Defaults to Keep.
+	Additions v1alpha1.AdditionsPolicy
+	// PeopleTools are the field managers of people. Defaults to ownership.DefaultTools.
+	PeopleTools ownership.Tools
 	// Watches, Index and Trigger tell what happens to the objects.
 	Watches Watches
 	Index   *trigger.Index

@@ -131,6 +131,8 @@ type session struct {
 	// contentions those that were healed within the last minute.
 	drifts      map[identity]drift
 	contentions map[identity]*contention
+	// additions say of objects what people added and what is left so.
+	additions map[identity]string
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
 	// watches holds the states of the watches at the last full look.
@@ -191,6 +193,7 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		failures:    map[identity]failure{},
 		missing:     map[identity]time.Time{},
 		drifts:      map[identity]drift{},
+		additions:   map[identity]string{},
 		contentions: map[identity]*contention{},
 		unseen:      map[identity]bool{},
 		warnings:    map[identity][]string{},

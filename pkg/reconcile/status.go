@@ -43,6 +43,8 @@ type outcome struct {
 	// failures and order say which objects are not as they should be.
 	failures map[identity]failure
 	order    []identity
+	// additions are the objects to which people added something that is left so.
+	additions map[identity]failure
 	// drifted are the objects that are known to have been changed and not put
 	// back.
 	drifted []identity
@@ -233,6 +235,11 @@ func driftedCondition(o outcome) metav1.Condition {
 	maps.Copy(known, o.contended)
 	for id, why := range o.failures {
 		if why.reason == v1alpha1.ReasonDriftDetected || why.reason == v1alpha1.ReasonDriftContended {
+			known[id] = why
+		}
+	}
+	for id, why := range o.additions {
+		if _, worse := known[id]; !worse {
 			known[id] = why
 		}
 	}

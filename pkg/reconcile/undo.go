@@ -75,7 +75,7 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 	undone := *t
 	var invalid error
 	for _, scope := range scopes {
-		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, scope)
+		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, a.undo(*t, scope))
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +98,7 @@ const maxReclaims = 4
 
 // reclaim takes what the edit added from those who added it. It returns the object as it is
 // then. Only when one of them writes meanwhile, it reads the object and begins again.
-func (a *applier) reclaim(ctx context.Context, t task, live *unstructured.Unstructured, scope ownership.Scope) (*unstructured.Unstructured, ownership.Addition, error) {
-	undo := a.undo(t, scope)
+func (a *applier) reclaim(ctx context.Context, t task, live *unstructured.Unstructured, undo ownership.Undo) (*unstructured.Unstructured, ownership.Addition, error) {
 	for attempt := 1; ; attempt++ {
 		added := undo.Added(t.cause.Found, live)
 		if len(added.Patch) == 0 {

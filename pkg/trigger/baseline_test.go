@@ -112,7 +112,7 @@ func TestBaselineOfAnObjectThatIsLeft(t *testing.T) {
 	edited := othersIn("red", "101", "a", "b")
 	before := r.replay(t, nil, othersIn("blue", "100", "a"), edited)
 	r.index.Begin(owner, key, manager)
-	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true), ResourceVersion: "101", Left: true})
+	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true, nil), ResourceVersion: "101", Left: true})
 	r.replay(t, before, othersIn("red", "102", "a", "b", "c")) // by a controller
 	r.index.Load(owner, map[ObjectKey]Applied{key: appliedAt("blue", "")})
 	paths, known := r.index.Before(owner, key)

@@ -30,6 +30,8 @@ type Applied struct {
 	// after a restart: then no event counts as older than the apply.
 	UID             types.UID
 	ResourceVersion string
+	// Tools are those whose additions to the object are in Digest; see CountAdditions.
+	Tools ownership.Tools
 	// Others are the paths that other field managers own in the object.
 	Others ownership.Paths
 	// Left says that the object was not applied but left as somebody changed it:
@@ -53,6 +55,8 @@ type holder struct {
 	owner Owner
 	// manager is the field manager with which it applies.
 	manager string
+	// tools are those whose additions count as drift; none if no additions do.
+	tools ownership.Tools
 	// claims are all its claims, each of which knows its place.
 	claims []*claim
 }
@@ -71,6 +75,14 @@ func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	for key, a := range applied {
 		x.claimLocked(owner, compact(key)).expect(a)
 	}
+}
+
+// CountAdditions has what the tools of people add to the objects of an owner count as
+// drift, from the next event of each object on; without tools, nothing that is added does.
+func (x *Index) CountAdditions(owner Owner, tools ownership.Tools) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.holderLocked(owner).tools = tools
 }
 
 // Loaded tells whether an owner is known.
@@ -99,7 +111,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 		return Applied{}, false
 	}
 	applied := c.expected.applied(c.holder.manager)
-	applied.Left = c.left
+	applied.Left, applied.Tools = c.left, c.holder.tools
 	return applied, c.known
 }
 
@@ -121,7 +133,7 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	var all []Claim
 	for c := x.claims[compact(key)]; c != nil; c = c.next {
 		claim := Claim{Owner: c.holder.owner, Applied: c.expected.applied(c.holder.manager), Known: c.known, InFlight: c.inFlight, Leaving: c.leaving}
-		claim.Applied.Left = c.left
+		claim.Applied.Left, claim.Applied.Tools = c.left, c.holder.tools
 		all = append(all, claim)
 	}
 	return all
@@ -249,9 +261,9 @@ func (x *Index) parked(key compactKey, s *Snapshot) bool {
 }
 
 // lookUp returns a key as the Index holds it, so that a name is kept once, the
-// field managers that are expected in the object, and which of them left it as
-// somebody changed it.
-func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []string) {
+// field managers that are expected in the object, which of them left it as somebody
+// changed it, and for which of them the additions of which tools count.
+func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []string, tools map[string]ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
@@ -262,8 +274,14 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 		if c.left {
 			left = append(left, c.holder.manager)
 		}
+		if len(c.holder.tools) > 0 {
+			if tools == nil {
+				tools = map[string]ownership.Tools{}
+			}
+			tools[c.holder.manager] = c.holder.tools
+		}
 	}
-	return key, managers, left
+	return key, managers, left, tools
 }
 
 // inOrder says whether anybody owns an object, and whether every owner finds it

@@ -123,7 +123,7 @@ func (m *model) write(i int, value string) {
 func (m *model) applied(live *unstructured.Unstructured) Applied {
 	manager := v1alpha1.FieldManager(owner.Name)
 	return Applied{
-		Manager: manager, Digest: DigestOf(live, manager, false), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		Manager: manager, Digest: DigestOf(live, manager, false, nil), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
 	}
 }
 
@@ -244,7 +244,7 @@ func (m *model) pass(all bool) {
 // inOrder looks at an object in the API server.
 func (m *model) inOrder(i int, key ObjectKey) bool {
 	expected, known := m.factory.index.Expected(owner, key)
-	return known && m.objects[i].exists && DigestOf(m.live(i), expected.Manager, false) == expected.Digest
+	return known && m.objects[i].exists && DigestOf(m.live(i), expected.Manager, false, nil) == expected.Digest
 }
 
 // fly has an apply reach the API server, or its answer reach us.

@@ -77,14 +77,21 @@ func AppliedBy(kept any, manager string) (namespace, name string, applied bool) 
 	return s.namespace.Value(), s.name, slices.ContainsFunc(s.owned, func(o owned) bool { return o.manager == id })
 }
 
-// DigestOf is the digest of what manager owns in an object, and of its break-glass
-// annotations, so that whoever sets or removes these is noticed. See Applied for
-// left.
-func DigestOf(u *unstructured.Unstructured, manager string, left bool) ownership.Digest {
+// DigestOf is the digest of what manager owns in an object, of what the tools of people
+// added to it, and of its break-glass annotations, so that whoever sets or removes these is
+// noticed. See Applied for left.
+func DigestOf(u *unstructured.Unstructured, manager string, left bool, tools ownership.Tools) ownership.Digest {
 	if left {
 		return digestOfAll(u)
 	}
 	digest, _ := ownership.Of(u, manager)
+	if len(tools) > 0 {
+		if added, found := tools.Digest(u, manager); found {
+			for i := range digest {
+				digest[i] ^= added[i]
+			}
+		}
+	}
 	annotations := u.GetAnnotations()
 	until, asks := annotations[v1alpha1.BreakGlassUntilAnnotation]
 	if !asks {
@@ -168,14 +175,14 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 
 // snapshot reduces an object to what is kept of it.
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
-	key, managers, left := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
+	key, managers, left, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	managers = withUnknown(managers, ownership.Managers(u, v1alpha1.FieldManagerPrefix))
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
 		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
-		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager))}
+		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager), tools[manager])}
 	}
 	// What is in order needs no evidence. Everything else is judged with the
 	// event that brings it, and lets go of the evidence then.
@@ -188,7 +195,7 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 			e.object = u
 		}
 		for _, manager := range left {
-			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false)})
+			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false, tools[manager])})
 		}
 		s.evidence.Store(e)
 	}

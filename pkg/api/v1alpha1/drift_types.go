@@ -41,6 +41,19 @@ const (
 	DriftIgnore DriftMode = "Ignore"
 )
 
+// AdditionsPolicy says what is done about fields that a person added to an object.
+// +kubebuilder:validation:Enum=Keep;Warn;Revert
+type AdditionsPolicy string
+
+const (
+	// AdditionsKeep leaves them.
+	AdditionsKeep AdditionsPolicy = "Keep"
+	// AdditionsWarn leaves them, and reports them in the condition Drifted and in an Event.
+	AdditionsWarn AdditionsPolicy = "Warn"
+	// AdditionsRevert removes them.
+	AdditionsRevert AdditionsPolicy = "Revert"
+)
+
 // DriftPolicy says what is done when somebody changes a managed object. It does
 // not keep a changed manifest from being applied.
 type DriftPolicy struct {
@@ -82,6 +95,18 @@ type DriftPolicy struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	MaxBreakGlass *metav1.Duration `json:"maxBreakGlass,omitempty"`
+
+	// Additions is Keep, Warn or Revert: what is done about a field, or an item of a list,
+	// that a person adds to an object and that the manifest does not name. A person is a field
+	// manager such as kubectl-edit, k9s or a dashboard; the operator's flag --people-tools has
+	// the list. Warn reports additions in the condition Drifted and in an Event. Revert removes
+	// them, also those that were there before it was set or before the object was adopted. What
+	// controllers write, the status, subresources such as scale, metadata other than labels and
+	// annotations, and the annotation of kubectl rollout restart are no additions. What an edit
+	// adds in the place of something that it removes is always removed. Defaults to the
+	// operator's flag --drift-additions, which is Keep if not set.
+	// +optional
+	Additions AdditionsPolicy `json:"additions,omitempty"`
 
 	// Ignore lists fields that are left to others. What a rule covers is set when
 	// Vidra creates the object, and never written again until the rule goes.
@@ -147,6 +172,19 @@ func (v *VidraResource) DriftMode() DriftMode {
 		return DriftCorrect
 	}
 	return v.Spec.Drift.Mode
+}
+
+// Additions is what is done about fields that a person added. Defaults to otherwise, and
+// to AdditionsKeep if that is empty.
+func (v *VidraResource) Additions(otherwise AdditionsPolicy) AdditionsPolicy {
+	switch {
+	case v.Spec.Drift != nil && v.Spec.Drift.Additions != "":
+		return v.Spec.Drift.Additions
+	case otherwise != "":
+		return otherwise
+	default:
+		return AdditionsKeep
+	}
 }
 
 // MaxExposure is for how long a foreign value stands at most in a contended object.

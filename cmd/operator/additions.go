@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// toolsOf reads the policy for additions and the field managers of people.
+func (o *options) toolsOf() (v1alpha1.AdditionsPolicy, ownership.Tools, error) {
+	policy := v1alpha1.AdditionsPolicy(o.additions)
+	switch policy {
+	case v1alpha1.AdditionsKeep, v1alpha1.AdditionsWarn, v1alpha1.AdditionsRevert:
+	default:
+		return "", nil, fmt.Errorf("--drift-additions is %q: it must be Keep, Warn or Revert", o.additions)
+	}
+	tools := ownership.Tools{}
+	for name := range strings.SplitSeq(o.peopleTools, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			tools = append(tools, name)
+		}
+	}
+	if err := tools.Validate(); err != nil {
+		return "", nil, fmt.Errorf("--people-tools: %w", err)
+	}
+	return policy, tools, nil
+}

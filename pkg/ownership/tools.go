@@ -1,0 +1,152 @@
+package ownership
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Tools are patterns, as of [path.Match], of the names of the field managers under which
+// people edit objects: programs that write when a person tells them to, and never by
+// themselves.
+type Tools []string
+
+// DefaultTools are the tools that are known. kubectl and its plugins name themselves
+// kubectl-edit, kubectl-patch, kubectl-client-side-apply, kubectl-label, kubectl-rollout and
+// so on, oc does the same, k9s and the Kubernetes Dashboard have names of their own, and
+// what a browser sends through a proxy, as from Lens, Headlamp, Rancher or the console of
+// OpenShift, is called Mozilla. Not here are node-fetch and rancher: some dashboards write
+// under these names, and so do controllers.
+var DefaultTools = Tools{"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp", "Lens", "OpenLens", "freelens"}
+
+// controllers are names under which controllers write: no pattern may match one. manager
+// is what those call themselves that kubebuilder made and that do not say otherwise.
+var controllers = []string{
+	"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "cloud-controller-manager", "manager", "controller", "operator",
+	"cainjector", "cert-manager-cainjector", "argocd-controller", "kustomize-controller", "helm-controller", "vpa-updater", "istio-operator",
+	"cluster-autoscaler", "before-first-apply", "vidra-operator", "node-fetch", "rancher", "OpenAPI-Generator",
+}
+
+// Validate fails if a pattern cannot be read, or matches the name of a controller.
+func (t Tools) Validate() error {
+	for _, pattern := range t {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return fmt.Errorf("%q is no pattern: use names, with * for any text", pattern)
+		}
+		for _, name := range controllers {
+			if matched, _ := path.Match(pattern, name); matched {
+				return fmt.Errorf("%q matches %s, under which programs write by themselves: name the tools of people more exactly", pattern, name)
+			}
+		}
+	}
+	return nil
+}
+
+// Has reports whether a field manager is one of the tools.
+func (t Tools) Has(manager string) bool {
+	return slices.ContainsFunc(t, func(pattern string) bool {
+		matched, err := path.Match(pattern, manager)
+		return err == nil && matched
+	})
+}
+
+// keptAnnotations are annotations that people's tools set and that are never an addition:
+// kubectl rollout restart, the cause of a rollout, and what kubectl apply notes for itself.
+var keptAnnotations = []string{
+	"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/change-cause",
+}
+
+// keptDomain is the domain of the annotations and labels by which people tell Vidra
+// something of an object: they are no additions either.
+const keptDomain = "infrahub.operators.com/"
+
+// KeptAddition reports whether what a tool adds at a path, given by names, is never counted
+// as an addition: the status, metadata except labels and annotations, and annotations by
+// which a person asks for something.
+func KeptAddition(names []string) bool {
+	switch n := len(names); {
+	case n == 0:
+		return false
+	case names[0] == "status":
+		return true
+	case names[0] == "metadata" && n > 1 && names[1] != "labels" && names[1] != "annotations":
+		return true
+	case n < 2 || names[n-2] != "annotations" && names[n-2] != "labels":
+		return false
+	default:
+		domain, _, _ := strings.Cut(names[n-1], "/")
+		return slices.Contains(keptAnnotations, names[n-1]) || strings.HasSuffix(domain+"/", keptDomain)
+	}
+}
+
+// Digest is a digest of the additions of the tools to an object, with their values; found
+// is false if there are none. An addition is a field that a tool owns, that manager does
+// not apply, and that is not a [KeptAddition].
+func (t Tools) Digest(obj *unstructured.Unstructured, manager string) (digest Digest, found bool) {
+	var ours fieldsV1
+	for r := range records(obj) {
+		name := r.text("manager")
+		if r.text("subresource") != "" || name == manager || !t.Has(name) {
+			continue
+		}
+		if ours == nil {
+			ours = applied(obj, manager)
+		}
+		e := encoders.Get().(*encoder)
+		e.path = e.path[:0]
+		added := e.additions(r.fields(), ours, obj.Object)
+		for i, b := range e.digest() {
+			if added { // the order of the entries does not count
+				digest[i] ^= b
+			}
+		}
+		found = found || added
+	}
+	return digest, found
+}
+
+// additions encodes the leaves of fields that are not in ours.
+func (e *encoder) additions(fields, ours fieldsV1, live any) (added bool) {
+	n := node{live: live}
+	first, end := e.push(fields)
+	for i := first; i < end; i++ {
+		key := e.keys[i]
+		_, owned := ours[key]
+		below, _ := fields[key].(map[string]any)
+		if key == "." {
+			if !owned && len(ours) == 0 { // that it is there at all
+				e.strings('P', e.path)
+				added = true
+			}
+			continue
+		}
+		name, isField := strings.CutPrefix(key, "f:")
+		e.path = append(e.path, name)
+		child, there := n.find(key)
+		switch {
+		case !there, isField && KeptAddition(e.path):
+		case len(below) > 0:
+			oursBelow, _ := ours[key].(map[string]any)
+			added = e.additions(below, oursBelow, child) || added
+		case !owned:
+			e.strings('p', e.path)
+			e.value(child)
+			added = true
+		}
+		e.path = e.path[:len(e.path)-1]
+	}
+	e.pop(first)
+	return added
+}
+
+// strings encodes a list of strings.
+func (e *encoder) strings(tag byte, all []string) {
+	e.tag(tag)
+	e.integer(int64(len(all)))
+	for _, s := range all {
+		e.string('s', s)
+	}
+}
