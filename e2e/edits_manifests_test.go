@@ -251,6 +251,9 @@ func editedObject(kind, name, group string) string {
 	if manifest == "" {
 		manifest = editableOfCluster[kind]
 	}
+	if manifest == "" {
+		manifest = editableStructure[kind]
+	}
 	return strings.NewReplacer("<name>", name, "<group>", group,
 		"<blob>", strings.Repeat("0123456789abcdef", 900<<10/16)).Replace(manifest)
 }

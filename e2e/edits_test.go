@@ -36,6 +36,9 @@ const (
 	// relabelled says that the label by which the object is watched was taken
 	// away, and that the same object has it again.
 	relabelled
+	// undoneWhole is the outcome of a structural edit: the object is as it was before, with
+	// nothing left of the edit.
+	undoneWhole
 )
 
 // anEdit is a row of the table: somebody does something to an object of a kind.
@@ -51,6 +54,14 @@ type anEdit struct {
 	// whole is true if the edit removed one field and added another beside it: it is undone
 	// whole, with one more request.
 	whole bool
+	// by is the field manager that makes a structural edit, and names are the parts of
+	// paths that the Event names. value is true if the edit changes only values, and refused if
+	// the API server refuses the first attempt to revert it.
+	by string
+	// more is how many requests the heal needs besides.
+	more           int
+	names          []string
+	value, refused bool
 	// undo is a merge patch that lets the object be deleted when the test ends.
 	undo string
 }
@@ -96,7 +107,7 @@ func TestF21Edits(t *testing.T) {
 }
 
 // testEditsOf does the edits of one kind.
-func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit) {
+func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, options ...func(*v1alpha1.VidraResource)) {
 	ns := newNamespace(t)
 	var objs []*unstructured.Unstructured
 	var documents []string
@@ -111,15 +122,26 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit) {
 	for row, edit := range edits {
 		attempts[row] = &attempt{anEdit: edit, owner: ns, obj: add(kind)}
 	}
-	newVidraResource(t, ns, manifests(documents...))
+	newVidraResource(t, ns, manifests(documents...), append(options, func(v *v1alpha1.VidraResource) {
+		if strings.Contains(kind, "finalizers") { // nobody takes them away
+			v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		}
+	})...)
 	awaitReady(t, ns)
 	for _, obj := range objs {
 		requireInOrder(t, ns, obj)
 	}
 
 	mark := env.AuditMark()
+	prepared := false
 	for _, a := range attempts {
-		a.do(t, fence)
+		prepared = a.prepare(t, fence) || prepared
+	}
+	if prepared { // what was there before is known once the events of it are
+		passFence(t, ns, fence)
+	}
+	for _, a := range attempts {
+		a.do(t)
 	}
 	passFence(t, ns, fence)
 	for row, a := range attempts {
@@ -155,19 +177,27 @@ type attempt struct {
 	before, edited *unstructured.Unstructured
 }
 
-// do makes the edit.
-func (a *attempt) do(t *testing.T, fence *unstructured.Unstructured) {
+// prepare has others write to the object. It reports whether they did.
+func (a *attempt) prepare(t *testing.T, fence *unstructured.Unstructured) bool {
 	t.Helper()
 	placeholders := strings.NewReplacer("<fence>", fence.GetName(), "<uid>", string(get(t, fence).GetUID()),
 		"<ca>", base64.StdEncoding.EncodeToString(env.Config.CAData))
 	if a.undo != "" {
 		t.Cleanup(func() { require.NoError(t, mergePatch(a.obj, "%s", a.undo)) })
 	}
-	if a.first != nil {
-		require.NoError(t, a.first.how(a.owner, a.obj, a.first.what), a.reason)
+	a.what = placeholders.Replace(a.what)
+	if a.first == nil {
+		return false
 	}
+	require.NoError(t, a.first.how(a.owner, a.obj, placeholders.Replace(a.first.what)), a.reason)
+	return true
+}
+
+// do makes the edit.
+func (a *attempt) do(t *testing.T) {
+	t.Helper()
 	a.before = get(t, a.obj)
-	require.NoError(t, a.how(a.owner, a.obj, placeholders.Replace(a.what)), a.reason)
+	require.NoError(t, a.how(a.owner, a.obj, a.what), a.reason)
 	if a.want == stays {
 		a.edited = get(t, a.obj)
 	}
@@ -175,9 +205,13 @@ func (a *attempt) do(t *testing.T, fence *unstructured.Unstructured) {
 
 // test shows what comes of the edit.
 func (a *attempt) test(t *testing.T) {
-	if a.want != stays {
+	switch a.want {
+	case undoneWhole:
+		a.requireUndone(t)
+	case reverted, recreated, relabelled:
 		awaitInOrder(t, a.owner, a.obj)
 		a.requireTold(t)
+	case stays:
 	}
 	live := get(t, a.obj)
 	require.Equal(t, a.want == recreated, live.GetUID() != a.before.GetUID(), "it is another object: %s", a.reason)
@@ -198,6 +232,9 @@ func (a *attempt) checkRequests(t *testing.T, row string, sent requests) {
 		verbs = nil
 	case relabelled:
 		verbs = []string{"patch", "get", "patch"}
+	case undoneWhole:
+		a.checkUndoing(t, row, sent)
+		return
 	case reverted, recreated:
 	}
 	if a.whole {
@@ -219,7 +256,7 @@ func (a *attempt) requireTold(t *testing.T) {
 		told = "created it again after it had been deleted"
 	case relabelled:
 		told = "restored the label managed-by=vidra"
-	case stays, reverted:
+	case stays, reverted, undoneWhole:
 	}
 	if told != "" {
 		awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", "VidraResource "+a.owner, told)
@@ -233,6 +270,7 @@ func settled(edited *unstructured.Unstructured) map[string]any {
 		{"status"},
 		{"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "managedFields"},
 		{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+		{"metadata", "annotations", "deprecated.daemonset.template.generation"},
 	} {
 		unstructured.RemoveNestedField(left.Object, fields...)
 	}

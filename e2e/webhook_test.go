@@ -45,6 +45,12 @@ type webhook struct {
 // for that of others so long that a busy machine is no reason to refuse anything.
 func startWebhook(t *testing.T, namespace string, mutates bool, decide review, hanging ...string) *webhook {
 	t.Helper()
+	return startWebhookOn(t, []string{"configmaps"}, namespace, mutates, decide, hanging...)
+}
+
+// startWebhookOn is startWebhook for several resources, of which ConfigMaps must be one.
+func startWebhookOn(t *testing.T, resources []string, namespace string, mutates bool, decide review, hanging ...string) *webhook {
+	t.Helper()
 	server := httptest.NewTLSServer(reviewer(t, decide))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -54,7 +60,7 @@ func startWebhook(t *testing.T, namespace string, mutates bool, decide review, h
 	only := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"", "apps"}, APIVersions: []string{"v1"}, Resources: resources},
 	}}
 	fail, none, timeout := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(20)
 	var conditions []admissionregistrationv1.MatchCondition

@@ -96,6 +96,8 @@ func heal(ctx context.Context, l *lab, o healOptions) (*healReport, error) {
 
 // side is who puts edits back: the floor or Vidra.
 type side struct {
+	// vidra is false for the floor, which gets no structural edits.
+	vidra   bool
 	targets map[*kind]stopwatch.Target
 	// laps of each edit, in the order of edits.
 	laps []laps
@@ -111,7 +113,7 @@ type laps struct {
 func newSides(l *lab, timeout time.Duration) ([]*side, error) {
 	var sides []*side
 	for _, namespace := range []string{floorNamespace, vidraNamespace} {
-		s := &side{targets: map[*kind]stopwatch.Target{}, laps: make([]laps, len(edits))}
+		s := &side{vidra: namespace == vidraNamespace, targets: map[*kind]stopwatch.Target{}, laps: make([]laps, len(edits))}
 		for _, k := range kinds {
 			want, err := k.in(namespace)
 			if err != nil {
@@ -148,7 +150,7 @@ func round(ctx context.Context, sides []*side, number int, pause time.Duration) 
 // has left as it should not be is a miss again.
 func (s *side) lap(ctx context.Context, i int, e edit) error {
 	target := s.targets[e.kind]
-	lap, err := target.Time(ctx, func(ctx context.Context) error { return e.make(ctx, target) })
+	lap, err := target.Time(ctx, func(ctx context.Context) error { return e.make(ctx, target, s.vidra) })
 	switch {
 	case errors.Is(err, stopwatch.ErrNotRestored), errors.Is(err, stopwatch.ErrNotWanted), apierrors.IsNotFound(err):
 		s.laps[i].missed++
@@ -161,12 +163,17 @@ func (s *side) lap(ctx context.Context, i int, e edit) error {
 	return nil
 }
 
-// make makes the edit as a person with kubectl would.
-func (e edit) make(ctx context.Context, t stopwatch.Target) error {
-	name := t.Want.GetName()
-	if e.patch == "" {
-		return t.Resource.Delete(ctx, name, metav1.DeleteOptions{})
+// make makes the edit as a person with kubectl would, or the edit of values that stands for
+// a structural one.
+func (e edit) make(ctx context.Context, t stopwatch.Target, structural bool) (err error) {
+	name, how := t.Want.GetName(), metav1.PatchOptions{FieldManager: editor}
+	switch {
+	case e.structural != "" && structural:
+		_, err = t.Resource.Patch(ctx, name, types.JSONPatchType, []byte(e.structural), how)
+	case e.patch == "":
+		err = t.Resource.Delete(ctx, name, metav1.DeleteOptions{})
+	default:
+		_, err = t.Resource.Patch(ctx, name, types.MergePatchType, []byte(e.patch), how)
 	}
-	_, err := t.Resource.Patch(ctx, name, types.MergePatchType, []byte(e.patch), metav1.PatchOptions{FieldManager: editor})
 	return err
 }

@@ -9,8 +9,13 @@ import (
 	"time"
 )
 
-// healGoal is how many times the floor a heal may take.
-const healGoal = 1.3
+const (
+	// healGoal is how many times the floor a heal may take.
+	healGoal = 1.3
+	// structuralGoal is how many times the floor of one PATCH the heal of a structural edit
+	// may take, which needs two.
+	structuralGoal = 2.2
+)
 
 // environment is what the figures depend on.
 type environment struct {
@@ -24,9 +29,12 @@ type healReport struct {
 	Rounds      int          `json:"rounds"`
 	Objects     int          `json:"objects"`
 	Edits       []editReport `json:"edits"`
-	// Ratio is the median of the ratios of the edits.
-	Ratio float64 `json:"ratio"`
-	Goal  float64 `json:"goal"`
+	// Ratio is the median of the ratios of the edits of values, StructuralRatio that of the
+	// structural ones.
+	Ratio           float64 `json:"ratio"`
+	Goal            float64 `json:"goal"`
+	StructuralRatio float64 `json:"structuralRatio"`
+	StructuralGoal  float64 `json:"structuralGoal"`
 	// Heals is how many edits Vidra put back, with how many Requests.
 	Heals    int      `json:"heals"`
 	Requests requests `json:"requests"`
@@ -52,19 +60,23 @@ type figures struct {
 // newHealReport sums up the laps of both sides.
 func newHealReport(o healOptions, env environment, floor, vidra []laps, sent requests) *healReport {
 	r := &healReport{
-		Environment: env, Rounds: o.rounds, Objects: o.objects, Goal: healGoal, Requests: sent,
+		Environment: env, Rounds: o.rounds, Objects: o.objects, Goal: healGoal, StructuralGoal: structuralGoal, Requests: sent,
 	}
-	var ratios []float64
+	var ratios, structural []float64
 	for i, e := range edits {
 		line := editReport{Edit: e.name, Floor: sumUp(floor[i]), Vidra: sumUp(vidra[i])}
 		r.Heals += line.Vidra.N
 		if line.Floor.N > 0 && line.Vidra.N > 0 {
 			line.Ratio = round2(line.Vidra.Median / line.Floor.Median)
-			ratios = append(ratios, line.Ratio)
+			if e.structural == "" {
+				ratios = append(ratios, line.Ratio)
+			} else {
+				structural = append(structural, line.Ratio)
+			}
 		}
 		r.Edits = append(r.Edits, line)
 	}
-	r.Ratio = round2(quantile(ratios, 0.5))
+	r.Ratio, r.StructuralRatio = round2(quantile(ratios, 0.5)), round2(quantile(structural, 0.5))
 	return r
 }
 
@@ -120,19 +132,25 @@ func (r *healReport) json(out io.Writer) error {
 
 // table prints the report for people.
 func (r *healReport) table(out io.Writer) error {
-	_, _ = fmt.Fprintf(out, "%-25s %4s %7s   %12s %9s   %12s %9s   %5s\n",
+	_, _ = fmt.Fprintf(out, "%-28s %4s %7s   %12s %9s   %12s %9s   %5s\n",
 		"EDIT", "N", "MISSED", "FLOOR MEDIAN", "P95", "VIDRA MEDIAN", "P95", "RATIO")
 	for _, e := range r.Edits {
-		_, _ = fmt.Fprintf(out, "%-25s %4d %7d   %9.1f ms %6.1f ms   %9.1f ms %6.1f ms   %5.2f\n", e.Edit,
+		_, _ = fmt.Fprintf(out, "%-28s %4d %7d   %9.1f ms %6.1f ms   %9.1f ms %6.1f ms   %5.2f\n", e.Edit,
 			e.Vidra.N+e.Vidra.Missed, e.Vidra.Missed, e.Floor.Median, e.Floor.P95, e.Vidra.Median, e.Vidra.P95, e.Ratio)
 	}
-	reached := "reached"
-	if r.Ratio > r.Goal {
-		reached = "missed"
-	}
-	_, err := fmt.Fprintf(out, "\nMedian ratio %.2f: goal %.1f %s. %d objects, Kubernetes %s, %d CPUs.\n%s\n",
-		r.Ratio, r.Goal, reached, r.Objects, r.Environment.Kubernetes, r.Environment.CPUs, r.sent())
+	_, err := fmt.Fprintf(out, "\nMedian ratio %.2f: goal %.1f %s. Structural edits, beside the floor of one PATCH: %.2f, goal %.1f %s.\n"+
+		"%d objects, Kubernetes %s, %d CPUs.\n%s\n",
+		r.Ratio, r.Goal, reached(r.Ratio, r.Goal), r.StructuralRatio, r.StructuralGoal, reached(r.StructuralRatio, r.StructuralGoal),
+		r.Objects, r.Environment.Kubernetes, r.Environment.CPUs, r.sent())
 	return err
+}
+
+// reached says whether a ratio is within its goal.
+func reached(ratio, goal float64) string {
+	if ratio > goal {
+		return "missed"
+	}
+	return "reached"
 }
 
 // sent says what the heals cost the API server.

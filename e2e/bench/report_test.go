@@ -48,7 +48,7 @@ func lapsOf(missed int, ms ...int) []laps {
 
 func TestHealReport(t *testing.T) {
 	o := healOptions{rounds: 3, objects: 3}
-	sent := requests{Patch: 21, Status: 7, Events: 42, Other: map[string]int{}}
+	sent := requests{Patch: 27, Status: 9, Events: 54, Other: map[string]int{}}
 	r := newHealReport(o, environment{Kubernetes: "v1", CPUs: 2}, lapsOf(0, 10, 20, 30), lapsOf(0, 12, 24, 90), sent)
 	require.InDelta(t, 1.2, r.Ratio, 1e-9, "24 ms to 20 ms")
 	require.Equal(t, 3*len(edits), r.Heals)
@@ -57,8 +57,9 @@ func TestHealReport(t *testing.T) {
 
 	var table, text strings.Builder
 	require.NoError(t, r.table(&table))
-	require.Contains(t, table.String(), "ConfigMap key removed        3       0        20.0 ms   29.0 ms        24.0 ms   83.4 ms    1.20\n")
+	require.Contains(t, table.String(), "ConfigMap key removed           3       0        20.0 ms   29.0 ms        24.0 ms   83.4 ms    1.20\n")
 	require.Contains(t, table.String(), "goal 1.3 reached")
+	require.Contains(t, table.String(), "one PATCH: 1.20, goal 2.2 reached")
 	require.Contains(t, table.String(), "1.00 PATCH, 0.00 GET; 0.33 status patches, 2.00 for Events")
 
 	require.NoError(t, r.json(&text))
@@ -75,14 +76,14 @@ func TestHealReportOfMisses(t *testing.T) {
 	}{
 		"vidra": {
 			reason: "one missed edit fails the benchmark", floor: lapsOf(0, 10), vidra: lapsOf(1, 10),
-			want: "vidra missed 7 of 14 edits",
+			want: "vidra missed 9 of 18 edits",
 		},
 		"vidra always": {
 			reason: "without a single heal there is a report, too", floor: lapsOf(0, 10), vidra: lapsOf(2),
-			want: "vidra missed 14 of 14 edits",
+			want: "vidra missed 18 of 18 edits",
 		},
 		"floor": {
-			reason: "a floor that misses is no floor", floor: lapsOf(1, 10), vidra: lapsOf(0, 10), want: "the floor missed 7",
+			reason: "a floor that misses is no floor", floor: lapsOf(1, 10), vidra: lapsOf(0, 10), want: "the floor missed 9",
 		},
 	}
 	for name, tt := range tests {

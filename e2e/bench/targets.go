@@ -113,14 +113,35 @@ type edit struct {
 	kind *kind
 	// patch is a merge patch; empty to delete the object.
 	patch string
+	// structural is a JSON patch that removes something and adds something else in its
+	// place. It is made on Vidra's side; the floor, which has no answer to it, gets patch.
+	structural string
 }
 
 var edits = []edit{
-	{"Deployment spec.replicas", deployment, `{"spec":{"replicas":3}}`},
-	{"Deployment deleted", deployment, ""},
-	{"ConfigMap data changed", configMap, `{"data":{"greeting":"edited"}}`},
-	{"ConfigMap key removed", configMap, `{"data":{"greeting":null}}`},
-	{"ConfigMap label changed", configMap, `{"metadata":{"labels":{"app":"edited"}}}`},
-	{"ConfigMap deleted", configMap, ""},
-	{"Service spec.selector", service, `{"spec":{"selector":{"app":"edited"}}}`},
+	{name: "Deployment spec.replicas", kind: deployment, patch: `{"spec":{"replicas":3}}`},
+	{name: "Deployment deleted", kind: deployment},
+	{name: "ConfigMap data changed", kind: configMap, patch: `{"data":{"greeting":"edited"}}`},
+	{name: "ConfigMap key removed", kind: configMap, patch: `{"data":{"greeting":null}}`},
+	{name: "ConfigMap label changed", kind: configMap, patch: `{"metadata":{"labels":{"app":"edited"}}}`},
+	{name: "ConfigMap deleted", kind: configMap},
+	{name: "Service spec.selector", kind: service, patch: `{"spec":{"selector":{"app":"edited"}}}`},
+	{
+		name: "Deployment container renamed", kind: deployment, patch: `{"spec":{"replicas":3}}`,
+		structural: `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"edited"}]`,
+	},
+	{
+		name: "Service port renumbered", kind: service, patch: `{"spec":{"selector":{"app":"edited"}}}`,
+		structural: `[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`,
+	},
+}
+
+// structuralEdits is the number of edits that are structural.
+func structuralEdits() (n int) {
+	for _, e := range edits {
+		if e.structural != "" {
+			n++
+		}
+	}
+	return n
 }
