@@ -52,8 +52,8 @@ MEASURING = ./e2e ./e2e/bench ./e2e/watches
 
 .PHONY: e2e
 e2e: control-plane ## Tests on a real API server, with the race detector.
-	go test -race -count=1 -p=1 -timeout=20m $(MEASURING)
-	go test -race -count=1 -p=2 -timeout=20m $$(go list ./e2e/... | grep -vE '/e2e(/bench|/watches)?$$')
+	go test -race -count=1 -p=1 -timeout=40m $(MEASURING)
+	go test -race -count=1 -p=2 -timeout=40m $$(go list ./e2e/... | grep -vE '/e2e(/bench|/watches)?$$')
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, unless it is cached.

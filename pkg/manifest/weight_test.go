@@ -122,7 +122,9 @@ func TestParseLimitsObjectsAndValues(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, tc.want, tc.reason)
-			require.Len(t, err.(Errors), 1, "nothing is read beyond the limit")
+			var errs Errors
+			require.ErrorAs(t, err, &errs)
+			require.Len(t, errs, 1, "nothing is read beyond the limit")
 		})
 	}
 }

@@ -162,7 +162,7 @@ func TestKeep(t *testing.T) {
 	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)
 
-	kept = nil
+	clear(kept)
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return h.bodies.Load() == 0

@@ -36,7 +36,7 @@ func TestHeldObjects(t *testing.T) {
 	require.InDelta(t, 3, testutil.ToFloat64(f.metrics.unkept), 0)
 	runtime.KeepAlive(kept)
 
-	kept = nil
+	clear(kept)
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return f.held.used.Load() == 0
