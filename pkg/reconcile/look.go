@@ -99,8 +99,10 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 	s := p.session
 	_, failed := s.failures[d.id]
+	_, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 	return prospect{
 		changed:     p.changedSince(s.inventory[d.id], d),
+		unobserved:  !synced,
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        s.watches[watchKey(d.key)].State == watchregistry.Pending,
 		held:        failed && !p.mayRetry,

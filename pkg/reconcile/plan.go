@@ -57,6 +57,8 @@ type prospect struct {
 	// changed says that its applied configuration is, or may be, another one than
 	// was applied last.
 	changed bool
+	// unobserved reports that no watch shows the object, as after a restart.
+	unobserved bool
 	// terminating says that its namespace is being deleted.
 	terminating bool
 	// gone says that the API server does not serve its kind at present.
@@ -103,7 +105,9 @@ func makePlan(in planInput) plan {
 		case entry == nil || entry.UID == "":
 			p.apply = append(p.apply, task{desired: d, why: whyNew})
 		case is.changed:
-			// Neither a policy nor break-glass keeps a changed manifest back.
+			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
+			// watch has shown is reported, too, so the object is read first.
+			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
 			p.apply = append(p.apply, task{desired: d, why: whyChanged, cause: cause, seen: is.seen})
 		case drifted:
 			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause, leave: is.leave})
