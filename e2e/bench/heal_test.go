@@ -18,8 +18,9 @@ func TestHeal(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.verdict(), "nothing is missed")
 	require.Equal(t, 2*len(edits), r.Heals)
-	require.Equal(t, r.Heals+2*structuralEdits(), r.Requests.Patch, "one PATCH per heal, two where the edit was structural")
-	require.Zero(t, r.Requests.Get, "and no GET")
+	repeated := r.Requests.Get // a controller wrote between the two requests of a structural heal
+	require.LessOrEqual(t, repeated, 2*structuralEdits(), "no GET otherwise")
+	require.Equal(t, r.Heals+2*structuralEdits()+repeated, r.Requests.Patch, "one PATCH per heal, two where the edit was structural")
 	for _, e := range r.Edits {
 		require.Equal(t, 2, e.Floor.N, e.Edit)
 		require.Positive(t, e.Ratio, e.Edit)
