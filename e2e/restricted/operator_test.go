@@ -208,9 +208,10 @@ func TestControllersMayDelete(t *testing.T) {
 	mine.create(t, v)
 	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	require.NoError(t, admin.Delete(t.Context(), owner))
-	await(t, func(c *assert.CollectT) {
+	// The garbage collector looks for new kinds every 30 seconds.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		err := admin.Get(context.Background(), client.ObjectKeyFromObject(v), &v1alpha1.VidraResource{})
 		require.True(c, apierrors.IsNotFound(err), "%v", err)
 		require.Empty(c, mine.says(c, "page"))
-	})
+	}, 3*patience, poll)
 }

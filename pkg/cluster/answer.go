@@ -101,26 +101,27 @@ type boundedBody struct {
 	within time.Duration
 	// failed is told of the error that a read ends with, but for the end of the body.
 	failed func(err error)
+
+	// mu guards what follows: a watch is closed while its body is being read.
+	mu     sync.Mutex
+	timer  *time.Timer
+	closed bool
 	// size estimates what was read of the present event, or of the body.
 	size jsonSize
 	// held is the part of size that is counted in answers.
 	held int64
-
-	// mu guards timer.
-	mu    sync.Mutex
-	timer *time.Timer
 }
 
 // start begins to wait for the end of the body.
 func (b *boundedBody) start() {
-	b.size.stream = b.watch
-	b.expect(!b.watch)
-}
-
-// expect begins or ends to wait for the end of the body, or of an event.
-func (b *boundedBody) expect(end bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.size.stream = b.watch
+	b.expectLocked(!b.watch)
+}
+
+// expectLocked begins or ends to wait for the end of the body, or of an event.
+func (b *boundedBody) expectLocked(end bool) {
 	switch {
 	case end && b.timer == nil:
 		b.timer = time.AfterFunc(b.within, func() { b.end(errUnfinished) })
@@ -151,13 +152,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 
 // account counts what was read, and waits if that is too fast.
 func (b *boundedBody) account(read []byte) error {
-	cost := b.size.add(read)
-	if b.watch {
-		b.expect(b.size.depth > 0)
-	}
-	grown := b.size.total - b.held
-	b.held = b.size.total
-	if most := b.answers.limits.held; b.answers.held.Add(grown) > most || cost > most {
+	cost, held := b.hold(read)
+	if most := b.answers.limits.held; held > most || cost > most {
 		return errTooLarge
 	}
 	if err := b.answers.speed.WaitN(b.ctx, int(min(cost, readBurst))); err != nil && b.ctx.Err() == nil {
@@ -166,11 +162,36 @@ func (b *boundedBody) account(read []byte) error {
 	return nil
 }
 
-// Close implements io.Closer.
-func (b *boundedBody) Close() error {
-	b.expect(false)
+// hold adds what was read to the present event, or to the body. It returns its size, and
+// that of all unfinished answers of the cluster.
+func (b *boundedBody) hold(read []byte) (cost, held int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, 0
+	}
+	cost = b.size.add(read)
+	if b.watch {
+		b.expectLocked(b.size.depth > 0)
+	}
+	grown := b.size.total - b.held
+	b.held = b.size.total
+	return cost, b.answers.held.Add(grown)
+}
+
+// release ends the wait and gives back what the body holds.
+func (b *boundedBody) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.expectLocked(false)
 	b.answers.held.Add(-b.held)
-	b.held, b.size.total = 0, 0
+	b.held = 0
+}
+
+// Close implements io.Closer. It is safe to call during a Read.
+func (b *boundedBody) Close() error {
+	b.release()
 	err := b.source.Close()
 	b.end(nil)
 	return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,10 +67,11 @@ func TestHostileAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				hostile := true
+				var hostile atomic.Bool
+				hostile.Store(true)
 				r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
 					answer := answered(http.StatusOK)
-					if hostile && request.URL.Path == "/api" {
+					if hostile.Load() && request.URL.Path == "/api" {
 						answer.Header = http.Header{"Content-Type": {tt.media}}
 						answer.Body = &endless{text: tt.text, stalls: tt.stalls, ctx: request.Context()}
 					}
@@ -108,7 +110,7 @@ func TestHostileAnswers(t *testing.T) {
 				require.ErrorContains(t, err, tt.want)
 				time.Sleep(defaultLimits.hold + time.Second)
 				require.Error(t, r.unreachable(), "it is left alone for longer")
-				hostile = false
+				hostile.Store(false)
 				time.Sleep(defaultLimits.hold)
 				synctest.Wait()
 				require.NoError(t, r.unreachable())
