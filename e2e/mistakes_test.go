@@ -113,9 +113,9 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 		},
 		"itself": {
 			reason: "it would apply and prune itself",
-			manifest: manifests(configMap("new", "hello"), "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata:\n  name: inner\nspec:\n  manifest: |\n"+
-				"    apiVersion: infrahub.operators.com/v1alpha1\n    kind: VidraResource\n    metadata:\n      name: SELF\n"),
-			parts: []string{"document 2", "VidraResource inner", "itself"},
+			manifest: manifests(configMap("new", "hello"),
+				"apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata:\n  name: SELF\nspec:\n  manifest: '{}'\n"),
+			parts: []string{"document 2", "VidraResource", "itself"},
 		},
 		"template": {
 			reason:   "a template that nobody rendered is no manifest",
