@@ -145,6 +145,21 @@ func TestUndoWhole(t *testing.T) {
 	}
 }
 
+// TestUndoStorm renames a container again and again, before and between the two requests of
+// each heal: nothing of it is left.
+func TestUndoStorm(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, parts)
+	awaitReady(t, ns)
+	web := declaredObject(t, ns, parts, "Deployment", "parts")
+	before := get(t, web)
+	for i := range 40 {
+		require.NoError(t, jsonPatch(web, `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"www-%d"}]`, i))
+	}
+	undone(t, before)
+}
+
 // TestUndoKeepsWhatWasThere: what others added before an edit, or through a subresource, or
 // under an ignore rule, survives the edit of somebody else and of their own.
 func TestUndoKeepsWhatWasThere(t *testing.T) {

@@ -79,8 +79,8 @@ func (p Paths) Minus(other Paths) Paths { return pathsOf(slices.DeleteFunc(p.has
 const maxApplied = 16
 
 // Others returns the paths that field managers own in obj, except what managers with prefix
-// applied and what is below status.
-func Others(obj *unstructured.Unstructured, prefix string) Paths {
+// applied and what is below status, and except what the managers except own.
+func Others(obj *unstructured.Unstructured, prefix string, except ...string) Paths {
 	var others []uint32
 	var applied []fieldsV1
 	for r := range records(obj) {
@@ -89,11 +89,22 @@ func Others(obj *unstructured.Unstructured, prefix string) Paths {
 		}
 	}
 	for r := range records(obj) {
-		if !r.applies() || !strings.HasPrefix(r.text("manager"), prefix) {
+		if (!r.applies() || !strings.HasPrefix(r.text("manager"), prefix)) && !slices.Contains(except, r.text("manager")) {
 			others = appendPaths(others, r.fields(), applied, 0)
 		}
 	}
 	return pathsOf(others)
+}
+
+// Editors returns the managers that wrote paths to obj itself that are not in before.
+func Editors(obj *unstructured.Unstructured, before Paths) []string {
+	var editors []string
+	for r := range records(obj) {
+		if !r.applies() && r.text("subresource") == "" && pathsOf(appendPaths(nil, r.fields(), nil, 0)).Minus(before) != "" {
+			editors = append(editors, r.text("manager"))
+		}
+	}
+	return editors
 }
 
 // appendPaths appends the hashes of the paths in fields that are not in applied as well.

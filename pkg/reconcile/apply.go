@@ -267,6 +267,7 @@ func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructure
 	}
 	applied := a.expectation(live)
 	if a.watched {
+		applied.Raced = t.raced(applied.Others)
 		a.trigger.Commit(a.owner, t.key, applied)
 	}
 	return live, applied.Digest, nil

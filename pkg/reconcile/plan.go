@@ -3,6 +3,8 @@ package reconcile
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -37,6 +39,10 @@ type task struct {
 	begun bool
 	// added is what the edit that was found added besides.
 	added ownership.Addition
+	// sent is the object as it was known when the apply was sent; nil if it was not. before
+	// are the paths that others owned in it before it was edited; nil if that is not known.
+	sent   *unstructured.Unstructured
+	before *ownership.Paths
 }
 
 // planInput is what is known before a plan is made.

@@ -55,7 +55,10 @@ func (a *applier) undo(t task, scope ownership.Scope) ownership.Undo {
 		Manager: a.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: t.object().Object,
 		Keep: t.exempts, Scope: scope,
 	}
-	if a.watched {
+	switch {
+	case t.cause.Before != nil:
+		u.Before, u.BeforeKnown = *t.cause.Before, true
+	case a.watched:
 		u.Before, u.BeforeKnown = a.index.Before(a.owner, t.key)
 	}
 	return u
@@ -72,7 +75,12 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 	if !a.edited(*t) {
 		return a.sendCeding(ctx, *t)
 	}
+	if u := a.undo(*t, ownership.BesideRemoved); u.BeforeKnown {
+		t.before = &u.Before
+		t.cause.Before = t.before // for another attempt
+	}
 	undone := *t
+	defer func() { t.sent = undone.cause.Found }()
 	var invalid error
 	for _, scope := range scopes {
 		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, a.undo(*t, scope))
@@ -84,12 +92,47 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 		}
 		t.added, undone.cause.Found = t.added.And(added), live
 		live, err = a.sendCeding(ctx, undone)
+		if err == nil {
+			return a.sendAfterRace(ctx, t, &undone, live)
+		}
 		if !apierrors.IsInvalid(err) || denied(err) {
-			return live, err
+			return nil, err
 		}
 		invalid = err
 	}
 	return nil, invalid
+}
+
+// sendAfterRace undoes what users added, beside what the edit had removed, while the requests
+// were under way. The events of these writes are older than the apply, or change nothing of ours.
+func (a *applier) sendAfterRace(ctx context.Context, t, undone *task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for range maxReclaims {
+		sent := *t
+		if sent.sent = undone.cause.Found; sent.raced(ownership.Others(live, v1alpha1.FieldManagerPrefix)) == nil {
+			break
+		}
+		reclaimed, added, err := a.reclaim(ctx, *t, live, a.undo(*t, ownership.BesideRemoved))
+		if err != nil {
+			return nil, err
+		}
+		if len(added.Patch) == 0 {
+			break
+		}
+		t.added, undone.cause.Found = t.added.And(added), reclaimed
+		if live, err = a.sendCeding(ctx, *undone); err != nil {
+			return nil, err
+		}
+	}
+	return live, nil
+}
+
+// raced returns what others owned before the edits that were undone, if they own more after
+// the apply than when it was sent; nil otherwise.
+func (t task) raced(others ownership.Paths) *ownership.Paths {
+	if t.sent == nil || others.Minus(ownership.Others(t.sent, v1alpha1.FieldManagerPrefix)) == "" {
+		return nil
+	}
+	return t.before
 }
 
 // maxReclaims is how often it is tried to change managedFields that other managers change

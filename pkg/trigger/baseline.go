@@ -3,6 +3,7 @@ package trigger
 import (
 	"slices"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -14,6 +15,20 @@ type baseline struct {
 	// last event.
 	latest ownership.Paths
 	digest ownership.Digest
+	// editors are the field managers that changed what is ours. What they add afterwards is a
+	// part of their edits.
+	editors []string
+	// raced is the baseline of an edit that came while an apply was under way and that its
+	// event has not shown yet; nil if there is none.
+	raced *ownership.Paths
+}
+
+// raced is that of the baseline.
+func (c *claim) raced() *ownership.Paths {
+	if c.baseline == nil {
+		return nil
+	}
+	return c.baseline.raced
 }
 
 // learn keeps the baseline of an object up to date with an event. As long as the object is
@@ -25,6 +40,9 @@ func (c *claim) learn(verdict Verdict, o observation) {
 			c.baseline, c.alone = nil, false
 		}
 	case VerdictDrift:
+		if stale(c.expected.version, o) {
+			return // the apply came after it; see raced
+		}
 		if c.baseline == nil {
 			c.begin(o.before)
 		}
@@ -49,8 +67,8 @@ func (c *claim) begin(s *Snapshot) {
 }
 
 // learn takes a write into account that brought an object into a state other than expected.
-// A write that changed nothing of ours is no edit that is to be reverted: what it added was
-// there before the next one.
+// What another manager adds with a write that changes nothing of ours is no part of an edit: it
+// was there before the next one.
 func (b *baseline) learn(s *Snapshot, manager managerID) {
 	if b == nil {
 		return
@@ -59,9 +77,13 @@ func (b *baseline) learn(s *Snapshot, manager managerID) {
 	if !known {
 		return
 	}
-	others := s.others()
-	if digest == b.digest {
-		b.before = b.before.Union(others.Minus(b.latest))
+	others, object := s.others(), s.found()
+	switch {
+	case object == nil: // the same event again
+	case digest == b.digest:
+		b.before = b.before.Union(ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest))
+	default:
+		b.editors = ownership.Editors(object, b.before)
 	}
 	b.digest, b.latest = digest, others
 }
@@ -86,8 +108,28 @@ func (x *Index) Before(owner Owner, key ObjectKey) (before ownership.Paths, know
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
-	if c == nil || c.baseline == nil {
-		return "", c != nil && c.alone
+	if c == nil {
+		return "", false
+	}
+	return c.before()
+}
+
+// before is what Before returns.
+func (c *claim) before() (ownership.Paths, bool) {
+	if c.baseline == nil {
+		return "", c.alone
 	}
 	return c.baseline.before, true
+}
+
+// racedBefore is the baseline of an edit that came while an apply was under way; nil for the
+// event of another one.
+func (x *Index) racedBefore(owner Owner, key compactKey, o observation) *ownership.Paths {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.findLocked(owner, key)
+	if c == nil || !stale(c.expected.version, o) {
+		return nil
+	}
+	return c.raced()
 }

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,14 +12,18 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// othersIn is configMap with more keys, which another manager owns.
+// othersIn is configMap with more keys, which other managers own: "key", or "manager/key".
 func othersIn(value, version string, keys ...string) *unstructured.Unstructured {
 	u := configMap(value, version)
 	entries := u.Object["metadata"].(map[string]any)["managedFields"].([]any)
-	for _, name := range keys {
+	for _, key := range keys {
+		manager, name, named := strings.Cut(key, "/")
+		if !named {
+			manager, name = "other", key
+		}
 		u.Object["data"].(map[string]any)[name] = "x"
 		entries = append(entries, map[string]any{
-			"manager": "other", "operation": "Update",
+			"manager": manager, "operation": "Update",
 			"fieldsV1": map[string]any{"f:data": map[string]any{"f:" + name: map[string]any{}}},
 		})
 	}
@@ -40,12 +45,13 @@ func TestBaseline(t *testing.T) {
 		known  bool
 		want   ownership.Paths
 	}{
-		"OneEdit":    {"An event shows what was there before the next one.", []event{othersIn("blue", "101", "a"), othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
-		"NoOthers":   {"Nothing was there.", []event{othersIn("blue", "101"), othersIn("red", "102", "b")}, true, ""},
-		"Echo":       {"The apply itself shows it.", []event{othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
-		"TwoEdits":   {"Both are to be reverted.", []event{othersIn("red", "101", "a", "b"), othersIn("green", "102", "a", "b", "c")}, true, pathsOf("a")},
-		"Controller": {"A controller's write is no edit of what is ours.", []event{othersIn("red", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "c")},
-		"InOrder":    {"What came while all was in order stays.", []event{othersIn("blue", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "b")},
+		"OneEdit":     {"An event shows what was there before the next one.", []event{othersIn("blue", "101", "a"), othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
+		"NoOthers":    {"Nothing was there.", []event{othersIn("blue", "101"), othersIn("red", "102", "b")}, true, ""},
+		"Echo":        {"The apply itself shows it.", []event{othersIn("red", "102", "a", "b")}, true, pathsOf("a")},
+		"TwoEdits":    {"Both are to be reverted.", []event{othersIn("red", "101", "a", "b"), othersIn("green", "102", "a", "b", "c")}, true, pathsOf("a")},
+		"Controller":  {"A controller's write is no edit of what is ours.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/b", "c")}, true, pathsOf("a", "c")},
+		"EditedAgain": {"What the same manager adds next is a part of its edit.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/c")}, true, pathsOf("a")},
+		"InOrder":     {"What came while all was in order stays.", []event{othersIn("blue", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "b")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,15 +115,55 @@ func TestBaselineOfAnObjectThatIsLeft(t *testing.T) {
 	applied.Others = pathsOf("a")
 	r.index.Begin(owner, key, manager)
 	r.Commit(owner, key, applied)
-	edited := othersIn("red", "101", "a", "b")
+	edited := othersIn("red", "101", "a", "me/b")
 	before := r.replay(t, nil, othersIn("blue", "100", "a"), edited)
 	r.index.Begin(owner, key, manager)
 	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true, nil), ResourceVersion: "101", Left: true})
-	r.replay(t, before, othersIn("red", "102", "a", "b", "c")) // by a controller
+	r.replay(t, before, othersIn("red", "102", "a", "me/b", "c")) // by a controller
 	r.index.Load(owner, map[ObjectKey]Applied{key: appliedAt("blue", "")})
 	paths, known := r.index.Before(owner, key)
 	require.True(t, known)
 	require.Equal(t, pathsOf("a", "c"), paths)
+}
+
+// TestRacedEdit: an edit that came while an apply was under way, and added what stays after
+// it, is told with what was there before it, whether its event comes before or after the
+// answer to the apply. Without an addition, the apply has reverted it.
+func TestRacedEdit(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		for _, raced := range []bool{true, false} {
+			t.Run(fmt.Sprintf("early=%t,raced=%t", early, raced), func(t *testing.T) {
+				r := newRig(t)
+				first := appliedAt("blue", "100")
+				first.Others = pathsOf("a")
+				r.index.Begin(owner, key, manager)
+				r.Commit(owner, key, first)
+				kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a"))
+				r.Take(owner)
+
+				r.index.Begin(owner, key, manager)
+				events := []*unstructured.Unstructured{othersIn("green", "102", "a", "b"), othersIn("blue", "103", "a", "b")}
+				if early {
+					r.replay(t, kept, events...)
+				}
+				second := appliedAt("blue", "103")
+				second.Others = pathsOf("a", "b")
+				if raced {
+					second.Raced = new(pathsOf("a"))
+				}
+				r.Commit(owner, key, second)
+				if !early {
+					r.replay(t, kept, events...)
+				}
+				cause, told := r.Take(owner).Objects[key]
+				require.Equal(t, raced, told)
+				if raced {
+					require.Equal(t, "102", cause.Found.GetResourceVersion())
+					require.Equal(t, pathsOf("a"), *cause.Before)
+				}
+			})
+		}
+	}
 }
 
 // replay delivers what a watch shows of an object after before. It returns the last that the

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // Cause is why an owner has to look at an object.
@@ -15,6 +17,9 @@ type Cause struct {
 	Deleted bool
 	// Found is the object as somebody left it; nil when it was deleted.
 	Found *unstructured.Unstructured
+	// Before are the paths that others owned in the object before it was changed; nil if
+	// the Index knows. See Index.Before.
+	Before *ownership.Paths
 	// Unsure says that the cause was concluded, not seen: from a relist, or from
 	// what a watch keeps. Look at the object before saying anything of it.
 	Unsure bool
@@ -72,6 +77,9 @@ func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.ofLocked(owner)
+	if cause.Before == nil { // what an edit before it added is still there
+		cause.Before = c.Objects[key].Before
+	}
 	older, known := c.Objects[key]
 	switch {
 	case known:
@@ -113,6 +121,17 @@ func (l *ledger) settle(owner Owner, key ObjectKey) {
 	defer l.mu.Unlock()
 	if c := l.causes[owner]; c != nil {
 		delete(c.Objects, key)
+	}
+}
+
+// settleUnlessRaced drops the cause of an object that an event shows in order, unless what an
+// edit added is still there.
+func (l *ledger) settleUnlessRaced(owner Owner, key ObjectKey) {
+	l.mu.Lock()
+	raced := l.causes[owner] != nil && l.causes[owner].Objects[key].Before != nil
+	l.mu.Unlock()
+	if !raced {
+		l.settle(owner, key)
 	}
 }
 

@@ -1,6 +1,8 @@
 package trigger
 
-import "time"
+import (
+	"time"
+)
 
 // claim is what one owner expects of one object.
 type claim struct {
@@ -59,6 +61,9 @@ type observation struct {
 	changed bool
 	// before is the object as the event before showed it; nil if there was none.
 	before *Snapshot
+	// edited is the last event, while an apply was under way, that showed an edit of what is
+	// ours before this one; nil if there was none.
+	edited *observation
 	// rewound says that the version is older than that of the event before: etcd was
 	// restored from a backup, and the versions that are known mean nothing any more.
 	rewound bool
@@ -105,6 +110,8 @@ func judge(c *claim, o observation) Verdict {
 		return VerdictInFlight
 	case isEcho(c.expected.version, o):
 		return VerdictEcho
+	case stale(c.expected.version, o) && c.raced() != nil && !o.deleted && !o.snapshot.has(c.expected.owned):
+		return VerdictDrift
 	case stale(c.expected.version, o):
 		return VerdictStale
 	case o.deleted && c.leaving:
@@ -118,6 +125,21 @@ func judge(c *claim, o observation) Verdict {
 	default:
 		return VerdictDrift
 	}
+}
+
+// preferRacedLocked has an edit judged that came while an apply was under way, rather than the
+// last event, unless that is an edit as well.
+func (c *claim) preferRacedLocked() {
+	if c.raced() == nil || c.parked == nil || c.parked.edited == nil {
+		return
+	}
+	c.inFlight = false
+	edited := c.parked.edited
+	if verdict := judge(c, *c.parked); verdict == VerdictDrift || verdict == VerdictDeleted || judge(c, *edited) != VerdictDrift {
+		return
+	}
+	c.parked.snapshot.evidence.Store(nil)
+	c.parked = edited
 }
 
 // isEcho says whether the observation is of the apply that left a version behind.

@@ -99,10 +99,12 @@ func (f *Factory) see(key compactKey, o observation, tally tally) {
 func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation) {
 	switch verdict {
 	case VerdictInOrder:
-		f.ledger.settle(owner, key)
+		f.ledger.settleUnlessRaced(owner, key)
 	case VerdictDrift:
 		found := o.snapshot.found()
-		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true})
+		f.ledger.note(owner, key, Cause{
+			Found: found, Unsure: found == nil, held: true, Before: f.index.racedBefore(owner, compact(key), o),
+		})
 		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictDeleted:
 		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})

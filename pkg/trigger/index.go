@@ -34,6 +34,10 @@ type Applied struct {
 	Tools ownership.Tools
 	// Others are the paths that other field managers own in the object.
 	Others ownership.Paths
+	// Raced is what others owned before the edits that are reverted, if some of Others came
+	// while the apply was under way: with an edit whose event counts although it is older
+	// than the apply. nil otherwise.
+	Raced *ownership.Paths
 	// Left says that the object was not applied but left as somebody changed it:
 	// what is ours is not known from the object any more, so Digest is over all of
 	// it but its status, and every other change counts.
@@ -177,6 +181,10 @@ func (x *Index) commit(owner Owner, key compactKey, applied Applied) (Verdict, *
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	c.commit(applied)
+	if applied.Raced != nil {
+		c.baseline = &baseline{before: *applied.Raced, latest: applied.Others, digest: applied.Digest, raced: applied.Raced}
+	}
+	c.preferRacedLocked()
 	return c.landLocked()
 }
 
@@ -240,6 +248,12 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 		verdict := judge(c, o)
 		if verdict == VerdictInFlight {
 			parked := o
+			switch {
+			case !o.deleted && !o.snapshot.has(c.expected.owned):
+				parked.edited = &parked
+			case c.parked != nil:
+				parked.edited = c.parked.edited
+			}
 			c.parked = &parked
 		}
 		c.learn(verdict, o)
