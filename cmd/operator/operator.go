@@ -110,7 +110,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
 		"How long the break-glass annotations of an object exempt it at most, where spec.drift.maxBreakGlass does not say. 0 accepts none.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
-		"Tell at a managed object, too, that a change of it was put back, and what became of its break-glass annotations: "+
+		"Tell at a managed object, too, that a change of it was reverted, and what became of its break-glass annotations: "+
 			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
 	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
 		"Which values of fields Events, statuses, CloudEvents and the log show: all, except those of Secrets, of annotated objects and of environment variables; or none.")

@@ -14,7 +14,7 @@ func TestVersionOf(t *testing.T) {
 		info           *debug.BuildInfo
 		want           string
 	}{
-		"linked":     {"whoever releases knows best", "v2.0.0", &debug.BuildInfo{Main: debug.Module{Version: "v1.0.0"}}, "v2.0.0"},
+		"linked":     {"the version that the release was linked with wins", "v2.0.0", &debug.BuildInfo{Main: debug.Module{Version: "v1.0.0"}}, "v2.0.0"},
 		"module":     {"Go takes it from the commit", "", &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-2026"}}, "v0.0.0-2026"},
 		"no commit":  {"the source came without git", "", &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "devel"},
 		"no version": {"a test binary has none", "", &debug.BuildInfo{}, "devel"},
