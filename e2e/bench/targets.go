@@ -114,7 +114,8 @@ type edit struct {
 	// patch is a merge patch; empty to delete the object.
 	patch string
 	// structural is a JSON patch that removes something and adds something else in its
-	// place. It is made on Vidra's side; the floor, which has no answer to it, gets patch.
+	// place. It is made on Vidra's side; the floor, which has no answer to it, gets patch. The
+	// two make controllers do the same: both begin a rollout, or none does.
 	structural string
 }
 
@@ -127,7 +128,8 @@ var edits = []edit{
 	{name: "ConfigMap deleted", kind: configMap},
 	{name: "Service spec.selector", kind: service, patch: `{"spec":{"selector":{"app":"edited"}}}`},
 	{
-		name: "Deployment container renamed", kind: deployment, patch: `{"spec":{"replicas":3}}`,
+		name: "Deployment container renamed", kind: deployment, patch: `{"spec":{"template":{"spec":{"containers":[` +
+			`{"name":"web","image":"edited","ports":[{"containerPort":8080}]}]}}}}`,
 		structural: `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"edited"}]`,
 	},
 	{

@@ -187,3 +187,30 @@ func TestBenchmarkedDeploymentOwns40Fields(t *testing.T) {
 	set := setOf(applied(benchmarked(t)["Deployment40Fields"], manager))
 	require.Equal(t, 40, set.Leaves().Size(), set.Leaves())
 }
+
+// BenchmarkAdded measures what it takes to find what an edit added, and to write the patch
+// that reclaims it: it comes before the first request of a structural heal.
+func BenchmarkAdded(b *testing.B) {
+	applied := benchmarked(b)["Deployment40Fields"]
+	undo := Undo{Manager: manager, Prefix: "vidra/", BeforeKnown: true, Before: Others(applied, "vidra/")}
+	require.NoError(b, json.Unmarshal([]byte(deploymentOf40), &undo.Configuration))
+	found := owning(b, "apps/v1", "Deployment", strings.Replace(deploymentOf40, `"name": "web", "image"`, `"name": "edited", "image"`, 1))
+	entries := found.Object["metadata"].(map[string]any)["managedFields"].([]any)
+	entries[1].(map[string]any)["manager"] = "kubectl-edit"
+	ours, theirs := entries[0].(map[string]any)["fieldsV1"].(map[string]any), map[string]any{}
+	entries[1].(map[string]any)["fieldsV1"] = theirs
+	for _, name := range []string{"f:spec", "f:template", "f:spec"} {
+		below := map[string]any{}
+		theirs[name] = below
+		ours, theirs = ours[name].(map[string]any), below
+	}
+	theirs["f:containers"] = ours["f:containers"]
+	delete(ours, "f:containers")
+	require.Len(b, undo.Added(found, found).Changes, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := json.Marshal(undo.Added(found, found).Patch); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -57,6 +57,9 @@ func hidesKeys(p place, element fieldpath.PathElement) bool {
 	return slices.ContainsFunc(*element.Key, func(key value.Field) bool { return p.field(key.Name).conceals(nil) })
 }
 
+// escapePointer escapes a name in a JSON pointer.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer writes a path as a JSON pointer; empty if it leads through a list.
 func pointer(path fieldpath.Path) string {
 	var b strings.Builder
@@ -64,7 +67,7 @@ func pointer(path fieldpath.Path) string {
 		if element.FieldName == nil {
 			return ""
 		}
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(*element.FieldName))
+		b.WriteString("/" + escapePointer.Replace(*element.FieldName))
 	}
 	return b.String()
 }

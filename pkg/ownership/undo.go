@@ -134,11 +134,18 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if len(s.editors) == 0 {
 		return Addition{}
 	}
-	s.look(found, ours)
+	if s.owners = s.entries; found != live {
+		s.owners = entries(found, u.Manager)
+	}
+	oursFound := setOf(ours)
+	s.look(found, oursFound)
 	if s.touched == nil {
 		return Addition{Lost: s.lost}
 	}
-	mine := setOf(applied(live, u.Manager))
+	mine := oursFound
+	if found != live {
+		mine = setOf(applied(live, u.Manager))
+	}
 	for _, e := range s.editors {
 		s.collect(e, level{
 			set: e.all(), ours: mine, conf: &node{live: u.Configuration}, configured: true, live: &node{live: live.Object}, touched: s.touched,
@@ -149,9 +156,8 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 }
 
 // look finds what an edit removed. ours is what Manager still owned then.
-func (s *search) look(found *unstructured.Unstructured, ours fieldsV1) {
-	s.owners = entries(found, s.Manager)
-	s.touched = s.missing(s.Configuration, found.Object, setOf(ours), unionOf(s.owners), nil)
+func (s *search) look(found *unstructured.Unstructured, ours *fieldpath.Set) {
+	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
 	if s.Scope == Everything {
 		s.touched = &parents{here: true}
 	}
@@ -378,11 +384,11 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 	return slices.Concat(tests, changes, removals)
 }
 
-// treeOf is a set as a tree.
-func treeOf(set *fieldpath.Set) fieldsV1 {
-	var tree fieldsV1
-	if text, err := set.ToJSON(); err == nil {
-		_ = json.Unmarshal(text, &tree) // it was written as JSON
+// treeOf is a set as the tree of a managedFields entry.
+func treeOf(set *fieldpath.Set) json.RawMessage {
+	text, err := set.ToJSON()
+	if err != nil {
+		return json.RawMessage("{}") // it was read from JSON
 	}
-	return tree
+	return text
 }

@@ -136,7 +136,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 		a.index.Begin(a.owner, r.key, a.manager)
 	}
 	if !l.silent {
-		added := a.undo(r.task, ownership.BesideRemoved).Added(found, found)
+		added := a.undo(r.task).Added(found, found)
 		if restored, err := a.dryRun(ctx, r.task); apierrors.IsInvalid(err) && len(added.Lost) > 0 {
 			// What was added is in the way of the dry run, but not of the apply.
 			r.fields = added.With(added.Lost)

@@ -126,8 +126,8 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 // inTheWay names what other field managers own beside what the API server refused to
 // revert: an ignore rule leaves it to them, or it was there before. Empty if there is nothing.
 func (a *applier) inTheWay(t task, live *unstructured.Unstructured) string {
-	undo := a.undo(t, ownership.BesideChanged)
-	undo.Keep, undo.Before, undo.BeforeKnown = nil, "", true
+	undo := a.undo(t)
+	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
 	found := t.cause.Found
 	if found == nil {
 		return ""

@@ -49,11 +49,11 @@ func (a *applier) edited(t task) bool {
 	return t.why == whyDrift || known && !asExpected(t.cause.Found, expected)
 }
 
-// undo describes the edit that was found.
-func (a *applier) undo(t task, scope ownership.Scope) ownership.Undo {
+// undo describes the edit that was found, in the scope BesideRemoved.
+func (a *applier) undo(t task) ownership.Undo {
 	u := ownership.Undo{
 		Manager: a.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: t.object().Object,
-		Keep: t.exempts, Scope: scope,
+		Keep: t.exempts,
 	}
 	switch {
 	case t.cause.Before != nil:
@@ -75,15 +75,16 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 	if !a.edited(*t) {
 		return a.sendCeding(ctx, *t)
 	}
-	if u := a.undo(*t, ownership.BesideRemoved); u.BeforeKnown {
-		t.before = &u.Before
+	undo := a.undo(*t)
+	if undo.BeforeKnown {
+		t.before = &undo.Before
 		t.cause.Before = t.before // for another attempt
 	}
 	undone := *t
 	defer func() { t.sent = undone.cause.Found }()
 	var invalid error
-	for _, scope := range scopes {
-		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, a.undo(*t, scope))
+	for _, undo.Scope = range scopes {
+		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, undo)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (a *applier) sendAfterRace(ctx context.Context, t, undone *task, live *unst
 		if sent.sent = undone.cause.Found; sent.raced(ownership.Others(live, v1alpha1.FieldManagerPrefix)) == nil {
 			break
 		}
-		reclaimed, added, err := a.reclaim(ctx, *t, live, a.undo(*t, ownership.BesideRemoved))
+		reclaimed, added, err := a.reclaim(ctx, *t, live, a.undo(*t))
 		if err != nil {
 			return nil, err
 		}
