@@ -33,8 +33,8 @@ generate: ## Generate CRD, RBAC and deepcopy from the Go types.
 	$(CONTROLLER_GEN) rbac:roleName=vidra-operator paths=./pkg/reconcile/... output:rbac:dir=$(RBAC_DIR)
 
 .PHONY: demo
-demo: build ## Watch Vidra work, on a control plane of its own.
-	bin/vidra demo
+demo: ## Watch Vidra work, on a control plane of its own.
+	go run ./e2e/demo
 
 .PHONY: test
 test: lint unit e2e ## All checks and tests. CI runs this.

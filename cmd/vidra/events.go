@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/vidra-operator/vidra/e2e/tour"
 )
 
 const eventsHelp = `List what Vidra said in Events: what it applied, which change of whom it put
@@ -188,8 +187,9 @@ func tell(errOut io.Writer, text string) {
 	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // there is nobody else to tell
 }
 
-// coloured says whether colours are wanted where something is printed.
+// coloured reports whether out is a terminal that shows colours, and NO_COLOR
+// (https://no-color.org) is not set.
 func coloured(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	return ok && tour.NewPrinter(file).Colour
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -1,5 +1,5 @@
-// Command vidra is the command line of Vidra. `vidra demo` shows a person what
-// the operator does, `vidra events` what it said.
+// Command vidra is the command line of Vidra: `vidra events` lists the Events that
+// the operator wrote.
 //
 // Under the name kubectl-vidra it is a plugin of kubectl
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
@@ -59,6 +59,14 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 	return exitFailed
 }
 
+// interrupted returns errInterrupted for the error of a command that a signal ended.
+func interrupted(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return errInterrupted
+}
+
 // newRoot makes the command with its sub-commands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -68,7 +76,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newEvents(), newVersion())
+	root.AddCommand(newEvents(), newVersion())
 	return root
 }
 

@@ -1,5 +1,5 @@
 // Package stopwatch times how long an edit of an object stands. Both the
-// benchmark and `vidra demo` measure with it.
+// benchmark and the demo measure with it.
 //
 // The clock starts when a watch shows the edit and stops when the same watch
 // shows the object as it was wanted again. The watch is open on that one object

@@ -3,7 +3,7 @@
 // process, and the Vidra operator beside them when asked to.
 //
 // It is the one place that knows how. The end-to-end tests, the benchmark and
-// `vidra demo` all start here:
+// the demo all start here:
 //
 //	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr})
 //	defer env.Stop()

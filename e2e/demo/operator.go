@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (c *cluster) diagnose(ctx context.Context) string {
 }
 
 // same fails if the operator is another than before.
-func (t *Tour) same(ctx context.Context, before string) (string, error) {
+func (t *tour) same(ctx context.Context, before string) (string, error) {
 	now, err := t.operator(ctx)
 	if err == nil && now != before {
 		err = fmt.Errorf("the operator was %s and is %s: it was restarted", before, now)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
-	"github.com/vidra-operator/vidra/e2e/tour"
 )
 
 // errPlace is what a place fails with while the tour is given on it.
@@ -44,10 +43,7 @@ func theirPlace(kubeconfig string) (*place, error) {
 
 // ownPlace starts a control plane, and on it Vidra as a cluster would run it: as
 // a process of its own with the rights of its ServiceAccount.
-func ownPlace(ctx context.Context, out *tour.Printer) (_ *place, err error) {
-	if _, err := testenv.Root(); err != nil {
-		return nil, fmt.Errorf("%w, or name a cluster that runs Vidra with --kubeconfig", err)
-	}
+func ownPlace(ctx context.Context, out *printer) (_ *place, err error) {
 	out.Heading("A Kubernetes control plane starts on this machine")
 	progress := &progress{out: out}
 	env, err := testenv.Start(ctx, testenv.Options{Out: progress})
@@ -70,7 +66,7 @@ func ownPlace(ctx context.Context, out *tour.Printer) (_ *place, err error) {
 		return nil, err
 	}
 	out.Line("Vidra is installed: the CustomResourceDefinition and the roles of config/default")
-	binary, err := operatorBinary(ctx, progress)
+	binary, err := testenv.BuildOperator(ctx, progress, false)
 	if err != nil {
 		return nil, err
 	}
@@ -95,20 +91,8 @@ func serverVersion(config *rest.Config) (string, error) {
 	return version.GitVersion, nil
 }
 
-// operatorBinary is the operator that stands beside this executable, as `make
-// build` leaves it, or else one that is built from the checkout.
-func operatorBinary(ctx context.Context, out *progress) (string, error) {
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "vidra-operator")
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, nil
-		}
-	}
-	return testenv.BuildOperator(ctx, out, false)
-}
-
 // progress prints what testenv says of builds.
-type progress struct{ out *tour.Printer }
+type progress struct{ out *printer }
 
 func (p *progress) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
@@ -153,7 +137,7 @@ func tail(path string) string {
 
 // leave removes what the tour made. On a control plane of our own there is no
 // need to: all of it goes.
-func (p *place) leave(ctx context.Context, t *tour.Tour, out *tour.Printer) error {
+func (p *place) leave(ctx context.Context, t *tour, out *printer) error {
 	if p.env != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/vidra-operator/vidra/config/samples"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -33,18 +32,18 @@ type sample struct {
 }
 
 // loadSamples reads the samples.
-func (t *Tour) loadSamples() (err error) {
+func (t *tour) loadSamples(files fs.FS) (err error) {
 	for folder, s := range map[string]**sample{"web": &t.web, "first-operator": &t.first, "custom-kind": &t.custom} {
-		if *s, err = readSample(folder); err != nil {
+		if *s, err = readSample(files, folder); err != nil {
 			return fmt.Errorf("config/samples/%s: %w", folder, err)
 		}
 	}
-	t.definition, err = readFolder("crd")
+	t.definition, err = readFolder(files, "crd")
 	return err
 }
 
-func readSample(folder string) (*sample, error) {
-	found, err := readFolder(folder)
+func readSample(files fs.FS, folder string) (*sample, error) {
+	found, err := readFolder(files, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +66,8 @@ func readSample(folder string) (*sample, error) {
 }
 
 // readFolder reads the objects of a folder of config/samples.
-func readFolder(folder string) ([]*unstructured.Unstructured, error) {
-	names, err := fs.Glob(samples.Files, path.Join(folder, "*.yaml"))
+func readFolder(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, path.Join(folder, "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +76,7 @@ func readFolder(folder string) ([]*unstructured.Unstructured, error) {
 		if path.Base(name) == "kustomization.yaml" {
 			continue
 		}
-		file, err := samples.Files.Open(name)
+		file, err := files.Open(name)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +107,7 @@ func decode(r io.ReadCloser) ([]*unstructured.Unstructured, error) {
 }
 
 // apply applies a sample as `kubectl apply --server-side` does.
-func (t *Tour) apply(ctx context.Context, s *sample) error {
+func (t *tour) apply(ctx context.Context, s *sample) error {
 	t.applied = append(t.applied, s)
 	s.live = s.object.DeepCopy()
 	return testenv.Apply(ctx, t.cluster.config, []*unstructured.Unstructured{s.live})
@@ -116,7 +115,7 @@ func (t *Tour) apply(ctx context.Context, s *sample) error {
 
 // applyDefinition applies the CustomResourceDefinition and waits until it is
 // established.
-func (t *Tour) applyDefinition(ctx context.Context) error {
+func (t *tour) applyDefinition(ctx context.Context) error {
 	t.defined = true
 	for _, crd := range t.definition {
 		if err := testenv.Apply(ctx, t.cluster.config, []*unstructured.Unstructured{crd.DeepCopy()}); err != nil {
@@ -127,7 +126,7 @@ func (t *Tour) applyDefinition(ctx context.Context) error {
 }
 
 // removeDefinition removes the CustomResourceDefinition if the tour applied it.
-func (t *Tour) removeDefinition(ctx context.Context) error {
+func (t *tour) removeDefinition(ctx context.Context) error {
 	if !t.defined {
 		return nil
 	}
@@ -145,7 +144,7 @@ func (t *Tour) removeDefinition(ctx context.Context) error {
 
 // check refuses a cluster on which the tour cannot be given, or on which it
 // would take away, at its end, something that was there before.
-func (t *Tour) check(ctx context.Context) error {
+func (t *tour) check(ctx context.Context) error {
 	if err := t.cluster.servesVidra(ctx); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"bytes"
@@ -19,20 +19,25 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// demoEnv makes this test binary run the demo, with the arguments that it gets.
+const demoEnv = "VIDRA_DEMO"
+
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard())
+	if os.Getenv(demoEnv) != "" {
+		main()
+		return
+	}
 	os.Exit(m.Run())
 }
 
-// TestDemo runs `vidra demo --keep` as a person does, and further tours on the
+// TestDemo runs the demo with --keep as a person does, and further tours on the
 // one control plane that it starts.
 func TestDemo(t *testing.T) {
-	vidra := buildVidra(t)
-	demo := start(t, vidra, "demo", "--keep")
+	demo := start(t, "--keep")
 	demo.await("Ctrl-C ends it.")
 	demo.says("All objects are applied (4)", "put back after", "Vlan default/office", "nobody restarted it",
 		"DriftCorrected", "ChangeReverted", "All it applied (4) is gone", "All of it happened")
@@ -43,28 +48,28 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, err)
 
 	t.Run("nothing that exists is taken", func(t *testing.T) {
-		second := start(t, vidra, "demo", "--kubeconfig", kubeconfig)
+		second := start(t, "--kubeconfig", kubeconfig)
 		require.Equal(t, 1, second.wait())
 		second.says("exists already, and the tour would remove it")
 	})
-	here, err := New(Options{Config: config, Patience: 3 * time.Second})
+	here, err := newTour(options{Config: config, Samples: samples, Patience: 3 * time.Second})
 	require.NoError(t, err)
 	here.applied, here.defined = []*sample{here.web, here.first, here.custom}, true
 	require.NoError(t, here.Leave(t.Context()), "what --keep had applied")
 	requireAsFound(t, here)
 
 	t.Run("on a cluster that runs Vidra", func(t *testing.T) {
-		second := start(t, vidra, "demo", "--kubeconfig", kubeconfig)
+		second := start(t, "--kubeconfig", kubeconfig)
 		require.Equal(t, 0, second.wait(), second)
 		second.says("All of it happened")
 		requireAsFound(t, here)
 	})
 	t.Run("ctrl-C leaves nothing behind", func(t *testing.T) {
-		second := start(t, vidra, "demo", "--kubeconfig", kubeconfig)
+		second := start(t, "--kubeconfig", kubeconfig)
 		second.await("2. Four edits")
 		require.NoError(t, second.cmd.Process.Signal(os.Interrupt))
 		require.Equal(t, 130, second.wait(), second)
-		second.says("vidra: interrupted")
+		second.says("demo: interrupted")
 		requireAsFound(t, here)
 	})
 	t.Run("an operator that does nothing", func(t *testing.T) {
@@ -80,7 +85,7 @@ func TestDemo(t *testing.T) {
 		crd := definitionOf(v1alpha1.GroupVersion.Group, "vidraresources")
 		require.NoError(t, here.cluster.delete(t.Context(), crd))
 		require.NoError(t, here.cluster.awaitAbsent(t.Context(), crd))
-		second := start(t, vidra, "demo", "--kubeconfig", kubeconfig)
+		second := start(t, "--kubeconfig", kubeconfig)
 		require.Equal(t, 1, second.wait())
 		second.says("does not serve VidraResources: install Vidra first")
 	})
@@ -92,9 +97,9 @@ func TestDemo(t *testing.T) {
 }
 
 // requireAsFound checks that nothing of the tour is left.
-func requireAsFound(t *testing.T, tour *Tour) {
+func requireAsFound(t *testing.T, given *tour) {
 	t.Helper()
-	require.NoError(t, tour.check(t.Context()))
+	require.NoError(t, given.check(t.Context()))
 }
 
 func definitionOf(group, plural string) *unstructured.Unstructured {
@@ -105,20 +110,7 @@ func definitionOf(group, plural string) *unstructured.Unstructured {
 	return crd
 }
 
-// buildVidra builds the command line.
-func buildVidra(t *testing.T) string {
-	t.Helper()
-	root, err := testenv.Root()
-	require.NoError(t, err)
-	binary := filepath.Join(t.TempDir(), "vidra")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/vidra")
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return binary
-}
-
-// process is a command line that runs.
+// process is a demo that runs.
 type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -130,10 +122,11 @@ type process struct {
 	out bytes.Buffer
 }
 
-// start starts a command line. It is killed when the test ends before it.
-func start(t *testing.T, name string, args ...string) *process {
+// start starts the demo. It is killed when the test ends before it.
+func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), demoEnv+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	require.NoError(t, p.cmd.Start())
 	go func() {

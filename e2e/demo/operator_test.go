@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"context"
@@ -35,8 +35,8 @@ func TestSame(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			tour := &Tour{operator: func(context.Context) (string, error) { return tt.now, tt.err }}
-			now, err := tour.same(t.Context(), "process 1")
+			given := &tour{operator: func(context.Context) (string, error) { return tt.now, tt.err }}
+			now, err := given.same(t.Context(), "process 1")
 			if tt.want != "" {
 				require.ErrorContains(t, err, tt.want, tt.reason)
 				return

@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Printer writes what a person sees, in colour and cut to the width of the line
+// printer writes what a person sees, in colour and cut to the width of the line
 // where that is wanted. The zero value prints nothing.
-type Printer struct {
+type printer struct {
 	// Out is where it goes. Defaults to nowhere.
 	Out io.Writer
 	// Colour says whether Out understands ANSI escape codes.
@@ -22,10 +22,10 @@ type Printer struct {
 	Width int
 }
 
-// NewPrinter prints to f: in colour if that is a terminal and NO_COLOR
+// newPrinter prints to f: in colour if that is a terminal and NO_COLOR
 // (https://no-color.org) is not set.
-func NewPrinter(f *os.File) *Printer {
-	p := &Printer{Out: f}
+func newPrinter(f *os.File) *printer {
+	p := &printer{Out: f}
 	fd := int(f.Fd())
 	if !term.IsTerminal(fd) {
 		return p
@@ -44,7 +44,7 @@ const (
 )
 
 // mark puts text into a colour.
-func (p *Printer) mark(code, text string) string {
+func (p *printer) mark(code, text string) string {
 	if !p.Colour {
 		return text
 	}
@@ -52,29 +52,29 @@ func (p *Printer) mark(code, text string) string {
 }
 
 // Heading begins a part of what is printed.
-func (p *Printer) Heading(text string) { p.print("\n" + p.mark(bold, text) + "\n") }
+func (p *printer) Heading(text string) { p.print("\n" + p.mark(bold, text) + "\n") }
 
 // Line prints one line.
-func (p *Printer) Line(format string, args ...any) {
+func (p *printer) Line(format string, args ...any) {
 	p.print("  " + fmt.Sprintf(format, args...) + "\n")
 }
 
 // Command prints what a person would type.
-func (p *Printer) Command(text string) { p.Line("%s", p.mark(cyan, "$ "+text)) }
+func (p *printer) Command(text string) { p.Line("%s", p.mark(cyan, "$ "+text)) }
 
 // Aside prints a line that says more than has to be known.
-func (p *Printer) Aside(format string, args ...any) {
+func (p *printer) Aside(format string, args ...any) {
 	p.print("    " + p.mark(faint, fmt.Sprintf(format, args...)) + "\n")
 }
 
-func (p *Printer) print(text string) {
+func (p *printer) print(text string) {
 	if p.Out != nil {
 		_, _ = io.WriteString(p.Out, text)
 	}
 }
 
 // table prints rows in columns, the first row as a heading, as kubectl does.
-func (p *Printer) table(rows [][]string) {
+func (p *printer) table(rows [][]string) {
 	widths := columnWidths(rows)
 	for i, row := range rows {
 		line := p.cut(strings.TrimRight(padded(row, widths), " "))
@@ -87,7 +87,7 @@ func (p *Printer) table(rows [][]string) {
 
 // cut shortens a line of a table to the width, which it is printed with an
 // indentation of two columns in.
-func (p *Printer) cut(line string) string {
+func (p *printer) cut(line string) string {
 	const indent, least = 2, 20
 	most := p.Width - indent
 	if most < least || utf8.RuneCountInString(line) <= most {

@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type edit struct {
 }
 
 // edits are the four of the tour.
-func (t *Tour) edits() []edit {
+func (t *tour) edits() []edit {
 	return []edit{
 		{
 			command: "kubectl --namespace web scale deployment web --replicas 5", sample: t.web, kind: "Deployment",
@@ -61,7 +61,7 @@ func (t *Tour) edits() []edit {
 }
 
 // showEdits makes the edits, one after the other.
-func (t *Tour) showEdits(ctx context.Context) error {
+func (t *tour) showEdits(ctx context.Context) error {
 	for _, e := range t.edits() {
 		if err := t.showEdit(ctx, e); err != nil {
 			return fmt.Errorf("after `%s`: %w", e.command, err)
@@ -71,7 +71,7 @@ func (t *Tour) showEdits(ctx context.Context) error {
 }
 
 // showEdit makes an edit and shows how long it stood and what Vidra says of it.
-func (t *Tour) showEdit(ctx context.Context, e edit) error {
+func (t *tour) showEdit(ctx context.Context, e edit) error {
 	want, err := t.cluster.find(e.sample, e.kind)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func valueAt(o *unstructured.Unstructured, path []string) string {
 
 // showEditEvents waits for the two Events about an edit: one on the
 // VidraResource, and one on the object, where the person looks.
-func (t *Tour) showEditEvents(ctx context.Context, e edit, object *unstructured.Unstructured) error {
+func (t *tour) showEditEvents(ctx context.Context, e edit, object *unstructured.Unstructured) error {
 	says := []string{"deleted"}
 	if e.patch != "" {
 		says = []string{e.field, fmt.Sprintf("%q", e.manager)}

@@ -1,6 +1,7 @@
-package tour
+package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,11 +13,15 @@ import (
 	"github.com/vidra-operator/vidra/e2e/stopwatch"
 )
 
-func newTour(t *testing.T) *Tour {
+// samples are those that the tour applies.
+var samples = os.DirFS("../../config/samples")
+
+// tourOfNowhere is a tour of a cluster that cannot be reached.
+func tourOfNowhere(t *testing.T) *tour {
 	t.Helper()
-	tour, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}})
+	given, err := newTour(options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Samples: samples})
 	require.NoError(t, err)
-	return tour
+	return given
 }
 
 // kindIn is the object of a kind in a sample.
@@ -32,14 +37,14 @@ func kindIn(t *testing.T, s *sample, kind string) *unstructured.Unstructured {
 }
 
 func TestTheTourFitsTheSamples(t *testing.T) {
-	tour := newTour(t)
-	require.Len(t, tour.web.objects, 4)
-	require.Len(t, tour.first.objects, 1)
-	require.Len(t, tour.custom.objects, 1)
-	require.Len(t, tour.definition, 1)
-	require.Equal(t, "CustomResourceDefinition", tour.definition[0].GetKind())
-	require.Len(t, tour.edits(), 4)
-	for _, e := range tour.edits() {
+	given := tourOfNowhere(t)
+	require.Len(t, given.web.objects, 4)
+	require.Len(t, given.first.objects, 1)
+	require.Len(t, given.custom.objects, 1)
+	require.Len(t, given.definition, 1)
+	require.Equal(t, "CustomResourceDefinition", given.definition[0].GetKind())
+	require.Len(t, given.edits(), 4)
+	for _, e := range given.edits() {
 		object := kindIn(t, e.sample, e.kind)
 		require.Contains(t, e.command, object.GetName(), "the command names the object")
 		if e.patch == "" {
@@ -53,15 +58,15 @@ func TestTheTourFitsTheSamples(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	tour := newTour(t)
-	restored := kindIn(t, tour.web, "Deployment")
+	given := tourOfNowhere(t)
+	restored := kindIn(t, given.web, "Deployment")
 	edited := restored.DeepCopy()
 	require.NoError(t, unstructured.SetNestedField(edited.Object, int64(5), "spec", "replicas"))
 	lap := stopwatch.Lap{Edited: edited, Restored: restored}
-	require.Equal(t, "spec.replicas 2 -> 5 by kubectl through scale", tour.edits()[0].describe(restored, lap))
-	require.Equal(t, "Deployment web deleted", tour.edits()[3].describe(restored, lap))
+	require.Equal(t, "spec.replicas 2 -> 5 by kubectl through scale", given.edits()[0].describe(restored, lap))
+	require.Equal(t, "Deployment web deleted", given.edits()[3].describe(restored, lap))
 
-	page := kindIn(t, tour.web, "ConfigMap")
+	page := kindIn(t, given.web, "ConfigMap")
 	require.Equal(t, `"<h1>Hello from Vidra</h1>\n"`, valueAt(page, []string{"data", "index.html"}), "as Vidra writes it")
 	require.Equal(t, "?", valueAt(page, []string{"data", "index.html", "deeper"}))
 }

@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"os"
@@ -28,7 +28,7 @@ func TestDuration(t *testing.T) {
 }
 
 func TestPrinter(t *testing.T) {
-	show := func(p *Printer) string {
+	show := func(p *printer) string {
 		var b strings.Builder
 		p.Out = &b
 		p.Heading("Title")
@@ -37,17 +37,17 @@ func TestPrinter(t *testing.T) {
 		p.Aside("Event")
 		return b.String()
 	}
-	require.Equal(t, "\nTitle\n  $ kubectl get vr\n  4 heals\n    Event\n", show(&Printer{}))
+	require.Equal(t, "\nTitle\n  $ kubectl get vr\n  4 heals\n    Event\n", show(&printer{}))
 	require.Equal(t, "\n\x1b[1mTitle\x1b[0m\n  \x1b[36m$ kubectl get vr\x1b[0m\n  4 heals\n    \x1b[2mEvent\x1b[0m\n",
-		show(&Printer{Colour: true}))
-	require.NotPanics(t, func() { (&Printer{}).Heading("nowhere") })
+		show(&printer{Colour: true}))
+	require.NotPanics(t, func() { (&printer{}).Heading("nowhere") })
 }
 
 func TestNewPrinterOfAFile(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	require.NoError(t, err)
 	defer f.Close() //nolint:errcheck // nothing was written
-	p := NewPrinter(f)
+	p := newPrinter(f)
 	require.False(t, p.Colour, "only a terminal gets colours")
 	require.Zero(t, p.Width, "and only there lines are cut")
 }
@@ -85,7 +85,7 @@ func TestPrinterTable(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			(&Printer{Out: &b, Width: tt.width}).table(rows)
+			(&printer{Out: &b, Width: tt.width}).table(rows)
 			require.Equal(t, tt.want, b.String(), tt.reason)
 		})
 	}

@@ -1,9 +1,10 @@
-package tour
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,25 +18,27 @@ const (
 	poll = 20 * time.Millisecond
 )
 
-// Options of a Tour.
-type Options struct {
+// options of a tour.
+type options struct {
 	// Config reaches the cluster as somebody who may write VidraResources,
 	// CustomResourceDefinitions and the objects of the samples. Required.
 	Config *rest.Config
+	// Samples is config/samples. Required.
+	Samples fs.FS
 	// Operator says which process the operator is, so that the tour can show
 	// that it is the same one all along. An empty answer means that it cannot be
 	// known. Defaults to asking for its Pods.
 	Operator func(context.Context) (string, error)
 	// Print is where the tour goes. Defaults to nowhere.
-	Print *Printer
+	Print *printer
 	// Patience bounds the wait for a first sign of the operator. Defaults to 15
 	// seconds.
 	Patience time.Duration
 }
 
-// Tour is a tour of one cluster. Its methods must not be called concurrently.
-type Tour struct {
-	*Printer
+// tour is a tour of one cluster. Its methods must not be called concurrently.
+type tour struct {
+	*printer
 	cluster  *cluster
 	operator func(context.Context) (string, error)
 	// firstSign bounds the wait for a first sign of the operator.
@@ -51,15 +54,15 @@ type Tour struct {
 	defined bool
 }
 
-// New prepares a tour. It sends no request.
-func New(o Options) (*Tour, error) {
+// newTour prepares a tour. It sends no request.
+func newTour(o options) (*tour, error) {
 	c, err := newCluster(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tour{Printer: o.Print, cluster: c, operator: o.Operator, firstSign: o.Patience}
-	if t.Printer == nil {
-		t.Printer = &Printer{}
+	t := &tour{printer: o.Print, cluster: c, operator: o.Operator, firstSign: o.Patience}
+	if t.printer == nil {
+		t.printer = &printer{}
 	}
 	if t.operator == nil {
 		t.operator = c.operatorPods
@@ -67,12 +70,12 @@ func New(o Options) (*Tour, error) {
 	if t.firstSign == 0 {
 		t.firstSign = 15 * time.Second
 	}
-	return t, t.loadSamples()
+	return t, t.loadSamples(o.Samples)
 }
 
 // Run gives the tour, from the first sample to the clean-up, and blocks until
 // its end. An error says what did not happen. Call Leave afterwards.
-func (t *Tour) Run(ctx context.Context) error {
+func (t *tour) Run(ctx context.Context) error {
 	if err := t.check(ctx); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (t *Tour) Run(ctx context.Context) error {
 
 // Stage applies the samples once more, for a person to try what the tour has
 // shown, and waits until they are ready.
-func (t *Tour) Stage(ctx context.Context) error {
+func (t *tour) Stage(ctx context.Context) error {
 	if err := t.applyDefinition(ctx); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (t *Tour) Stage(ctx context.Context) error {
 
 // Leave removes what Run and Stage have applied and not removed yet, and waits
 // until it is gone.
-func (t *Tour) Leave(ctx context.Context) error {
+func (t *tour) Leave(ctx context.Context) error {
 	var errs []error
 	for _, s := range t.applied {
 		errs = append(errs, t.cluster.remove(ctx, s))

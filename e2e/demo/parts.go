@@ -1,4 +1,4 @@
-package tour
+package main
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // showApply applies the samples that work in every cluster, and shows the
 // objects that came of them.
-func (t *Tour) showApply(ctx context.Context) error {
+func (t *tour) showApply(ctx context.Context) error {
 	for i, s := range []*sample{t.web, t.first} {
 		start := time.Now()
 		if err := t.apply(ctx, s); err != nil {
@@ -39,7 +39,7 @@ func (t *Tour) showApply(ctx context.Context) error {
 }
 
 // showObjects looks at every object of a sample.
-func (t *Tour) showObjects(ctx context.Context, s *sample) error {
+func (t *tour) showObjects(ctx context.Context, s *sample) error {
 	for _, want := range t.cluster.placed(s) {
 		live, err := t.cluster.get(ctx, want)
 		if err != nil {
@@ -56,7 +56,7 @@ func (t *Tour) showObjects(ctx context.Context, s *sample) error {
 // showNewKind applies a VidraResource whose kind is not served, then the
 // CustomResourceDefinition, and shows that the operator, which was the process
 // before all this, takes the kind up.
-func (t *Tour) showNewKind(ctx context.Context, before string) error {
+func (t *tour) showNewKind(ctx context.Context, before string) error {
 	s := t.custom
 	if err := t.apply(ctx, s); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (t *Tour) showNewKind(ctx context.Context, before string) error {
 }
 
 // showSame shows that the operator was not restarted.
-func (t *Tour) showSame(ctx context.Context, before string) error {
+func (t *tour) showSame(ctx context.Context, before string) error {
 	now, err := t.same(ctx, before)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t *Tour) showSame(ctx context.Context, before string) error {
 
 // showStatus shows the columns of the VidraResources, once they tell of every
 // heal. Heals are gathered for some seconds before the status tells of them.
-func (t *Tour) showStatus(ctx context.Context) error {
+func (t *tour) showStatus(ctx context.Context) error {
 	for s, heals := range map[*sample]int64{t.web: int64(len(t.edits())), t.custom: 1} {
 		what := fmt.Sprintf("told of %d heals", heals)
 		_, err := t.cluster.awaitResource(ctx, patience, s.name, what, func(vr *v1alpha1.VidraResource) bool {
@@ -136,7 +136,7 @@ func (t *Tour) showStatus(ctx context.Context) error {
 }
 
 // showEvents shows the Events of the samples.
-func (t *Tour) showEvents(ctx context.Context) error {
+func (t *tour) showEvents(ctx context.Context) error {
 	table, err := t.cluster.table(ctx, "/api/v1/events")
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (t *Tour) showEvents(ctx context.Context) error {
 
 // showRemoval deletes the VidraResources and waits until all that they applied
 // is gone.
-func (t *Tour) showRemoval(ctx context.Context) error {
+func (t *tour) showRemoval(ctx context.Context) error {
 	for _, s := range t.applied {
 		start := time.Now()
 		objects := len(s.objects)
