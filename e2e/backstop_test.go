@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -63,4 +65,8 @@ func TestBackstop(t *testing.T) {
 	require.NoError(t, mergePatch(settings, `{"data":{"greeting":"changed"}}`))
 	awaitInOrder(t, ns, settings)
 	require.Equal(t, 1, corrections(t))
+
+	fault := proxy.Inject(faultproxy.Match{Verb: "get", Resource: accounts.Resource}, faultproxy.Status(apierrors.NewInternalError(errors.New("no answer"))))
+	await(t, func(c *assert.CollectT) { require.NotZero(c, metric(t, proxied, "vidra_backstop_failures_total")) })
+	fault.Remove()
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ func TestManifestInParts(t *testing.T) {
 	ns := newNamespace(t)
 	held := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"},
-		Data:       map[string]string{"a.yaml": configMap("from-config", "one"), "b.yaml": configMap("second", "one")},
+		Data:       map[string]string{"a.yaml": configMap("from-config", "one")},
+		BinaryData: map[string][]byte{"b.yaml": []byte(configMap("second", "one"))},
 	}
 	require.NoError(t, admin.Create(t.Context(), held))
 	newVidraResource(t, ns, configMap("inline", "one"), fromParts(
@@ -50,7 +52,8 @@ func TestManifestInParts(t *testing.T) {
 		return manifests(configMap("inline", "one"), configMap("from-config", greeting), configMap("from-secret", "one"))
 	}
 	mark := env.AuditMark()
-	require.NoError(t, mergePatch(held, `{"data":{"a.yaml":%q,"b.yaml":%q}}`, configMap("from-config", "two"), "# nothing"))
+	require.NoError(t, mergePatch(held, `{"data":{"a.yaml":%q},"binaryData":{"b.yaml":%q}}`,
+		configMap("from-config", "two"), base64.StdEncoding.EncodeToString([]byte("# nothing"))))
 	await(t, func(c *assert.CollectT) {
 		v := getVidraResource(c, ns)
 		require.Len(c, v.Status.ManagedResources, 3, "what left a part is pruned")
@@ -72,16 +75,25 @@ func TestManifestInParts(t *testing.T) {
 	require.NoError(t, mergePatch(secret, `{"stringData":{"m":%q}}`, configMap("from-secret", "one")))
 	awaitReady(t, ns)
 
-	// Without a part everything stays as it is.
+	// Without a part, or its key, everything stays as it is.
+	require.NoError(t, mergePatch(secret, `{"data":{"m":null}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "hidden", "does not have this key")
 	require.NoError(t, admin.Delete(t.Context(), secret))
 	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "hidden")
 	for _, d := range declared(t, ns, all("two")) {
 		requireInOrder(t, ns, d)
 	}
+	elsewhere := newNamespace(t)
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "parts"}, Data: map[string]string{"c.yaml": configMap("from-elsewhere", "one")},
+	}))
 	base := getVidraResource(t, ns)
-	require.NoError(t, mergePatch(base, `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"parts","key":"a.yaml"},{"kind":"Secret","name":"hidden","key":"m","optional":true}]}}`))
+	require.NoError(t, mergePatch(base, `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"parts","key":"a.yaml"},
+		{"kind":"Secret","name":"hidden","key":"m","optional":true},{"kind":"ConfigMap","name":"parts","key":"none","optional":true},
+		{"kind":"ConfigMap","name":"parts","namespace":%q,"key":"c.yaml"}]}}`, elsewhere))
 	v = awaitReady(t, ns)
-	require.Len(t, v.Status.ManagedResources, 2, "an optional part may be missing")
+	require.Len(t, v.Status.ManagedResources, 3, "an optional part, or its key, may be missing")
+	requireInOrder(t, ns, declaredObject(t, ns, configMap("from-elsewhere", "one"), "ConfigMap", "from-elsewhere"))
 }
 
 // TestManifestTwiceInParts finds an object that two parts hold.

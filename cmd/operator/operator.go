@@ -84,41 +84,41 @@ type options struct {
 
 // bind makes the options flags.
 func (o *options) bind(fs *flag.FlagSet) {
-	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint; 0 turns it off.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint, which also serves /watches; 0 disables it.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS to clients that the API server authenticates and allows to get /metrics or /watches. When false: over HTTP to everybody.")
-	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 turns them off.")
-	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Work only while holding a Lease, so that several replicas can run.")
-	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the one that the operator runs in, and is needed outside of a cluster.")
-	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are worked on at a time. Some are kept free of those of other clusters.")
+		"Serve metrics over HTTPS, to clients that the API server authenticates and that may get /metrics or /watches. When false: over HTTP, to every client.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 disables them.")
+	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Reconcile only while holding a Lease, so that several replicas can run.")
+	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the namespace of the operator; required outside of a cluster.")
+	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are reconciled at a time. Some of these workers never reconcile VidraResources of other clusters.")
 	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
-		"The namespace of the Secrets with the label cluster-kubeconfig, whose kubeconfigs reach other clusters; * means all namespaces. "+
-			"Defaults to the namespace of the operator. Outside of a Pod there is no default, and no other cluster is reached without it.")
+		"The namespace of the Secrets with the label cluster-kubeconfig, which hold the kubeconfigs of other clusters; * means all namespaces. "+
+			"Defaults to the namespace of the operator. Outside of a Pod there is no default: without this flag, other clusters are not reachable.")
 	fs.BoolVar(&o.allowInsecure, cluster.AllowInsecureFlag, false,
 		"Accept kubeconfigs of other clusters with insecure-skip-tls-verify, or with a server whose URL begins with http://.")
 	fs.BoolVar(&o.allowProxies, cluster.AllowProxiesFlag, false,
 		"Accept kubeconfigs of other clusters with a proxy-url.")
 	fs.BoolVar(&o.requireServiceAccount, "require-service-account", false,
-		"Refuse VidraResources without spec.serviceAccountName, so that none is applied with the rights of the operator.")
-	fs.Func("impersonation-namespaces", "The label `selector` of the namespaces whose ServiceAccounts VidraResources may name. Without it: all namespaces.",
+		"Refuse VidraResources without spec.serviceAccountName, and those that name an account of kube-system or of the operator's namespace, so that no object is written with the rights of the operator.")
+	fs.Func("impersonation-namespaces", "The label `selector` of the namespaces whose ServiceAccounts VidraResources may name. Defaults to all namespaces.",
 		func(selector string) (err error) {
 			o.impersonation, err = labels.Parse(selector)
 			return err
 		})
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
-		"How often every object is compared with the API server by a dry run, in case an event was lost. 0 turns it off.")
+		"How often every watched object is compared with the API server by a dry run, in case an event was lost. 0 disables it.")
 	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
-		"How long the break-glass annotations of an object exempt it at most, where spec.drift.maxBreakGlass does not say. 0 accepts none.")
+		"For how long break-glass annotations exempt an object at most, where spec.drift.maxBreakGlass is not set. 0 accepts no break-glass.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
-		"Tell at a managed object, too, that a change of it was reverted, and what became of its break-glass annotations: "+
+		"Also write Events about managed objects, not only about VidraResources: "+
 			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
 	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
-		"Which values of fields Events, statuses, CloudEvents and the log show: all, except those of Secrets, of annotated objects and of environment variables; or none.")
+		"Which values of fields are shown in Events, statuses, CloudEvents and the log: all, except those of Secrets, of annotated objects and of environment variables; or none.")
 	fs.StringVar(&o.additions, "drift-additions", string(v1alpha1.AdditionsKeep),
-		"What is done about fields that people add to objects, where spec.drift.additions does not say: Keep, Warn or Revert.")
+		"What Vidra does about fields that users add to objects, where spec.drift.additions is not set: Keep, Warn or Revert.")
 	fs.StringVar(&o.peopleTools, "people-tools", strings.Join(ownership.DefaultTools, ","),
-		"The field managers under which people, and no controllers, edit objects, with * for any text, separated by commas. Only what they add can be an addition.")
-	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which CloudEvents tell what Kubernetes Events tell; none if empty.")
+		"The field managers of tools with which users, not controllers, edit objects, with * for any text, separated by commas. Only what these add is an addition.")
+	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which the operator also sends its Events, as CloudEvents; none if empty.")
 }
 
 // run runs the operator until ctx ends.

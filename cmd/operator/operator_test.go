@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,4 +26,35 @@ func TestTimeToEnd(t *testing.T) {
 	grace := time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	require.LessOrEqual(t, shutdownTimeout+renewDeadline+tellTimeout+events.FlushTimeout, grace-margin)
 	require.Less(t, flushTimeout, shutdownTimeout, "statuses are written while the Lease is held")
+}
+
+// TestFlagsThatAreRefused: the operator does not start with a flag that it cannot honor.
+func TestFlagsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ flag, want string }{
+		"no worker":            {"--workers=0", "--workers is 0: at least one is needed"},
+		"unknown event values": {"--event-values=some", `--event-values is "some": it must be all or none`},
+		"negative break-glass": {"--max-break-glass=-1s", "--max-break-glass is -1s: give 0 to accept no break-glass"},
+		"unknown additions":    {"--drift-additions=Delete", `--drift-additions is "Delete": it must be Keep, Warn or Revert`},
+		"tools in a pattern":   {"--people-tools=[", "--people-tools: "},
+		"sink without scheme":  {"--cloudevents-sink=sink.example.com", "--cloudevents-sink: "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts, fs := options{}, flag.NewFlagSet("", flag.ContinueOnError)
+			opts.bind(fs)
+			require.NoError(t, fs.Parse([]string{tt.flag}))
+			require.ErrorContains(t, run(t.Context(), opts), tt.want)
+		})
+	}
+}
+
+// TestNotReadyBeforeTheCaches: /readyz fails until the caches are synced.
+func TestNotReadyBeforeTheCaches(t *testing.T) {
+	t.Parallel()
+	check := &syncedCheck{}
+	require.ErrorContains(t, check.check(nil), "not synced")
+	check.synced.Store(true)
+	require.NoError(t, check.check(nil))
 }

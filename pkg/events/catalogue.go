@@ -91,15 +91,15 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},
-		When: "The manifest or an ignore rule cannot be read, or the API server calls an object invalid. What was applied before stays.",
-		Do:   "Mend `spec.manifest`. The note names the document, the object and the field.",
+		When: "The manifest or an ignore rule cannot be read, or the API server calls an object invalid. What was applied before stays. While a manifest in the spec cannot be read, edits are reported and not reverted.",
+		Do:   "Fix `spec.manifest`. The note names the document, the object and the field.",
 	}, {
 		Reason: ReasonManifestEmpty, Type: warning, Actions: []string{ActionApply},
-		When: "The manifest holds no object. What was applied before stays.",
+		When: "The manifest holds no object. What was applied before stays. Edits are reported and not reverted.",
 		Do:   "If everything is to go, delete the VidraResource. Otherwise look at what writes the manifest: a template may have rendered nothing.",
 	}, {
 		Reason: ReasonSourceUnavailable, Type: warning, Actions: []string{ActionApply},
-		When: "A ConfigMap or Secret that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Nothing is applied and nothing removed.",
+		When: "A ConfigMap or Secret that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Vidra applies no new manifest and removes nothing. It reverts edits to what it read last, unless the spec changed or Vidra was restarted.",
 		Do:   "Create it, or mark it as optional. Vidra notices.",
 	}, {
 		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -270,4 +271,14 @@ func TestAuditFindsContradictions(t *testing.T) {
 			require.EqualValues(t, 2, r.audits.Load())
 		})
 	}
+}
+
+// TestAuditRunsEveryMinute: vidra_watch_audits_total shows that audits run.
+func TestAuditRunsEveryMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestRegistry(t, Options{})
+		time.Sleep(2*time.Minute + time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 2, r.audits.Load())
+	})
 }

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BreakGlassState says what became of a request for break-glass.
+// BreakGlassState is the answer to a request for break-glass.
 // +kubebuilder:validation:Enum=Accepted;Ignored;Ended
 type BreakGlassState string
 

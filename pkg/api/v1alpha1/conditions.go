@@ -1,100 +1,100 @@
 package v1alpha1
 
 // Types of the conditions of a VidraResource. Ready, Reconciling and Stalled
-// follow kstatus (sigs.k8s.io/cli-utils/pkg/kstatus): the latter two stand in
+// follow kstatus (sigs.k8s.io/cli-utils/pkg/kstatus): the latter two are in
 // the status only while they are true.
 const (
 	// ConditionReady is true while every object is applied as the manifest says
 	// and watched.
 	ConditionReady = "Ready"
-	// ConditionReconciling is true while a pass is under way or will be retried.
+	// ConditionReconciling is true while a reconcile is in progress or will be retried.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is true when only a change of the VidraResource helps.
 	ConditionStalled = "Stalled"
 	// ConditionWatching is true while every kind in the manifest is watched.
 	ConditionWatching = "Watching"
 	// ConditionDrifted is true while an object is known to differ from the
-	// manifest and is not put back yet.
+	// manifest and is not reverted yet.
 	ConditionDrifted = "Drifted"
-	// ConditionSuspended stands in the status while spec.suspend is true.
+	// ConditionSuspended is in the status while spec.suspend is true.
 	ConditionSuspended = "Suspended"
-	// ConditionUnmatchedIgnoreRules stands in the status while a rule of
+	// ConditionUnmatchedIgnoreRules is in the status while a rule of
 	// spec.drift.ignore matches nothing in the manifest.
 	ConditionUnmatchedIgnoreRules = "UnmatchedIgnoreRules"
-	// ConditionHealthy says whether the objects are healthy, as kstatus reads them.
+	// ConditionHealthy is true while the objects are healthy, as kstatus computes it.
 	ConditionHealthy = "Healthy"
-	// ConditionWarnings stands in the status while the API server warns of an object of
-	// the manifest, of a version that is going to be removed, for example, or holds it
-	// otherwise than it was applied.
+	// ConditionWarnings is in the status while the API server warns about an object of the
+	// manifest, for example about a deprecated version, or stored it with other values than
+	// were applied.
 	ConditionWarnings = "Warnings"
 )
 
-// Reasons of conditions. Where an Event speaks of the same problem, it has the
-// same reason.
+// Reasons of conditions. An Event about the same problem has the same reason.
 const (
-	// ReasonApplied says that every object is applied.
+	// ReasonApplied means that every object is applied.
 	ReasonApplied = "Applied"
-	// ReasonProgressing says that a pass is under way.
+	// ReasonProgressing means that a reconcile is in progress.
 	ReasonProgressing = "Progressing"
-	// ReasonManifestInvalid says that the manifest or the ignore rules cannot be
+	// ReasonManifestInvalid means that the manifest or the ignore rules cannot be
 	// read, or that the API server calls one of the objects invalid.
 	ReasonManifestInvalid = "ManifestInvalid"
-	// ReasonKindUnavailable says that the kind of an object is not served.
+	// ReasonKindUnavailable means that the kind of an object is not served.
 	ReasonKindUnavailable = "KindUnavailable"
-	// ReasonApplyFailed says that an object was not accepted, for another cause.
+	// ReasonApplyFailed means that an object was not accepted, for another cause.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonAdoptionRefused says that an object exists that is not Vidra's, and that
-	// spec.adopt says not to take it.
+	// ReasonAdoptionRefused means that an object exists that Vidra does not manage, and
+	// that spec.adopt forbids to take it.
 	ReasonAdoptionRefused = "AdoptionRefused"
-	// ReasonPruneFailed says that an object that left the manifest is still there.
+	// ReasonPruneFailed means that an object that left the manifest cannot be removed.
 	ReasonPruneFailed = "PruneFailed"
-	// ReasonManifestEmpty says that the manifest holds no object. What was applied
+	// ReasonManifestEmpty means that the manifest holds no object. What was applied
 	// before stays.
 	ReasonManifestEmpty = "ManifestEmpty"
-	// ReasonSourceUnavailable says that a part of the manifest cannot be read.
+	// ReasonSourceUnavailable means that a part of the manifest cannot be read.
 	ReasonSourceUnavailable = "SourceUnavailable"
-	// ReasonServiceAccountRequired says that spec.serviceAccountName is missing, and
-	// that Vidra was started so that it must not be.
+	// ReasonServiceAccountRequired means that the operator's flags require
+	// spec.serviceAccountName, and that it is missing or names a forbidden account.
 	ReasonServiceAccountRequired = "ServiceAccountRequired"
-	// ReasonOwnershipConflict says that another VidraResource wants another value for
+	// ReasonOwnershipConflict means that another VidraResource wants another value for
 	// the same field.
 	ReasonOwnershipConflict = "OwnershipConflict"
-	// ReasonDestinationUnreachable says that the API server of the destination cannot
+	// ReasonDestinationUnreachable means that the API server of the destination cannot
 	// be reached, or that there are no credentials for it.
 	ReasonDestinationUnreachable = "DestinationUnreachable"
-	// ReasonDeleting says that the VidraResource is going and waits for its objects.
+	// ReasonDeleting means that the VidraResource is being deleted and waits for the
+	// removal of its objects.
 	ReasonDeleting = "Deleting"
 
-	// ReasonSynced says that every watch is synced.
+	// ReasonSynced means that every watch is synced.
 	ReasonSynced = "Synced"
-	// ReasonStarting says that a watch has not seen every object yet.
+	// ReasonStarting means that a watch has not listed all objects yet.
 	ReasonStarting = "Starting"
-	// ReasonWatchFailed says that a kind cannot be watched.
+	// ReasonWatchFailed means that a kind cannot be watched.
 	ReasonWatchFailed = "WatchFailed"
-	// ReasonEventsOff says that spec.destination.reconcileOnEvents is false.
+	// ReasonEventsOff means that spec.destination.reconcileOnEvents is false.
 	ReasonEventsOff = "EventsOff"
 
-	// ReasonInSync says that no object is known to differ.
+	// ReasonInSync means that no object is known to differ.
 	ReasonInSync = "InSync"
-	// ReasonDriftDetected says that an object differs and is not put back yet.
+	// ReasonDriftDetected means that an object differs and is not reverted yet.
 	ReasonDriftDetected = "DriftDetected"
-	// ReasonDriftContended says that another writer keeps changing an object.
+	// ReasonDriftContended means that another writer keeps changing an object.
 	ReasonDriftContended = "DriftContended"
-	// ReasonSuspended says that spec.suspend keeps something from being done.
+	// ReasonSuspended means that spec.suspend prevents a write.
 	ReasonSuspended = "Suspended"
-	// ReasonDeletionSuspended says that the VidraResource is being deleted, and that
+	// ReasonDeletionSuspended means that the VidraResource is being deleted, and that
 	// spec.suspend keeps its objects from being removed.
 	ReasonDeletionSuspended = "DeletionSuspended"
-	// ReasonNothingMatches says that an ignore rule matches nothing.
+	// ReasonNothingMatches means that an ignore rule matches nothing.
 	ReasonNothingMatches = "NothingMatches"
-	// ReasonHealthy says that every object is healthy.
+	// ReasonHealthy means that every object is healthy.
 	ReasonHealthy = "Healthy"
-	// ReasonUnhealthy says that an object has failed. One that is not healthy yet is
+	// ReasonUnhealthy means that an object has failed. One that is not healthy yet is
 	// Progressing.
 	ReasonUnhealthy = "Unhealthy"
-	// ReasonWarned says that the API server warns of an object, or holds it otherwise
-	// than it was applied, as a mutating webhook has it.
+	// ReasonWarned means that the API server warns about an object, or that a mutating
+	// webhook changed what was applied.
 	ReasonWarned = "Warned"
-	// ReasonNamespaceTerminating says that the namespace of an object is going.
+	// ReasonNamespaceTerminating means that the namespace of an object is being deleted.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 )

@@ -12,7 +12,7 @@ const (
 	// 2026-01-31T18:00:00Z. It counts only with BreakGlassReasonAnnotation, and for as
 	// long as spec.drift.maxBreakGlass allows. BreakGlassStatus is the answer.
 	BreakGlassUntilAnnotation = "vidraresource.infrahub.operators.com/break-glass-until"
-	// BreakGlassReasonAnnotation says why an object is to be left alone.
+	// BreakGlassReasonAnnotation is the reason for which an object is exempt.
 	BreakGlassReasonAnnotation = "vidraresource.infrahub.operators.com/break-glass-reason"
 
 	// DefaultMaxBreakGlass is how long an object is exempt at most when neither
@@ -27,48 +27,49 @@ const (
 	DefaultMaxExposure = 10 * time.Second
 )
 
-// DriftMode says what is done about an object that somebody changed.
+// DriftMode is what Vidra does about an object that a user or a program changed.
 // +kubebuilder:validation:Enum=Correct;Warn;Ignore
 type DriftMode string
 
 const (
-	// DriftCorrect puts the object back.
+	// DriftCorrect reverts the change.
 	DriftCorrect DriftMode = "Correct"
-	// DriftWarn says so, in the condition Drifted and in an Event, and writes
-	// nothing.
+	// DriftWarn reports the change, in the condition Drifted and in an Event, and does not
+	// revert it.
 	DriftWarn DriftMode = "Warn"
 	// DriftIgnore does nothing.
 	DriftIgnore DriftMode = "Ignore"
 )
 
-// AdditionsPolicy says what is done about fields that a person added to an object.
+// AdditionsPolicy is what Vidra does about fields that a user added to an object.
 // +kubebuilder:validation:Enum=Keep;Warn;Revert
 type AdditionsPolicy string
 
 const (
-	// AdditionsKeep leaves them.
+	// AdditionsKeep keeps them.
 	AdditionsKeep AdditionsPolicy = "Keep"
-	// AdditionsWarn leaves them, and reports them in the condition Drifted and in an Event.
+	// AdditionsWarn keeps them, and reports them in the condition Drifted and in an Event.
 	AdditionsWarn AdditionsPolicy = "Warn"
 	// AdditionsRevert removes them.
 	AdditionsRevert AdditionsPolicy = "Revert"
 )
 
-// DriftPolicy says what is done when somebody changes a managed object. It does
-// not keep a changed manifest from being applied.
+// DriftPolicy is what Vidra does when a user or a program changes a managed object. A
+// changed manifest is applied whatever the policy is.
 type DriftPolicy struct {
-	// Mode is Correct, Warn or Ignore.
+	// Mode is Correct, Warn or Ignore. Correct reverts changes. Warn reports them in the
+	// condition Drifted and in an Event. Ignore does neither.
 	// +optional
 	// +kubebuilder:default:=Correct
 	Mode DriftMode `json:"mode,omitempty"`
 
-	// HealsPerMinute is how often the same field of the same object is reverted within
-	// a minute before the object is called contended: the condition Drifted and the
-	// Event DriftContended then name the other field manager, the field, and the rule
-	// that leaves the field to it. It delays no revert. Reverts of a contended object
-	// are delayed only under sustained load: 100 are never delayed, then 10 a second
-	// are possible in the first minute and 1 a second after it. The contention is over
-	// when the object stayed unchanged for a minute.
+	// HealsPerMinute is how often Vidra reverts the same field of the same object within a
+	// minute before the object is contended: the condition Drifted and the Event
+	// DriftContended then name the other field manager, the field, and the rule of
+	// spec.drift.ignore that ends the contention. It delays no revert. Reverts of a contended
+	// object are delayed only under sustained load: 100 are never delayed, then 10 a second
+	// are possible in the first minute and 1 a second after it. The contention is over when
+	// the object was not changed for a minute.
 	// +optional
 	// +kubebuilder:default:=5
 	// +kubebuilder:validation:Minimum=1
@@ -96,11 +97,11 @@ type DriftPolicy struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	MaxBreakGlass *metav1.Duration `json:"maxBreakGlass,omitempty"`
 
-	// Additions is Keep, Warn or Revert: what is done about a field, or an item of a list,
-	// that a person adds to an object and that the manifest does not name. A person is a field
-	// manager such as kubectl-edit, k9s or a dashboard; the operator's flag --people-tools has
-	// the list. Warn reports additions in the condition Drifted and in an Event. Revert removes
-	// them, also those that were there before it was set or before the object was adopted. What
+	// Additions is Keep, Warn or Revert: what Vidra does about a field, or an item of a list,
+	// that a user adds to an object and that the manifest does not name. Users are recognized
+	// by their field managers, such as kubectl-edit, k9s or a dashboard; the operator's flag
+	// --people-tools has the list. Keep does nothing. Warn reports additions in the condition Drifted and in an Event. Revert removes
+	// them, also those that existed before it was set or before the object was adopted. What
 	// controllers write, the status, subresources such as scale, metadata other than labels and
 	// annotations, and the annotation of kubectl rollout restart are no additions. What an edit
 	// adds in the place of something that it removes is always removed. Defaults to the
@@ -108,19 +109,20 @@ type DriftPolicy struct {
 	// +optional
 	Additions AdditionsPolicy `json:"additions,omitempty"`
 
-	// Ignore lists fields that are left to others. What a rule covers is set when
-	// Vidra creates the object, and never written again until the rule goes.
+	// Ignore has rules for fields that other writers may change. Vidra sets such a field when
+	// it creates the object, gives up its ownership, and does not write the field again until
+	// the rule is removed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
 }
 
-// IgnoreRule leaves fields of objects to others: those at its paths, those that
-// its managers set, or, with both, those at its paths that its managers set.
+// IgnoreRule names fields of objects that Vidra does not revert: those at its paths, those
+// that its managers set, or, with both, those at its paths that its managers set.
 // +kubebuilder:validation:XValidation:rule="(has(self.paths) && size(self.paths) > 0) || (has(self.managers) && size(self.managers) > 0)",message="a rule needs paths or managers"
 type IgnoreRule struct {
-	// Target says which objects of the manifest the rule is for. Defaults to all.
+	// Target selects the objects of the manifest that the rule is for. Defaults to all.
 	// +optional
 	Target IgnoreTarget `json:"target,omitempty"`
 
@@ -166,7 +168,7 @@ type IgnoreTarget struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// DriftMode is what is done about drift. Defaults to DriftCorrect.
+// DriftMode is the mode of spec.drift. Defaults to DriftCorrect.
 func (v *VidraResource) DriftMode() DriftMode {
 	if v.Spec.Drift == nil || v.Spec.Drift.Mode == "" {
 		return DriftCorrect
@@ -174,8 +176,8 @@ func (v *VidraResource) DriftMode() DriftMode {
 	return v.Spec.Drift.Mode
 }
 
-// Additions is what is done about fields that a person added. Defaults to otherwise, and
-// to AdditionsKeep if that is empty.
+// Additions is the policy for fields that a user added. Defaults to otherwise, and to
+// AdditionsKeep if that is empty.
 func (v *VidraResource) Additions(otherwise AdditionsPolicy) AdditionsPolicy {
 	switch {
 	case v.Spec.Drift != nil && v.Spec.Drift.Additions != "":

@@ -1,17 +1,17 @@
 package v1alpha1
 
 const (
-	// KeepAnnotation on a managed object, with the value "true", has Vidra leave the
-	// object in place when it leaves the manifest, and when the VidraResource goes.
-	// spec.force does not delete and create it again either.
+	// KeepAnnotation on a managed object, with the value "true", makes Vidra leave the
+	// object in place when it leaves the manifest and when the VidraResource is deleted.
+	// spec.force does not delete it either.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
-	// AllowRecreateAnnotation on an object, with the value "true", lets spec.force
-	// delete and create it again although its kind holds data.
+	// AllowRecreateAnnotation on an object, with the value "true", lets Vidra delete and
+	// create it again because of spec.force, although its kind holds data.
 	AllowRecreateAnnotation = "vidraresource.infrahub.operators.com/allow-recreate"
 )
 
-// AdoptPolicy says what is done about an object that exists and that no
+// AdoptPolicy is what Vidra does about an object that exists already and that no
 // VidraResource owns.
 // +kubebuilder:validation:Enum=Never;IfIdentical;Always
 type AdoptPolicy string
@@ -19,25 +19,24 @@ type AdoptPolicy string
 const (
 	// AdoptNever refuses the object.
 	AdoptNever AdoptPolicy = "Never"
-	// AdoptIfIdentical takes the object if that changes nothing but whose it is.
+	// AdoptIfIdentical takes the object if that changes nothing but its owner.
 	AdoptIfIdentical AdoptPolicy = "IfIdentical"
 	// AdoptAlways takes the object and changes it to what the manifest says.
 	AdoptAlways AdoptPolicy = "Always"
 )
 
-// DeletionPolicy says what becomes of the objects when their VidraResource goes.
+// DeletionPolicy is what Vidra does with the objects when their VidraResource is deleted.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
 const (
 	// DeletionDelete deletes them.
 	DeletionDelete DeletionPolicy = "Delete"
-	// DeletionOrphan leaves them in place, as nobody's.
+	// DeletionOrphan leaves them in place, unmanaged.
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
-// AdoptPolicy is what is done about objects that exist. Defaults to
-// AdoptIfIdentical.
+// AdoptPolicy is the policy for objects that exist already. Defaults to AdoptIfIdentical.
 func (v *VidraResource) AdoptPolicy() AdoptPolicy {
 	if v.Spec.Adopt == "" {
 		return AdoptIfIdentical
@@ -45,8 +44,8 @@ func (v *VidraResource) AdoptPolicy() AdoptPolicy {
 	return v.Spec.Adopt
 }
 
-// Orphans says whether what is to be removed is left in place: what leaves the
-// manifest, or everything while the VidraResource is going.
+// Orphans reports whether objects that are to be removed are left in place: those that left
+// the manifest, or all of them while the VidraResource is being deleted.
 func (v *VidraResource) Orphans() bool {
 	if !v.DeletionTimestamp.IsZero() {
 		return v.Spec.DeletionPolicy == DeletionOrphan

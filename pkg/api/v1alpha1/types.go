@@ -10,8 +10,8 @@ const (
 	// Finalizer keeps a deleted VidraResource until what it applied is gone.
 	Finalizer = "vidraresource.infrahub.operators.com/finalizer"
 
-	// ManagedByLabel with the value ManagedByValue stands on every managed
-	// object. The watches filter on it, on the server.
+	// ManagedByLabel is a label of every managed object, with the value ManagedByValue.
+	// The watches select by it, on the API server.
 	ManagedByLabel = "managed-by"
 	// ManagedByValue is the value of ManagedByLabel.
 	ManagedByValue = "vidra"
@@ -33,54 +33,57 @@ const (
 	DefaultInterval = 10 * time.Minute
 )
 
-// VidraResourceSpec says which objects must exist, where, and how they are
-// kept that way.
+// VidraResourceSpec is which objects must exist, in which cluster, and what Vidra does
+// when one of them changes.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.serviceAccountName) || self.serviceAccountName == "" || self.?destination.?namespace.orValue("") != ""`,message="serviceAccountName names a ServiceAccount in spec.destination.namespace: set that, too"
 type VidraResourceSpec struct {
-	// Destination is where the objects live.
+	// Destination is the cluster and the default namespace of the objects.
 	// +optional
 	// +kubebuilder:default:={}
 	Destination Destination `json:"destination,omitempty"`
 
-	// Manifest holds the objects, as YAML documents or JSON. Objects without a
-	// namespace get the namespace of the destination.
+	// Manifest holds the objects, as YAML documents or JSON. Items of List kinds count as
+	// objects. Objects without a namespace get the namespace of the destination. The
+	// VidraResource and its status, which has an entry for each object, must fit into
+	// 1.4 MB together. Larger manifests are possible with manifestFrom.
 	// +optional
 	Manifest string `json:"manifest,omitempty"`
 
-	// ManifestFrom names ConfigMaps and Secrets that hold more of the manifest, each
-	// part documents of its own, in this order behind spec.manifest. They are read in
-	// the cluster that Vidra runs in, and when one changes, it is read again. Objects
-	// from a Secret get the annotation infrahub.operators.com/sensitive: "true", which
-	// withholds their values from Events and conditions, unless they have it.
+	// ManifestFrom names ConfigMaps and Secrets with further parts of the manifest, in
+	// this order after spec.manifest. Each part has complete documents. Vidra reads them
+	// in the cluster that it runs in, and reads a part again when it changes. All parts
+	// together may have 8 MiB and 5,000 objects. Objects from a Secret get the annotation
+	// infrahub.operators.com/sensitive: "true", which withholds their values from Events
+	// and conditions, unless the manifest sets that annotation.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ManifestFrom []ManifestSource `json:"manifestFrom,omitempty"`
 
-	// ServiceAccountName is the ServiceAccount, in the namespace of the destination,
-	// that the objects are read and written as. What it may not do, Vidra does not do
-	// for this VidraResource. Without it Vidra uses its own rights.
+	// ServiceAccountName is the ServiceAccount in the namespace of the destination that
+	// Vidra impersonates to read and write the objects. Without it Vidra uses its own
+	// rights. Watches always use the rights of Vidra.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Wait has Ready wait until the objects are healthy, as kstatus reads them. When
-	// false, the condition Healthy tells of it and Ready does not depend on it.
+	// Wait makes Ready depend on the health of the objects, as kstatus computes it. When
+	// false, only the condition Healthy reports it.
 	// +optional
 	Wait bool `json:"wait,omitempty"`
 
-	// Force has an object that cannot be changed, because an immutable field of it
-	// differs, deleted and created again, once for each configuration. It never does so
-	// to a Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim
-	// or StatefulSet without the annotation
+	// Force lets Vidra delete an object and create it again when an immutable field of it
+	// differs from the manifest: once for each configuration of the object. Vidra never
+	// does this to a Namespace, CustomResourceDefinition, PersistentVolume,
+	// PersistentVolumeClaim or StatefulSet without the annotation
 	// vidraresource.infrahub.operators.com/allow-recreate: "true", to an object with the
 	// annotation vidraresource.infrahub.operators.com/keep: "true", or under break-glass.
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// Interval between two comparisons of every object with the manifest, in
-	// addition to the events of the watches. It is jittered by a tenth.
+	// Interval between two comparisons of all objects with the manifest, in addition to
+	// the events of the watches. Each interval is longer by a random part of up to a tenth.
 	// +optional
 	// +kubebuilder:default:="10m"
 	// +kubebuilder:validation:Type=string
@@ -88,32 +91,33 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// Adopt says what is done about an object that exists and that no VidraResource
-	// owns.
+	// Adopt is what Vidra does about an object of the manifest that exists already and that
+	// no VidraResource owns: IfIdentical takes it if the apply changes no field, Always
+	// takes and changes it, Never refuses it.
 	// +optional
 	// +kubebuilder:default:=IfIdentical
 	Adopt AdoptPolicy `json:"adopt,omitempty"`
 
-	// Prune deletes what leaves the manifest, once all that is in it is applied. What
-	// another owner keeps, and what is being deleted, does not hold that back. When
-	// false, what leaves the manifest is left in place, as nobody's.
+	// Prune deletes the objects that left the manifest, once all objects of the manifest
+	// are applied. Objects that another owner keeps, and objects that are being deleted, do
+	// not delay that. When false, objects that left the manifest stay and are unmanaged.
 	// +optional
 	// +kubebuilder:default:=true
 	Prune *bool `json:"prune,omitempty"`
 
-	// DeletionPolicy says what becomes of the objects when the VidraResource is
-	// deleted.
+	// DeletionPolicy is what Vidra does with the objects when the VidraResource is deleted:
+	// Delete deletes them, Orphan leaves them in place, unmanaged.
 	// +optional
 	// +kubebuilder:default:=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Suspend has Vidra write no object: a changed manifest waits, and what somebody
-	// changes is reported and not put back. A VidraResource that is deleted meanwhile
-	// waits, too: set suspend to false, or deletionPolicy to Orphan.
+	// Suspend makes Vidra write no object: a changed manifest is not applied, and changes of
+	// objects are reported and not reverted. The deletion of a suspended VidraResource
+	// waits until suspend is false or deletionPolicy is Orphan.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// Drift says what is done when somebody changes an object.
+	// Drift is what Vidra does when a user or a program changes an object.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 
@@ -138,17 +142,18 @@ type ManifestSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Key under which the part stands in data (for a ConfigMap, binaryData, too).
+	// Key of the part in data; for a ConfigMap, also in binaryData.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
-	// Optional has a missing object or key count as an empty part. Otherwise nothing
-	// is applied or removed before it is there.
+	// Optional makes a missing object or key count as an empty part. Otherwise Vidra
+	// applies no new manifest and removes nothing until it exists. Edits are reverted
+	// meanwhile to what was read last, unless the spec changed or Vidra was restarted.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// Destination is where the objects of a VidraResource live.
+// Destination is the cluster and the default namespace of the objects of a VidraResource.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.server) == has(oldSelf.server) || (has(self.server) ? self.server : oldSelf.server) in ["", "https://kubernetes.default.svc"]`,message="server cannot change, because the objects would stay behind in the old cluster: create another VidraResource and delete this one"
 type Destination struct {
@@ -168,8 +173,8 @@ type Destination struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
 	Namespace string `json:"namespace,omitempty"`
 
-	// ReconcileOnEvents watches the managed objects and puts back what changes
-	// at once. When false, changes are found at the next interval.
+	// ReconcileOnEvents makes Vidra watch the objects and revert changes at once. When
+	// false, changes are found at the next interval.
 	// +optional
 	// +kubebuilder:default:=true
 	ReconcileOnEvents *bool `json:"reconcileOnEvents,omitempty"`
@@ -180,20 +185,20 @@ type Destination struct {
 type DeployState string
 
 const (
-	// DeployPending says that objects wait for something that is not there yet.
+	// DeployPending means that objects wait for something that does not exist yet.
 	DeployPending DeployState = "Pending"
-	// DeployRunning says that a pass is under way.
+	// DeployRunning means that a reconcile is in progress.
 	DeployRunning DeployState = "Running"
-	// DeploySucceeded says that every object is applied and in order.
+	// DeploySucceeded means that every object is applied as the manifest says.
 	DeploySucceeded DeployState = "Succeeded"
-	// DeployFailed says that lastError has to be acted on.
+	// DeployFailed means that lastError needs action.
 	DeployFailed DeployState = "Failed"
-	// DeployStale says that an object that left the manifest cannot be removed, or
-	// that objects are left as somebody changed them.
+	// DeployStale means that an object that left the manifest cannot be removed, or that
+	// changes of objects are not reverted for now.
 	DeployStale DeployState = "Stale"
 )
 
-// ObjectState says what became of one managed object.
+// ObjectState is the state of one managed object.
 // +kubebuilder:validation:Enum=Pending;Applied;Drifted;Contended;Failed;Deleting
 type ObjectState string
 
@@ -203,8 +208,8 @@ const (
 	ObjectPending ObjectState = "Pending"
 	// ObjectApplied is an object that the API server holds as the manifest says.
 	ObjectApplied ObjectState = "Applied"
-	// ObjectDrifted is an object that was changed and is left so for now: because
-	// of the policy, the suspension, or its break-glass annotation.
+	// ObjectDrifted is an object whose change is not reverted for now: because of
+	// spec.drift, spec.suspend, or its break-glass annotations.
 	ObjectDrifted ObjectState = "Drifted"
 	// ObjectContended is an object that another writer keeps changing: a field of it was
 	// reverted more often within a minute than spec.drift.healsPerMinute says.
@@ -212,7 +217,7 @@ const (
 	// ObjectFailed is an object that the API server did not accept, or that
 	// could not be removed.
 	ObjectFailed ObjectState = "Failed"
-	// ObjectDeleting is an object that left the manifest and is not gone yet.
+	// ObjectDeleting is an object that left the manifest and still exists.
 	ObjectDeleting ObjectState = "Deleting"
 )
 
@@ -243,9 +248,8 @@ type ManagedResourceStatus struct {
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`
-	// Recreated is the last time that spec.force had the object deleted, to be created
-	// again. It is written before the deletion, and kept while that configuration is
-	// applied.
+	// Recreated identifies the object that Vidra last deleted because of spec.force. It is
+	// written before the deletion, and kept while that configuration is applied.
 	// +optional
 	Recreated *RecreatedStatus `json:"recreated,omitempty"`
 	// BreakGlass is the answer to the break-glass annotations of the object.
@@ -253,7 +257,7 @@ type ManagedResourceStatus struct {
 	BreakGlass *BreakGlassStatus `json:"breakGlass,omitempty"`
 }
 
-// RecreatedStatus identifies an object that spec.force had deleted.
+// RecreatedStatus identifies an object that Vidra deleted because of spec.force.
 type RecreatedStatus struct {
 	// Configuration for which the object was deleted.
 	Configuration string `json:"configuration"`
@@ -262,30 +266,29 @@ type RecreatedStatus struct {
 	UID string `json:"uid"`
 }
 
-// DriftStatus counts what was put back.
+// DriftStatus counts reverts.
 type DriftStatus struct {
-	// Heals is how often a managed object was put back.
+	// Heals is how often Vidra reverted changes of managed objects.
 	// +optional
 	Heals int64 `json:"heals,omitempty"`
-	// LastHealTime is when a managed object was last put back.
+	// LastHealTime is when Vidra last reverted a change of a managed object.
 	// +optional
 	LastHealTime *metav1.Time `json:"lastHealTime,omitempty"`
-	// LastHeal says what was put back last.
+	// LastHeal is the last revert.
 	// +optional
 	LastHeal *Heal `json:"lastHeal,omitempty"`
 }
 
-// Heal is one object that was put back.
+// Heal is one revert of an object.
 type Heal struct {
-	// Object that was put back: kind, namespace and name.
+	// Object that was reverted: kind, namespace and name.
 	Object string `json:"object"`
-	// Fields that were put back, at most ten. None for an object that had been
-	// deleted.
+	// Fields that were reverted, at most ten. None for an object that had been deleted.
 	// +optional
 	// +listType=atomic
 	Fields []string `json:"fields,omitempty"`
-	// Added are the fields and list items that the same edit had added, at most ten. They
-	// were removed.
+	// Added are the fields and list items that the same edit had added and that Vidra
+	// removed, at most ten.
 	// +optional
 	// +listType=atomic
 	Added []string `json:"added,omitempty"`
@@ -295,7 +298,7 @@ type Heal struct {
 	Manager string `json:"manager,omitempty"`
 }
 
-// VidraResourceStatus is what became of the manifest.
+// VidraResourceStatus is the state of the objects of a VidraResource.
 type VidraResourceStatus struct {
 	// ManagedResources is the inventory: every object that Vidra applied for
 	// this VidraResource, or is about to, until it is gone.
@@ -303,18 +306,18 @@ type VidraResourceStatus struct {
 	// +listType=atomic
 	ManagedResources []ManagedResourceStatus `json:"managedResources,omitempty"`
 
-	// DeployState summarizes the last pass in one word.
+	// DeployState summarizes the last reconcile in one word.
 	// +optional
 	DeployState DeployState `json:"DeployState,omitempty"`
-	// LastError is the message of the last problem that still stands, or may; empty when
-	// all is well.
+	// LastError is the message of a problem that is not known to be over; empty when there
+	// is none.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 	// LastSyncTime is when the manifest was last applied in full.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
 
-	// ObservedGeneration is the generation that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Watching, Drifted, Healthy and, while they are true,
@@ -326,13 +329,13 @@ type VidraResourceStatus struct {
 	// Objects is how many objects are in the inventory.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
-	// Drift counts what was put back.
+	// Drift counts reverts, and has the last one.
 	// +optional
 	Drift *DriftStatus `json:"drift,omitempty"`
 }
 
-// VidraResource is a set of Kubernetes objects that Vidra applies, watches and
-// puts back when somebody changes them.
+// VidraResource is a set of Kubernetes objects that Vidra applies and watches. When a user
+// or a program changes one of them, Vidra reverts the change.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -366,7 +369,7 @@ type VidraResourceList struct {
 	Items           []VidraResource `json:"items"`
 }
 
-// WatchesEvents says whether the managed objects are watched. Defaults to true.
+// WatchesEvents reports whether the managed objects are watched. Defaults to true.
 func (v *VidraResource) WatchesEvents() bool {
 	on := v.Spec.Destination.ReconcileOnEvents
 	return on == nil || *on
