@@ -23,7 +23,7 @@ const (
 	// driftStormOwners is how many VidraResources it has, and driftStormObjects how many
 	// objects each of them.
 	driftStormOwners  = 5
-	driftStormObjects = 100
+	driftStormObjects = 60
 	// driftStormWriters is how many people edit at a time.
 	driftStormWriters = 4
 	// eventInterval is the least time between two writes of an Event (pkg/events,
@@ -39,7 +39,7 @@ type driftStormOwner struct {
 	objs          []*unstructured.Unstructured
 }
 
-// TestF33DriftStorm has people edit 500 managed objects as fast as the API server lets
+// TestF33DriftStorm has people edit 300 managed objects as fast as the API server lets
 // them. Everything is put back, no Event is written more often than every ten seconds,
 // and the Events of each object count each time that it was put back.
 //

@@ -20,7 +20,7 @@ const (
 	// maxRecurrences is how many writes of recurrences a second are aimed at: with more
 	// series than that allows every writeInterval, each is written less often, but at least
 	// every longestInterval.
-	maxRecurrences  = 40
+	maxRecurrences  = 20
 	longestInterval = time.Minute
 	// maxSeries is how many series are kept. With more, the one is forgotten that was
 	// written the longest time ago; with so many that wait, new ones are dropped.

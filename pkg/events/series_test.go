@@ -96,7 +96,7 @@ func TestWriteInterval(t *testing.T) {
 // TestManySeriesAreWrittenLessOften: the recurrences of hundreds of series do not overload
 // the API server.
 func TestManySeriesAreWrittenLessOften(t *testing.T) {
-	for many, interval := range map[int]time.Duration{1: writeInterval, 400: writeInterval, 1000: 25 * time.Second, 4000: longestInterval} {
+	for many, interval := range map[int]time.Duration{1: writeInterval, 200: writeInterval, 1000: 50 * time.Second, 4000: longestInterval} {
 		b := newBook("me")
 		var all []*series
 		for i := range many + 1 {

@@ -110,7 +110,7 @@ func (p *pass) contend(r result) {
 	}
 	s.inventory[r.id].State = v1alpha1.ObjectContended
 	c.key = r.key
-	p.Trigger.Contend(p.owner, r.key, c.healAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.now }))
+	p.Trigger.Contend(p.owner, r.key, c.healAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.next(p.owner, p.now) }))
 }
 
 // endContentions forgets the contentions that are over.

@@ -157,11 +157,12 @@ func (c *contention) next(now time.Time) time.Time {
 // healAt returns when a contended object is healed that was changed at since: now, or a
 // time after it. It is healed when its bucket and the budget allow it, and whatever they
 // say before a foreign value stands for maxExposure: the last tenth of that is for the
-// request. budget takes a heal from the budget, if there is one or it must, and returns now
-// or when to ask again.
+// request. Heals that must be sent soon are sent now, so that one reconcile sends those of
+// many objects. budget takes a heal from the budget, if there is one or it must, and returns
+// now or when to ask again.
 func (c *contention) healAt(now, since time.Time, maxExposure time.Duration, budget func(must bool) time.Time) time.Time {
-	latest := since.Add(maxExposure - maxExposure/10)
-	if !now.Before(latest) {
+	latest, soon := since.Add(maxExposure-maxExposure/10), maxExposure/20
+	if !now.Before(latest.Add(-soon)) {
 		return budget(true)
 	}
 	at := c.next(now)

@@ -17,7 +17,7 @@ const (
 	// budgetPause is the least time, budgetWindow the longest, after which a
 	// VidraResource asks the budget again. One that did not ask for a little longer does
 	// not count.
-	budgetPause, budgetWindow = 100 * time.Millisecond, 10 * time.Second
+	budgetPause, budgetWindow = 500 * time.Millisecond, 10 * time.Second
 )
 
 // healBudget shares the heals of contended objects among the VidraResources. Each has an
@@ -55,7 +55,23 @@ func (b *healBudget) take(owner trigger.Owner, now time.Time, must bool) time.Ti
 	case b.pool.AllowN(now, 1):
 		return now
 	}
-	missing := time.Duration((1 - share.TokensAt(now)) / float64(share.Limit()) * float64(time.Second))
+	return share.again(now)
+}
+
+// next returns when owner can take a heal for a contended object: now, or when it is to ask.
+func (b *healBudget) next(owner trigger.Owner, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	share := b.shareLocked(owner, now)
+	if share.TokensAt(now) >= enough || b.pool.TokensAt(now) >= enough {
+		return now
+	}
+	return share.again(now)
+}
+
+// again returns when a VidraResource that got nothing is to ask again.
+func (s *healShare) again(now time.Time) time.Time {
+	missing := time.Duration((1 - s.TokensAt(now)) / float64(s.Limit()) * float64(time.Second))
 	return now.Add(min(max(missing, budgetPause), budgetWindow))
 }
 
