@@ -16,7 +16,7 @@ import (
 // that the operator sent with its own rights.
 func ownWrites(t *testing.T, mark testenv.AuditMark, namespace string) requests {
 	t.Helper()
-	return operatorSince(t, mark).objectsIn(namespace).only(func(r request) bool {
+	return operatorSince(t, mark).ObjectsIn(namespace).Only(func(r request) bool {
 		return r.As == "" && !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 	})
 }
@@ -77,7 +77,7 @@ func TestRemovalNeedsTheAccount(t *testing.T) {
 			} else {
 				require.NoError(t, mergePatch(v, `{"spec":{"serviceAccountName":"deployer","destination":{"namespace":%q}}}`, ns))
 				await(t, func(c *assert.CollectT) {
-					gone := operatorSince(t, mark).objectsIn(ns).only(verbIs("delete"))
+					gone := operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete"))
 					require.Len(c, gone, 2)
 				})
 				awaitGone(t, v)

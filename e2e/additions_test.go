@@ -159,7 +159,7 @@ func TestAdditionsAreReported(t *testing.T) {
 	require.NoError(t, patchedBy("kubectl-rollout", types.StrategicMergePatchType)(ns, deployment, restartedAt))
 	require.NoError(t, patchedBy("kubectl-edit", types.MergePatchType)(ns, deployment, `{"metadata":{"annotations":{"example.com/team":"other"}}}`))
 	awaitInOrder(t, ns, deployment)
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).on("deployments", ns, "web") }, "the change of ours")
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web") }, "the change of ours")
 	require.Equal(t, "mine", get(t, deployment).GetLabels()["extra"])
 	awaitCondition(t, ns, reported, parts...)
 
@@ -168,7 +168,7 @@ func TestAdditionsAreReported(t *testing.T) {
 	awaitCondition(t, ns, reported, `"yours"`)
 	require.NoError(t, label(ns, deployment, `{"metadata":{"labels":{"extra":null}}}`))
 	awaitCondition(t, ns, drifts(metav1.ConditionFalse, v1alpha1.ReasonInSync))
-	require.Len(t, operatorSince(t, mark).on("deployments", ns, "web"), 1)
+	require.Len(t, operatorSince(t, mark).On("deployments", ns, "web"), 1)
 	require.Len(t, withReason(eventsAbout(t, getVidraResource(t, ns)), "DriftDetected"), 2)
 }
 

@@ -100,10 +100,10 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 		for _, object := range declared(t, ns, next) {
 			requireInOrder(t, ns, object)
 		}
-		sent := operatorSince(t, mark).after(start)
-		require.Len(t, sent.objectsIn(ns), changed, "%s", sent)
-		require.Len(t, sent.objectsIn(ns).only(verbIs("patch")), changed, "%s", sent)
-		told := sent.on("vidraresources", "", ns)
+		sent := operatorSince(t, mark).After(start)
+		require.Len(t, sent.ObjectsIn(ns), changed, "%s", sent)
+		require.Len(t, sent.ObjectsIn(ns).Only(verbIs("patch")), changed, "%s", sent)
+		told := sent.On("vidraresources", "", ns)
 		require.LessOrEqual(t, len(told), statuses, "%s", sent)
 		once = len(told) == 1
 	}
@@ -221,7 +221,7 @@ webhooks:
 	inOrder := func(verb string, mark testenv.AuditMark) {
 		var before time.Time
 		for _, resources := range stages {
-			sent := operatorSince(t, mark).only(verbIs(verb)).only(func(r request) bool {
+			sent := operatorSince(t, mark).Only(verbIs(verb)).Only(func(r request) bool {
 				return slices.Contains(resources, r.Resource) && r.Code < 300 && (strings.Contains(r.Name, ns) || r.Namespace == ns)
 			})
 			require.NotEmpty(t, sent, "%v", resources)

@@ -69,7 +69,7 @@ func TestF20Burst(t *testing.T) {
 				}
 			}, "the inventory knows the objects that were created again")
 
-			requests := operatorSince(t, mark).objectsIn(ns)
+			requests := operatorSince(t, mark).ObjectsIn(ns)
 			require.LessOrEqual(t, len(requests), found, "%s", requests)
 			t.Logf("%d edits in %s, %d found their object; put back with %d requests",
 				len(objs)*rounds, took.Round(time.Millisecond), found, len(requests))
@@ -120,7 +120,7 @@ func TestEditTheMomentItIsPutBack(t *testing.T) {
 		see("hello")
 	}
 	requireInOrder(t, ns, page)
-	requireCount(t, edits, func() requests { return operatorSince(t, mark).objectsIn(ns) }, "one request for each edit")
+	requireCount(t, edits, func() requests { return operatorSince(t, mark).ObjectsIn(ns) }, "one request for each edit")
 	t.Logf("%d edits put back in %s", edits, time.Since(start).Round(time.Millisecond))
 }
 

@@ -47,7 +47,7 @@ func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 	require.Equal(t, uid, entry(t, v, "PriorityClass", ns).UID)
 	all, err := env.AuditSince(mark)
 	require.NoError(t, err)
-	require.Empty(t, requests(all).only(verbIs("delete")).only(nameIs(ns)))
+	require.Empty(t, requests(all).Only(verbIs("delete")).Only(nameIs(ns)))
 }
 
 // TestForceDoesNotHealByDeleting has somebody set a field that is in the way of ours, and
@@ -181,5 +181,5 @@ func TestRolloutIsNotAWriteForEachObject(t *testing.T) {
 		require.Never(t, func() bool { return false }, 250*time.Millisecond, 250*time.Millisecond) // longer than a burst
 	}
 	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy})
-	require.LessOrEqual(t, len(operatorSince(t, mark).on("vidraresources", "", ns)), most)
+	require.LessOrEqual(t, len(operatorSince(t, mark).On("vidraresources", "", ns)), most)
 }

@@ -161,8 +161,8 @@ func TestF23Fight(t *testing.T) {
 	awaitInOrder(t, ns, page)
 	took := time.Since(start)
 	sent := operatorSince(t, mark)
-	heals := sent.on("configmaps", ns, "page").writes()
-	statuses := sent.on("vidraresources", "", ns).writes()
+	heals := sent.On("configmaps", ns, "page").Writes()
+	statuses := sent.On("vidraresources", "", ns).Writes()
 	t.Logf("%d heals and %d writes of the status in %s; a foreign value stood for %s at most",
 		len(heals), len(statuses), took.Round(time.Millisecond), exposure.Round(time.Millisecond))
 	requireHealBudget(t, heals, time.Minute)
@@ -185,7 +185,7 @@ func TestContentionAcrossRestarts(t *testing.T) {
 	killOperator(t)
 	mark := env.AuditMark()
 	startOperator(t)
-	heals := func() requests { return operatorSince(t, mark).on("configmaps", ns, "page").writes() }
+	heals := func() requests { return operatorSince(t, mark).On("configmaps", ns, "page").Writes() }
 	await(t, func(c *assert.CollectT) { require.Greater(c, len(heals()), healBurst+3) })
 	sent := heals()
 	requireHealBudget(t, sent, 0)
@@ -262,12 +262,12 @@ func TestManyContendedObjects(t *testing.T) {
 	heals := 0
 	sent := operatorSince(t, mark)
 	for _, ns := range contended {
-		heals += len(sent.objectsIn(ns).writes())
+		heals += len(sent.ObjectsIn(ns).Writes())
 	}
 	slower, machine := float64(with.heal)/float64(without.heal), float64(with.floor)/float64(without.floor)
 	t.Logf("%d contended objects, healed %.0f times a second; the heal of another VidraResource: median %s, without them %s: %.2f x; the floor: %s, %s: %.2f x; a foreign value stood for %s at most; %d other writes a second",
 		objects, float64(heals)/took.Seconds(), with.heal, without.heal, slower, with.floor, without.floor, machine,
-		longest.Round(time.Millisecond), int(float64(len(sent.writes())-heals)/took.Seconds()))
+		longest.Round(time.Millisecond), int(float64(len(sent.Writes())-heals)/took.Seconds()))
 	if drift == nil { // which is for a machine that does nothing else
 		require.Less(t, longest, exposure)
 		require.LessOrEqual(t, slower, 1.5)

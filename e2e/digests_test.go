@@ -119,7 +119,7 @@ func TestDigestsOfSecretsCannotBeGuessed(t *testing.T) {
 			}
 		})
 		awaitSilence(t)
-		require.Empty(t, operatorSince(t, mark).objectsIn(ns).writes())
+		require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Writes())
 		return texts
 	}
 	require.Equal(t, first, again(func() {}, false), "a restart")

@@ -75,7 +75,7 @@ func TestF33DriftStorm(t *testing.T) {
 		require.Equal(c, metric(c, plain, healsMetric), requireToldEach(c, owners))
 	}, 3*patience, time.Second, "every heal is counted by the Events")
 	healed := metric(t, plain, healsMetric)
-	writes := operatorSince(t, mark).accepted().only(func(e request) bool { return e.Resource == "events" })
+	writes := operatorSince(t, mark).Accepted().Only(func(e request) bool { return e.Resource == "events" })
 	counts := requireEventRate(t, writes, reasonsByEvent(t, owners))
 	t.Logf("%d edits of %d objects in %s (%.0f/s), %d heals in %s (%.0f/s): %d writes of Events, of which there are %v",
 		edited, len(objs), took.Round(time.Millisecond), float64(edited)/took.Seconds(),

@@ -150,7 +150,7 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 	passFence(t, ns, fence)
 	sent := operatorSince(t, mark)
 	for row, a := range attempts {
-		a.checkRequests(t, row, sent.only(nameIs(a.obj.GetName())))
+		a.checkRequests(t, row, sent.Only(nameIs(a.obj.GetName())))
 	}
 }
 

@@ -149,7 +149,7 @@ func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 			awaitCondition(t, ns, drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected), found)
 			awaitNotReady(t, ns, tt.reason)
 			require.Equal(t, v1alpha1.ObjectDrifted, entry(t, getVidraResource(t, ns), "ConfigMap", "page").State)
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns).writes(), "what it should be is not known")
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Writes(), "what it should be is not known")
 
 			setManifest(t, ns, tt.mended)
 			awaitReady(t, ns)
@@ -217,8 +217,8 @@ func TestEventsOfADeletion(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), obj.DeepCopy()))
 	awaitInOrder(t, ns, obj)
 	requireTold(t, v, obj, []string{"created it again after it had been deleted"}, nil)
-	sent := requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns) })
-	require.Len(t, sent.only(verbIs("patch")), 1)
+	sent := requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns) })
+	require.Len(t, sent.Only(verbIs("patch")), 1)
 }
 
 // TestEventsOfAnotherDriftWhileAway: what is left as somebody changed it, and changed

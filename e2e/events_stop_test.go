@@ -76,8 +76,8 @@ func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
 	require.EqualValues(t, all, getVidraResource(t, ns).Status.Drift.Heals)
 
 	sent := operatorSince(t, mark)
-	counted := sent.only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
-	given := sent.only(func(e request) bool { return e.Verb == "update" && e.Resource == "leases" })
+	counted := sent.Only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
+	given := sent.Only(func(e request) bool { return e.Verb == "update" && e.Resource == "leases" })
 	require.NotEmpty(t, counted)
 	require.NotEmpty(t, given)
 	require.True(t, given[len(given)-1].Time.After(counted[len(counted)-1].Time), "%s%s", counted, given)

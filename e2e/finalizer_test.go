@@ -115,7 +115,7 @@ func TestDeletionWaitsForForeignFinalizers(t *testing.T) {
 	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, v)
 	awaitGone(t, page)
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")))
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("patch")))
 }
 
 // TestDeletionIsNotFoughtByHealing deletes a namespace together with what heals
@@ -131,7 +131,7 @@ func TestDeletionIsNotFoughtByHealing(t *testing.T) {
 	require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), namespace)))
 	awaitGone(t, v)
 	awaitGone(t, namespace)
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")))
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("patch")))
 }
 
 // TestDeletionSaysWhatIsInTheWay names what somebody has to look at when others left

@@ -121,8 +121,8 @@ func TestHarmlessEdits(t *testing.T) {
 				awaitInOrder(t, ns, fence)
 			}
 
-			requireCount(t, 2, func() requests { return operatorSince(t, mark).objectsIn(ns).only(nameIs("fence")) })
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(nameIs(obj.GetName())), tt.reason)
+			requireCount(t, 2, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Only(nameIs("fence")) })
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(nameIs(obj.GetName())), tt.reason)
 			live := get(t, obj)
 			require.Empty(t, difference("", tt.stays, live.Object), tt.reason)
 			require.Empty(t, eventsAbout(t, live), "nothing was reverted")

@@ -172,7 +172,7 @@ func TestHeal(t *testing.T) {
 			slices.Sort(took)
 			t.Logf("%d edits put back, %s in the median, at most %s, polled every %s", edits, took[edits/2], took[edits-1], poll)
 
-			sent := func() requests { return operatorSince(t, mark).objectsIn(ns) }
+			sent := func() requests { return operatorSince(t, mark).ObjectsIn(ns) }
 			for _, request := range requireCount(t, edits, sent, "one request for each edit, none for other objects") {
 				require.Equal(t, "patch", request.Verb, tt.reason)
 				require.Equal(t, obj.GetName(), request.Name)

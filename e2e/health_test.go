@@ -73,7 +73,7 @@ func TestHealth(t *testing.T) {
 			setHealth(t, thing, metav1.ConditionTrue, "")
 			awaitCondition(t, ns, healthy)
 			awaitEvent(t, v, "Normal", "Healthy", "Check")
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns), "health costs no request")
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns), "health costs no request")
 		})
 	}
 }

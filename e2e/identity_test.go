@@ -30,22 +30,9 @@ func newAccount(t *testing.T, namespace, name string, resources ...string) {
 // grant lets a ServiceAccount do with resources of its namespace what Vidra does.
 func grant(t *testing.T, namespace, name string, resources ...string) {
 	t.Helper()
-	grantRule(t, namespace, name, rbacv1.PolicyRule{
+	cluster.GrantRule(t, namespace, name, rbacv1.PolicyRule{
 		APIGroups: []string{"*"}, Resources: resources, Verbs: []string{"get", "create", "patch", "delete"},
 	})
-}
-
-// grantRule lets a ServiceAccount do in its namespace what a rule says.
-func grantRule(t *testing.T, namespace, name string, rule rbacv1.PolicyRule) {
-	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
-	require.NoError(t, admin.Create(t.Context(), role))
-	require.NoError(t, admin.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-	}))
 }
 
 // TestServiceAccount writes as the account that the VidraResource names, and not what
@@ -62,7 +49,7 @@ func TestServiceAccount(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", user)
 	allowed := declaredObject(t, ns, manifest, "ConfigMap", "allowed")
 	awaitInOrder(t, ns, allowed) // a right counts a moment after it is granted
-	for _, r := range operatorSince(t, mark).objectsIn(ns).only(verbIs("patch")) {
+	for _, r := range operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("patch")) {
 		require.Equal(t, user, r.As, "%s", r)
 	}
 
@@ -92,13 +79,13 @@ func TestServiceAccountMayNotReadThePart(t *testing.T) {
 	user := "system:serviceaccount:" + ns + ":deployer"
 	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "ConfigMap "+ns+"/parts", user, "forbidden")
 	await(t, func(c *assert.CollectT) {
-		asked := operatorSince(t, mark).only(func(r request) bool {
+		asked := operatorSince(t, mark).Only(func(r request) bool {
 			return r.As == user && r.Resource == "selfsubjectaccessreviews"
 		})
 		require.NotEmpty(c, asked)
 	}, "the right is asked for")
 
-	grantRule(t, ns, "deployer", rbacv1.PolicyRule{
+	cluster.GrantRule(t, ns, "deployer", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"parts"}, Verbs: []string{"get"},
 	})
 	awaitReady(t, ns)

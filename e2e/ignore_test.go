@@ -57,7 +57,7 @@ func TestIgnoredPath(t *testing.T) {
 		require.Equal(c, "registry.invalid/web:1", containers[0].(map[string]any)["image"])
 	})
 	require.EqualValues(t, 3, replicas(t, deployment))
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).on("deployments", ns, "web").writes() }, "the image is all that was put back")
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() }, "the image is all that was put back")
 
 	// Another manifest leaves the field alone, too, and so does a new life.
 	changed := manifests(web, configMap("more", "hello"))
@@ -110,13 +110,13 @@ func TestIgnoredManager(t *testing.T) {
 
 	mark := env.AuditMark() // the Event comes after the answer to what it tells of
 	scale(t, deployment, scaler, 4)
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).on("deployments", ns, "web").writes() })
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() })
 	scale(t, deployment, scaler, 5)
 	page := declaredObject(t, ns, web, "ConfigMap", "page")
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi"}}`))
 	awaitInOrder(t, ns, page)
 	require.EqualValues(t, 5, replicas(t, deployment))
-	require.Len(t, operatorSince(t, mark).on("deployments", ns, "web").writes(), 1, "it is left once, and for good")
+	require.Len(t, operatorSince(t, mark).On("deployments", ns, "web").Writes(), 1, "it is left once, and for good")
 	require.Len(t, withReason(eventsAbout(t, deployment), "ChangeReverted"), 1, "what the person did, not what the autoscaler did")
 	setManifest(t, ns, manifests(web, configMap("more", "hello")))
 	awaitReady(t, ns)

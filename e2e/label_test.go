@@ -56,7 +56,7 @@ func TestF16LabelStripped(t *testing.T) {
 				awaitInOrder(t, ns, obj)
 			}
 			require.Equal(t, uid, get(t, obj).GetUID(), "it is the same object: %s", tt.reason)
-			requireCount(t, 3, func() requests { return operatorSince(t, mark).objectsIn(ns).writes().accepted() })
+			requireCount(t, 3, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes().Accepted() })
 			requireTold(t, v, obj, []string{"restored the label managed-by=vidra"}, nil)
 		})
 	}

@@ -133,9 +133,9 @@ func TestF32LeadershipLostWhileApplying(t *testing.T) {
 	for name, uid := range uids {
 		require.Equal(t, uid, after[name], "%s was made twice", name)
 	}
-	writes := operatorSince(t, mark).objectsIn(ns).writes()
+	writes := operatorSince(t, mark).ObjectsIn(ns).Writes()
 	require.LessOrEqual(t, len(writes), 3*many)
-	require.Empty(t, writes.only(verbIs("delete")))
+	require.Empty(t, writes.Only(verbIs("delete")))
 
 	page := declared(t, ns, documents[0])[0]
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
@@ -175,7 +175,7 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 1000})) // the edits are no contention
 	awaitReady(t, ns)
 	awaitSilence(t)
-	writes := operatorSince(t, mark).objectsIn(ns).writes()
+	writes := operatorSince(t, mark).ObjectsIn(ns).Writes()
 	require.LessOrEqual(t, len(writes), 2*2*len(declared(t, ns, manifest)), "%s", writes)
 	for _, obj := range declared(t, ns, manifest) {
 		requireInOrder(t, ns, obj)
@@ -191,10 +191,10 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
 	awaitInOrder(t, ns, page)
 	awaitSilence(t)
-	writes = operatorSince(t, mark).objectsIn(ns).writes()
+	writes = operatorSince(t, mark).ObjectsIn(ns).Writes()
 	t.Logf("%d edits: %d writes", 2*edits+1, len(writes))
 	require.LessOrEqual(t, len(writes), most*(2*edits+1), "%s", writes)
-	require.Empty(t, writes.only(verbIs("delete")))
+	require.Empty(t, writes.Only(verbIs("delete")))
 
 	mine := replaceBetween(t, proxies, ns)
 	awaitReady(t, ns)

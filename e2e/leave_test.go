@@ -49,7 +49,7 @@ func TestRestartLeavesWhatWasLeft(t *testing.T) {
 	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")
 	awaitNotReady(t, glass, v1alpha1.ReasonDriftDetected, "ConfigMap "+ns+"/glass: data.greeting", "ConfigMap "+ns+"/deleted: it was deleted", "incident 42")
 	awaitSilence(t)
-	require.Len(t, operatorSince(t, mark).objectsIn(ns).writes().accepted(), 1, "the changed manifest")
+	require.Len(t, operatorSince(t, mark).ObjectsIn(ns).Writes().Accepted(), 1, "the changed manifest")
 	require.Equal(t, "mine", greeting(t, one))
 	require.Equal(t, "hotfix", greeting(t, two))
 	require.NoError(t, mergePatch(two, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation))

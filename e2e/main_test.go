@@ -11,13 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 var (
-	// env is the control plane that all tests share, with config/default in it.
-	env *testenv.Env
-	// admin is a client of its administrator that knows VidraResources.
+	// cluster is the control plane that all tests share, with config/default in it.
+	cluster = &suite.Cluster{}
+	// env and admin are its parts.
+	env   *testenv.Env
 	admin client.Client
 	// operator is what all tests are about: a process of its own, with the
 	// rights of its ServiceAccount. Tests that stop it or start another one must
@@ -45,14 +47,11 @@ func setUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")})
-	if err != nil {
+	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
 		return err
 	}
+	env, admin = cluster.Env, cluster.Admin
 	if err := env.Install(ctx); err != nil {
-		return err
-	}
-	if admin, err = testenv.Client(env.Config); err != nil {
 		return err
 	}
 	operator, err = env.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary})
@@ -72,12 +71,7 @@ func startOperator(t *testing.T) {
 func killOperator(t *testing.T) {
 	t.Helper()
 	startLater(t)
-	require.NoError(t, operator.Err(), "the operator runs")
-	require.NoError(t, operator.Kill())
-	// A killed process has no exit code with which it could tell.
-	printed, err := os.ReadFile(operator.Log)
-	require.NoError(t, err)
-	require.NotContains(t, string(printed), "DATA RACE")
+	suite.Kill(t, operator)
 }
 
 // stopOperator ends the operator as Kubernetes does. When the test ends, one
@@ -101,9 +95,4 @@ func startLater(t *testing.T) {
 }
 
 // operatorLog is what the running operator has printed.
-func operatorLog(t *testing.T) string {
-	t.Helper()
-	printed, err := os.ReadFile(operator.Log)
-	require.NoError(t, err)
-	return string(printed)
-}
+func operatorLog(t *testing.T) string { return suite.LogOf(t, operator) }

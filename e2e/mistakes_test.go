@@ -153,7 +153,7 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 			awaitEvent(t, v, corev1.EventTypeWarning, want, "Apply", tt.parts...)
 			require.Equal(t, before.Status.ManagedResources, v.Status.ManagedResources)
 			require.Equal(t, old.GetResourceVersion(), get(t, old).GetResourceVersion())
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns), "nothing is applied, nothing is pruned")
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns), "nothing is applied, nothing is pruned")
 
 			setManifest(t, ns, "{")
 			awaitEvent(t, v, corev1.EventTypeWarning, "ManifestInvalid", "Apply", "document 1") // another mistake is told, too

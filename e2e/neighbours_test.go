@@ -255,7 +255,7 @@ func TestInjectedSidecarSurvivesStructuralHeals(t *testing.T) {
 		await(t, func(c *assert.CollectT) {
 			require.Equal(c, []string{"helper", "istio-proxy", "web"}, containersOf(c, deployment), manager)
 		})
-		requireCount(t, 4, func() requests { return operatorSince(t, mark).on("deployments", ns, "web").writes().accepted() }, manager)
+		requireCount(t, 4, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes().Accepted() }, manager)
 	}
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -70,16 +68,6 @@ spec:
         image: registry.invalid/web:1
 `
 
-// configMap is a manifest with one ConfigMap.
-func configMap(name, greeting string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  greeting: %s\n", name, greeting)
-}
-
-// manifests joins the documents of a manifest.
-func manifests(documents ...string) string {
-	return strings.Join(documents, "\n---\n")
-}
-
 // declared are the objects of a manifest, as its author reads it: those that
 // name no namespace are in the given one.
 func declared(t *testing.T, namespace, manifest string) []*unstructured.Unstructured {
@@ -112,16 +100,6 @@ func declaredObject(t *testing.T, namespace, manifest, kind, name string) *unstr
 	}
 	require.Fail(t, "not in the manifest", "%s %s", kind, name)
 	return nil
-}
-
-// get reads the live object that obj names.
-func get(t require.TestingT, obj client.Object) *unstructured.Unstructured {
-	live := &unstructured.Unstructured{}
-	gvk, err := admin.GroupVersionKindFor(obj)
-	require.NoError(t, err)
-	live.SetGroupVersionKind(gvk)
-	require.NoError(t, admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live))
-	return live
 }
 
 // requireInOrder requires that an object is as the manifest of the VidraResource

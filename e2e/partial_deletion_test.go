@@ -80,13 +80,10 @@ func TestF30NamespaceIsGone(t *testing.T) {
 			}
 			awaitGone(t, v)
 			awaitGone(t, namespace)
-			require.Empty(t, operatorSince(t, mark).objectsIn(namespace.Name).only(func(e request) bool { return e.Verb == "patch" && e.Code == 201 }), tt.reason)
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(namespace.Name).Only(func(e request) bool { return e.Verb == "patch" && e.Code == 201 }), tt.reason)
 		})
 	}
 }
-
-// orphaning has what a VidraResource applied left in place when it is deleted.
-func orphaning(v *v1alpha1.VidraResource) { v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
 
 // awaitTerminating waits until an object is on its way out.
 func awaitTerminating(t *testing.T, obj client.Object) {

@@ -38,7 +38,7 @@ func drifts(status metav1.ConditionStatus, reason string) metav1.Condition {
 // mark.
 func writtenIn(t *testing.T, ns string, mark func() requests) requests {
 	t.Helper()
-	return mark().objectsIn(ns).writes()
+	return mark().ObjectsIn(ns).Writes()
 }
 
 // TestDriftIsReported has a VidraResource that only warns, and one that is
@@ -136,7 +136,7 @@ func TestDriftIsIgnored(t *testing.T) {
 	page, gone := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "gone")
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi"}}`))
 	require.NoError(t, admin.Delete(t.Context(), gone.DeepCopy()))
-	require.Never(t, func() bool { return len(operatorSince(t, mark).objectsIn(ns).writes()) > 0 }, time.Second, 100*time.Millisecond)
+	require.Never(t, func() bool { return len(operatorSince(t, mark).ObjectsIn(ns).Writes()) > 0 }, time.Second, 100*time.Millisecond)
 	require.Empty(t, withReason(eventsAbout(t, v), "DriftDetected"))
 	awaitReady(t, ns)
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Mode = v1alpha1.DriftCorrect })

@@ -91,7 +91,7 @@ func TestRandomEdits(t *testing.T) {
 				"VIDRA_SEED=%d round %d object %d, %s %s: %s by %s", seed, round, i, e.want.GetKind(), e.want.GetName(), e.ops, e.by)
 		}
 	}
-	sent := operatorSince(t, mark).only(func(e request) bool {
+	sent := operatorSince(t, mark).Only(func(e request) bool {
 		return e.Verb != "watch" && e.Verb != "list" && strings.HasPrefix(e.Name, ns+"-")
 	})
 	t.Logf("%d edits, which added %d fields and items that had to go, %d requests", made, gone, len(sent))

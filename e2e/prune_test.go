@@ -125,7 +125,7 @@ func TestPruneWaitsForTheReplacement(t *testing.T) {
 	setManifest(t, ns, configMap("page-v2", "hello")+"  wrong: {}\n")
 	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "ConfigMap "+ns+"/page-v2")
 	require.Equal(t, string(uid), entry(t, v, "ConfigMap", "page-v1").UID, "it stays in the inventory")
-	attempts := func() requests { return operatorSince(t, mark).on("configmaps", ns, "page-v2").only(verbIs("patch")) }
+	attempts := func() requests { return operatorSince(t, mark).On("configmaps", ns, "page-v2").Only(verbIs("patch")) }
 	await(t, func(c *assert.CollectT) { require.GreaterOrEqual(c, len(attempts()), 3) })
 	require.Equal(t, uid, get(t, declared(t, ns, configMap("page-v1", "hello"))[0]).GetUID())
 

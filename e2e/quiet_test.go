@@ -38,16 +38,16 @@ func TestQuiet(t *testing.T) {
 
 	mark, passes := env.AuditMark(), reconciles(t)
 	require.Never(t, func() bool {
-		return len(operatorSince(t, mark).writes()) > 0
+		return len(operatorSince(t, mark).Writes()) > 0
 	}, quiet, time.Second, "writes of the operator while nothing happens")
 	await(t, func(c *assert.CollectT) {
 		require.GreaterOrEqual(c, reconciles(c)-passes, resources*rounds)
 	}, "every object is looked at more than once")
 	sent := operatorSince(t, mark)
 	passes = reconciles(t) - passes
-	require.Empty(t, sent.writes(), "%s", sent)
-	require.Empty(t, sent.only(verbIs("get")), "%s", sent)
-	require.Empty(t, sent.only(verbIs("list")), "%s", sent)
+	require.Empty(t, sent.Writes(), "%s", sent)
+	require.Empty(t, sent.Only(verbIs("get")), "%s", sent)
+	require.Empty(t, sent.Only(verbIs("list")), "%s", sent)
 	t.Logf("%d objects of %d VidraResources: %d passes, %d requests in %s, all of them watches:\n%s",
 		objects, resources, passes, len(sent), quiet, sent)
 }

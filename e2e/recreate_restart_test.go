@@ -42,7 +42,7 @@ func TestForceIsRememberedAcrossAKill(t *testing.T) {
 	startOperator(t)
 	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "data", "created again for this manifest before")
 	require.Equal(t, other.GetUID(), get(t, page).GetUID())
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")), "once is once, for another operator, too")
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")), "once is once, for another operator, too")
 }
 
 // TestForceIsFinishedAfterAKill kills the operator after it has noted that an object is
@@ -68,7 +68,7 @@ func TestForceIsFinishedAfterAKill(t *testing.T) {
 	startOperator(t)
 	awaitReady(t, ns)
 	require.Equal(t, "two", greeting(t, page))
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")).accepted() }, "once")
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")).Accepted() }, "once")
 	setManifest(t, ns, "immutable: true\n"+configMap("page", "three"))
 	await(t, func(c *assert.CollectT) {
 		v := getVidraResource(c, ns)

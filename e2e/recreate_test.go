@@ -74,7 +74,7 @@ func TestF29ImmutableFields(t *testing.T) {
 			if tt.kept {
 				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.field, v1alpha1.AllowRecreateAnnotation)
 				require.Equal(t, before.GetUID(), get(t, object).GetUID(), "its data is still there")
-				require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+				require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
 				setManifest(t, ns, tt.allow)
 				await(t, func(c *assert.CollectT) { // a claim waits for its protection to end
 					live := object.DeepCopy()
@@ -87,7 +87,7 @@ func TestF29ImmutableFields(t *testing.T) {
 			live := requireInOrder(t, ns, declaredObject(t, ns, tt.after, tt.kind, tt.name))
 			require.NotEqual(t, before.GetUID(), live.GetUID())
 			// A refused one says that the object was another by then: its controller had written to it.
-			requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")).accepted() }, "once")
+			requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")).Accepted() }, "once")
 			awaitEvent(t, v, corev1.EventTypeNormal, "Replaced", "Apply", tt.kind, tt.field)
 			require.NoError(t, deleteVidraResource(t.Context(), ns))
 			awaitGone(t, live)
@@ -108,5 +108,5 @@ func TestForceIsNoCureForMistakes(t *testing.T) {
 	setManifest(t, ns, strings.Replace(web, "    matchLabels:\n      app: web", "    matchLabels:\n      app: site", 1))
 	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Deployment", "spec.selector", "immutable")
 	require.Equal(t, before.GetUID(), get(t, deployment).GetUID())
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
 }

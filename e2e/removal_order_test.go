@@ -53,12 +53,12 @@ func TestDeletionOrder(t *testing.T) {
 	mark := env.AuditMark()
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGoneFor(t, 2*patience, v)
-	deletes := operatorSince(t, mark).only(verbIs("delete")).only(func(r request) bool { return strings.Contains(r.RequestURI, ns) })
+	deletes := operatorSince(t, mark).Only(verbIs("delete")).Only(func(r request) bool { return strings.Contains(r.RequestURI, ns) })
 	var before time.Time
 	for _, resources := range stagesOfDeletes {
 		var last time.Time
 		for _, resource := range resources {
-			of := deletes.only(func(r request) bool { return r.Resource == resource })
+			of := deletes.Only(func(r request) bool { return r.Resource == resource })
 			require.NotEmpty(t, of, "%s in %s", resource, deletes)
 			for _, r := range of {
 				require.True(t, r.Time.After(before), "%s in %s", resource, deletes)
@@ -258,7 +258,7 @@ func TestKeepOfWhatTheAccountMayNotRead(t *testing.T) {
 	mark := env.AuditMark()
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitNotReady(t, ns, v1alpha1.ReasonPruneFailed, "ConfigMap "+inner+"/data", "forbidden")
-	require.Empty(t, operatorSince(t, mark).on("namespaces", inner, inner).only(verbIs("delete")))
+	require.Empty(t, operatorSince(t, mark).On("namespaces", inner, inner).Only(verbIs("delete")))
 	require.NoError(t, admin.Create(t.Context(), binding.DeepCopy()))
 	awaitGone(t, v)
 	require.Nil(t, get(t, namespace).GetDeletionTimestamp())

@@ -132,7 +132,7 @@ func TestUpgradeOwnerThatNeverTookOver(t *testing.T) {
 		awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	awaitGone(t, page)
-	deleted := operatorSince(t, mark).on("configmaps", ns, "page").only(verbIs("delete")).only(func(r request) bool { return r.Code == 200 })
+	deleted := operatorSince(t, mark).On("configmaps", ns, "page").Only(verbIs("delete")).Only(func(r request) bool { return r.Code == 200 })
 	require.Len(t, deleted, 1, "%s", deleted)
 }
 
@@ -259,7 +259,7 @@ func TestPruneOfObjectOfTwoGroups(t *testing.T) {
 	require.Equal(t, uid, get(t, declared(t, ns, before)[0]).GetUID())
 	require.Len(t, v.Status.ManagedResources, 1)
 	require.Equal(t, "events.k8s.io/v1", entry(t, v, "Event", "note").APIVersion)
-	require.Empty(t, operatorSince(t, mark).only(verbIs("delete")).only(nameIs("note")))
+	require.Empty(t, operatorSince(t, mark).Only(verbIs("delete")).Only(nameIs("note")))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, declared(t, ns, before)[0])
 }
@@ -287,7 +287,7 @@ func TestSharedObjectIsDeletedWhileItIsReleased(t *testing.T) {
 	stall.Remove()
 	awaitGone(t, first)
 	awaitGone(t, page)
-	patches := operatorSince(t, mark).on("configmaps", ns, "page").only(verbIs("patch"))
+	patches := operatorSince(t, mark).On("configmaps", ns, "page").Only(verbIs("patch"))
 	require.NotEmpty(t, patches)
 	for _, r := range patches {
 		require.Equal(t, 409, r.Code, "it is another object than was looked at: %s", patches)

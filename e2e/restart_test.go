@@ -129,7 +129,7 @@ func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 			require.Equal(c, string(get(c, obj).GetUID()), entry(c, v, obj.GetKind(), obj.GetName()).UID)
 		}
 	})
-	requireCount(t, 7, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() }, "one for each change")
+	requireCount(t, 7, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes() }, "one for each change")
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `reverted data.greeting to "hello"`, person)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Deployment", "web-1", "had been deleted")
 
@@ -169,8 +169,8 @@ func TestRestartCostsNothing(t *testing.T) {
 			awaitSilence(t)
 			sent := operatorSince(t, mark)
 			t.Logf("%s within %s; then it sent %d requests:\n%s", tt.how, took.Round(time.Millisecond), len(sent), sent)
-			require.Empty(t, sent.writes(), "%s", sent.writes())
-			require.Empty(t, sent.only(func(e request) bool {
+			require.Empty(t, sent.Writes(), "%s", sent.Writes())
+			require.Empty(t, sent.Only(func(e request) bool {
 				return e.Verb == "get" && e.Resource != "" && e.Name != reconcile.DigestKeySecret
 			}), "objects are not read one by one")
 
@@ -179,7 +179,7 @@ func TestRestartCostsNothing(t *testing.T) {
 				fence := declared(t, ns, configMap("fence", "hello"))[0]
 				require.NoError(t, mergePatch(fence, `{"data":{"greeting":"changed"}}`))
 				awaitInOrder(t, ns, fence)
-				requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() })
+				requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes() })
 			}
 			for _, ns := range owners {
 				await(t, func(c *assert.CollectT) {

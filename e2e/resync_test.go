@@ -28,7 +28,7 @@ func TestResync(t *testing.T) {
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed"}}`))
 	require.NoError(t, admin.Delete(t.Context(), deployment.DeepCopy()))
 	awaitInOrder(t, ns, page, deployment)
-	requireCount(t, 2, func() requests { return operatorSince(t, mark).objectsIn(ns).writes() }, "what is in order is not written")
+	requireCount(t, 2, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes() }, "what is in order is not written")
 	awaitEvent(t, v, "Normal", "DriftCorrected", "Restore", "data.greeting", "changed")
 	awaitEvent(t, v, "Normal", "DriftCorrected", "Restore", "Deployment", "had been deleted")
 }

@@ -45,7 +45,7 @@ func TestSharedNamespace(t *testing.T) {
 	}
 	awaitReady(t, one)
 	awaitReady(t, two)
-	patches := operatorSince(t, mark).only(nameIs(ns)).only(verbIs("patch"))
+	patches := operatorSince(t, mark).Only(nameIs(ns)).Only(verbIs("patch"))
 	require.LessOrEqual(t, len(patches), 3*4, "%s", patches)
 
 	require.NoError(t, deleteVidraResource(t.Context(), one))
@@ -103,11 +103,11 @@ func TestSharedNamespaceInDisagreement(t *testing.T) {
 
 	// The second one tries again, less and less often, and changes nothing.
 	const tries = 4
-	attempts := func() requests { return operatorSince(t, mark).on("namespaces", ns, ns) }
+	attempts := func() requests { return operatorSince(t, mark).On("namespaces", ns, ns) }
 	var refused requests
 	await(t, func(c *assert.CollectT) {
 		// The first attempt is followed by a mark that the object is wanted here, too.
-		refused = attempts().only(verbIs("patch")).only(func(r request) bool { return r.Code != 200 })
+		refused = attempts().Only(verbIs("patch")).Only(func(r request) bool { return r.Code != 200 })
 		require.GreaterOrEqual(c, len(refused), tries)
 	})
 	for _, attempt := range refused {
@@ -233,7 +233,7 @@ func TestCopiedMarks(t *testing.T) {
 		require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed %d"}}`, i))
 		awaitInOrder(t, ns, page)
 	}
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(nameIs("copy")))
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(nameIs("copy")))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, page)
 	require.NoError(t, admin.Delete(t.Context(), copied), "it is still there")

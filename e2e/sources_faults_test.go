@@ -56,7 +56,7 @@ func TestPartThatNeverWas(t *testing.T) {
 	var reads requests
 	await(t, func(c *assert.CollectT) {
 		// The first ones come from its creation.
-		reads = operatorSince(t, mark).on("configmaps", ns, "missing").only(verbIs("get"))
+		reads = operatorSince(t, mark).On("configmaps", ns, "missing").Only(verbIs("get"))
 		require.GreaterOrEqual(c, len(reads), 6)
 	})
 	requireBackoff(t, reads[2:6])
@@ -81,7 +81,7 @@ func TestHealsWhileAPartIsBroken(t *testing.T) {
 		require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine %d"}}`, i))
 		awaitInOrder(t, ns, page)
 	}
-	reads := operatorSince(t, mark).on("configmaps", ns, "parts").only(verbIs("get"))
+	reads := operatorSince(t, mark).On("configmaps", ns, "parts").Only(verbIs("get"))
 	require.Less(t, len(reads), heals/2, "it is read again when it is time to, and not for each heal: %s", reads)
 
 	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("other", "again")))

@@ -64,7 +64,7 @@ func TestManifestInParts(t *testing.T) {
 	for _, d := range declared(t, ns, all("two")) {
 		requireInOrder(t, ns, d)
 	}
-	patches := operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns)
+	patches := operatorSince(t, mark).Only(verbIs("patch")).ObjectsIn(ns)
 	require.Len(t, patches, 1, "what did not change is not applied: %s", patches)
 
 	// A part that cannot be read changes nothing, and quotes nothing of a Secret.
@@ -141,7 +141,7 @@ func TestLargeManifest(t *testing.T) {
 	mark := env.AuditMark()
 	require.NoError(t, mergePatch(last, `{"data":{"greeting":"changed"}}`))
 	awaitInOrder(t, ns, last)
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns) })
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).Only(verbIs("patch")).ObjectsIn(ns) })
 
 	// One that would not fit into the API server with its status is refused before
 	// anything is changed.
@@ -156,7 +156,7 @@ func TestLargeManifest(t *testing.T) {
 	awaitLong(v1alpha1.ReasonManifestInvalid)
 	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "4000 objects", "several VidraResources")
 	require.Len(t, v.Status.ManagedResources, parts*each)
-	require.Empty(t, operatorSince(t, mark).only(verbIs("patch")).objectsIn(ns))
+	require.Empty(t, operatorSince(t, mark).Only(verbIs("patch")).ObjectsIn(ns))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGoneFor(t, long, v)
 }

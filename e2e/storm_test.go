@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -76,16 +75,16 @@ func TestF22StatusStorm(t *testing.T) {
 		100*used.Seconds()/took.Seconds(), used.Microseconds()/int64(max(1, seen)))
 
 	all := operatorSince(t, mark)
-	require.Empty(t, all.writes(), "%s", all)
-	require.Empty(t, all.only(verbIs("get")), "%s", all)
-	require.Empty(t, all.only(verbIs("list")), "%s", all)
+	require.Empty(t, all.Writes(), "%s", all)
+	require.Empty(t, all.Only(verbIs("get")), "%s", all)
+	require.Empty(t, all.Only(verbIs("list")), "%s", all)
 	require.Equal(t, passes, metric(t, plain, passesMetric), "passes over VidraResources")
 
 	// The watch is as awake as before.
 	mark = env.AuditMark()
 	require.NoError(t, mergePatch(objs[0], `{"spec":{"ingressClassName":"changed"}}`))
 	awaitInOrder(t, ns, objs[0])
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).objectsIn(ns) })
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns) })
 }
 
 // stormDuration is what the environment variable VIDRA_STORM holds, or otherwise.
@@ -178,26 +177,6 @@ const (
 	passesMetric = `controller_runtime_reconcile_total{controller="vidraresource"`
 	stormMetric  = `vidra_watch_events_total{cluster="",group="networking.k8s.io",resource="ingresses",type="MODIFIED"`
 )
-
-// metric is the sum of the series of an operator that begin with a text.
-func metric(t require.TestingT, of *testenv.Operator, series string) int {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, of.MetricsURL, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	total := 0
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if name, value, _ := strings.Cut(lines.Text(), " "); strings.HasPrefix(name, series) {
-			n, err := strconv.ParseFloat(value, 64)
-			require.NoError(t, err)
-			total += int(n)
-		}
-	}
-	require.NoError(t, lines.Err())
-	return total
-}
 
 // processorTime is how much processor time a process has taken.
 func processorTime(t *testing.T, pid int) time.Duration {

@@ -240,9 +240,9 @@ func (a *attempt) checkUndoing(t *testing.T, row string, sent requests) {
 		refused = 1
 	}
 	apply := func(e request) bool { return strings.Contains(e.RequestURI, "force=true") }
-	collisions := len(sent.only(verbIs("get")))
-	assert.Len(t, sent.writes().accepted(), writes, "%s: %s\n%s", row, a.reason, sent)
-	assert.Equal(t, refused, len(sent.only(apply))-len(sent.only(apply).accepted()), "%s: %s\n%s", row, a.reason, sent)
+	collisions := len(sent.Only(verbIs("get")))
+	assert.Len(t, sent.Writes().Accepted(), writes, "%s: %s\n%s", row, a.reason, sent)
+	assert.Equal(t, refused, len(sent.Only(apply))-len(sent.Only(apply).Accepted()), "%s: %s\n%s", row, a.reason, sent)
 	assert.Len(t, sent, writes+refused+2*collisions, "%s: %s\n%s", row, a.reason, sent)
 }
 

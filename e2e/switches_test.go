@@ -39,7 +39,7 @@ func TestSuspendedDeletionWaits(t *testing.T) {
 			require.Equal(t, v1alpha1.DeployStale, v.Status.DeployState)
 			awaitEvent(t, v, corev1.EventTypeWarning, "DeletionSuspended", "Prune", "spec.suspend", "spec.deletionPolicy to Orphan")
 			require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns).writes())
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Writes())
 			require.Equal(t, "mine", greeting(t, page))
 
 			changeSpec(t, ns, tt.release)
@@ -187,7 +187,7 @@ func TestForceSparesWhatIsToStay(t *testing.T) {
 			setManifest(t, ns, tt.after)
 			awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "data", tt.part)
 			require.Equal(t, uid, get(t, page).GetUID())
-			require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
 			if tt.release != nil {
 				tt.release(t, ns)
 			} else {

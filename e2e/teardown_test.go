@@ -35,7 +35,7 @@ func TestF25NamespaceGoesAndComesBack(t *testing.T) {
 	awaitGone(t, two)
 	awaitNotReady(t, ns, v1alpha1.ReasonNamespaceTerminating, "ConfigMap "+held+"/two", held)
 	require.NoError(t, mergePatch(one, `{"data":{"greeting":"hi"}}`))
-	require.Never(t, func() bool { return len(operatorSince(t, mark).objectsIn(held).writes()) > 0 }, time.Second, 100*time.Millisecond,
+	require.Never(t, func() bool { return len(operatorSince(t, mark).ObjectsIn(held).Writes()) > 0 }, time.Second, 100*time.Millisecond,
 		"nothing is put back while the namespace goes")
 	require.NoError(t, mergePatch(one, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, namespace)
@@ -98,7 +98,7 @@ func TestDigestsOfAnotherVersion(t *testing.T) {
 	for _, cm := range list.Items {
 		require.Equal(t, versions[cm.Name], cm.ResourceVersion, "nothing was written")
 	}
-	sent := operatorSince(t, mark).objectsIn(ns).writes()
+	sent := operatorSince(t, mark).ObjectsIn(ns).Writes()
 	t.Logf("%d requests in %s for %d objects", len(sent), sent[len(sent)-1].Time.Sub(sent[0].Time).Round(time.Millisecond), len(v.Status.ManagedResources))
 	require.LessOrEqual(t, len(sent), len(v.Status.ManagedResources))
 	require.Empty(t, withReason(eventsAbout(t, v), "DriftCorrected"))

@@ -128,10 +128,10 @@ func TestUndoWhole(t *testing.T) {
 			require.NoError(t, jsonPatch(obj, "%s", tt.edit))
 			undone(t, before)
 			requireTold(t, v, obj, tt.told, nil)
-			sent := operatorSince(t, mark).objectsIn(ns).only(nameIs(tt.name))
-			require.LessOrEqual(t, len(sent.writes().accepted()), 2, "%s: %s", tt.reason, sent)
-			if len(sent.accepted()) == len(sent) { // nobody wrote at the same time
-				require.Empty(t, sent.only(verbIs("get")), "%s: %s", tt.reason, sent)
+			sent := operatorSince(t, mark).ObjectsIn(ns).Only(nameIs(tt.name))
+			require.LessOrEqual(t, len(sent.Writes().Accepted()), 2, "%s: %s", tt.reason, sent)
+			if len(sent.Accepted()) == len(sent) { // nobody wrote at the same time
+				require.Empty(t, sent.Only(verbIs("get")), "%s: %s", tt.reason, sent)
 			}
 			await(t, func(c *assert.CollectT) {
 				drift := getVidraResource(c, ns).Status.Drift

@@ -52,10 +52,10 @@ func TestUserAgent(t *testing.T) {
 	}
 	await(t, func(c *assert.CollectT) {
 		for _, resource := range wanted {
-			require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return r.Resource == resource }), resource)
+			require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return r.Resource == resource }), resource)
 		}
-		require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return strings.HasPrefix(r.RequestURI, "/api") && r.Resource == "" }), "discovery")
-		require.NotEmpty(c, operatorSince(t, mark).only(func(r request) bool { return r.As != "" }), "impersonated")
+		require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return strings.HasPrefix(r.RequestURI, "/api") && r.Resource == "" }), "discovery")
+		require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return r.As != "" }), "impersonated")
 	})
 	for _, r := range operatorSince(t, mark) {
 		require.Regexp(t, "^"+userAgent+`\S+ \((linux|darwin)/\S+\)$`, r.UserAgent, "%s %s", r.Verb, r.RequestURI)

@@ -67,7 +67,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 			newVidraResource(t, ns, configMap("page", "hello"))
 			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
 			since := func(mark testenv.AuditMark) func() requests {
-				return func() requests { return operatorSince(t, mark).on("configmaps", ns, "page").writes() }
+				return func() requests { return operatorSince(t, mark).On("configmaps", ns, "page").Writes() }
 			}
 			sent := since(mark)
 			tell := func() *v1alpha1.VidraResource {

@@ -38,7 +38,7 @@ func TestF26FailedPruneForgetsNothing(t *testing.T) {
 	v := requirePruneFailed(t, ns, w.name, "old pages are kept")
 	awaitEvent(t, v, corev1.EventTypeWarning, "PruneFailed", "Prune", "ConfigMap "+ns+"/old", w.name)
 	awaitGone(t, declaredObject(t, ns, all, "ConfigMap", "free"))
-	requireRetriesGetFewer(t, func() requests { return operatorSince(t, mark).on("configmaps", ns, "old").only(verbIs("delete")) })
+	requireRetriesGetFewer(t, func() requests { return operatorSince(t, mark).On("configmaps", ns, "old").Only(verbIs("delete")) })
 
 	// Nor is it forgotten when the manifest changes again, and it is nobody's to heal.
 	setManifest(t, ns, configMap("page", "hi"))

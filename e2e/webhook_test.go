@@ -190,15 +190,15 @@ func TestF28WebhookThatRefuses(t *testing.T) {
 				requireInOrder(t, ns, declaredObject(t, ns, manifest, "ConfigMap", other))
 				require.Equal(t, v1alpha1.ObjectApplied, entry(t, v, "ConfigMap", other).State)
 			}
-			requireRetriesGetFewer(t, func() requests { return operatorSince(t, mark).on("configmaps", ns, "page").writes() })
+			requireRetriesGetFewer(t, func() requests { return operatorSince(t, mark).On("configmaps", ns, "page").Writes() })
 
 			w.remove(t)
 			awaitReady(t, ns)
 			requireInOrder(t, ns, declaredObject(t, ns, manifest, "ConfigMap", "page"))
 			awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", w.name)
-			writes := operatorSince(t, mark).objectsIn(ns).writes()
+			writes := operatorSince(t, mark).ObjectsIn(ns).Writes()
 			for _, other := range []string{"first", "last"} {
-				require.Len(t, writes.on("configmaps", ns, other), 1, "%s", writes)
+				require.Len(t, writes.On("configmaps", ns, other), 1, "%s", writes)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestF28WebhookIsNoReasonToRecreate(t *testing.T) {
 	mark := env.AuditMark()
 	setManifest(t, ns, configMap("page", "hi"))
 	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", w.name, "not now")
-	require.Empty(t, operatorSince(t, mark).objectsIn(ns).only(verbIs("delete")))
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
 	w.remove(t)
 	awaitReady(t, ns)
 	require.Equal(t, uid, get(t, page).GetUID())

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
@@ -33,12 +34,10 @@ func setUp(ctx context.Context) (err error) {
 	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
 		return err
 	}
-	if env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
+	control := &suite.Cluster{}
+	if err := control.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
 		return err
 	}
-	if err := env.Install(ctx); err != nil {
-		return err
-	}
-	admin, err = testenv.Client(env.Config)
-	return err
+	env, admin = control.Env, control.Admin
+	return env.Install(ctx)
 }

@@ -2,7 +2,6 @@ package faultproxy
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -33,24 +32,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-// run is TestMain with deferred calls that run before the process ends.
-func run(m *testing.M) (code int) {
-	var err error
-	env, err = testenv.Start(context.Background(), testenv.Options{Out: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
+	os.Exit(testenv.RunTests(m, func(ctx context.Context) (err error) {
+		env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr})
+		return err
+	}, func() error { return env.Stop() }))
 }
 
 // start starts a proxy that ends with the test.

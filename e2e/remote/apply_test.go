@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -46,18 +47,20 @@ spec:
 func TestRemoteLikeLocal(t *testing.T) {
 	t.Parallel()
 	d, _ := newDestination(t)
-	here.newNamespace(t, d.name) // with room for what must not come here
+	here.MakeNamespace(t, d.name) // with room for what must not come here
 	page, extra := configMap(d.name, "page"), configMap(d.name, "extra")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.name, Name: "idle"}}
 	newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), greeting("extra", "hello"), idle))
 	v := awaitReady(t, d.name)
-	awaitCondition(t, d.name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy)
+	awaitCondition(t, d.name, metav1.Condition{
+		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy,
+	})
 	require.Len(t, v.Status.ManagedResources, 3)
 	for _, obj := range []client.Object{page, extra, deployment} {
-		require.True(t, there.exists(t, obj))
-		require.False(t, here.exists(t, obj), "%s is in the other cluster", obj.GetName())
+		require.True(t, there.Exists(t, obj))
+		require.False(t, here.Exists(t, obj), "%s is in the other cluster", obj.GetName())
 	}
-	require.NoError(t, there.admin.Get(t.Context(), client.ObjectKeyFromObject(page), page))
+	require.NoError(t, there.Admin.Get(t.Context(), client.ObjectKeyFromObject(page), page))
 	for _, e := range v.Status.ManagedResources {
 		if e.Name == "page" {
 			require.Equal(t, string(page.UID), e.UID)
@@ -68,27 +71,27 @@ func TestRemoteLikeLocal(t *testing.T) {
 	there.edit(t, page, `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "hello")
 	there.requireOnePatch(t, mark, d.user, d.name)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", `ConfigMap `+d.name+`/page`, `reverted data.greeting to "hello"`, person)
-	require.NoError(t, there.admin.Delete(t.Context(), extra))
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "", `ConfigMap `+d.name+`/page`, `reverted data.greeting to "hello"`, person)
+	require.NoError(t, there.Admin.Delete(t.Context(), extra))
 	there.awaitSays(t, d.name, "extra", "hello")
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", `ConfigMap `+d.name+`/extra`, "deleted")
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "", `ConfigMap `+d.name+`/extra`, "deleted")
 	for _, s := range []site{here, there} {
 		all := &eventsv1.EventList{}
-		require.NoError(t, s.admin.List(t.Context(), all, client.InNamespace(d.name)))
+		require.NoError(t, s.Admin.List(t.Context(), all, client.InNamespace(d.name)))
 		for _, e := range all.Items {
 			require.NotEqual(t, "vidra-operator", e.ReportingController, "%s about %s", e.Reason, e.Regarding.Name)
 		}
 	}
 
-	setManifest(t, v, manifests(greeting("page", "hi"), idle))
-	there.awaitGone(t, extra)
+	setManifest(t, v.Name, manifests(greeting("page", "hi"), idle))
+	there.AwaitGone(t, extra)
 	v = awaitReady(t, d.name)
 	require.Equal(t, "hi", there.says(t, d.name, "page"))
 	require.Len(t, v.Status.ManagedResources, 2)
 	remove(t, v)
-	here.awaitGone(t, v)
-	require.False(t, there.exists(t, page))
-	require.False(t, there.exists(t, deployment))
+	here.AwaitGone(t, v)
+	require.False(t, there.Exists(t, page))
+	require.False(t, there.Exists(t, deployment))
 }
 
 // TestKindsAreThoseOfTheDestination installs a kind in one of the two clusters.
@@ -100,23 +103,23 @@ func TestKindsAreThoseOfTheDestination(t *testing.T) {
 	manifest := fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  size: 1\n", crd.Spec.Group)
 	newVidraResource(t, d.url(), d.name, manifest)
 	unavailable := func() {
-		awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonKindUnavailable, "Thing")
+		awaitNotReady(t, d.name, v1alpha1.ReasonKindUnavailable, "Thing")
 	}
 	unavailable()
-	require.NoError(t, here.admin.Create(t.Context(), elsewhere))
+	require.NoError(t, here.Admin.Create(t.Context(), elsewhere))
 	mark := there.AuditMark()
 	unavailable()
-	require.Empty(t, there.since(t, mark, d.user).writes())
+	require.Empty(t, there.RequestsBy(t, mark, d.user).Writes())
 
-	require.NoError(t, there.admin.Create(t.Context(), crd))
+	require.NoError(t, there.Admin.Create(t.Context(), crd))
 	v := awaitReady(t, d.name)
 	thing := &unstructured.Unstructured{}
 	thing.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: "Thing"})
 	thing.SetNamespace(d.name)
 	thing.SetName("thing")
 	there.edit(t, thing, `{"spec":{"size":2}}`)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "reverted spec.size to 1")
-	require.NoError(t, there.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "", "reverted spec.size to 1")
+	require.NoError(t, there.Admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
 	size, _, err := unstructured.NestedInt64(thing.Object, "spec", "size")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, size)
@@ -127,7 +130,7 @@ func TestSameNameInTwoClusters(t *testing.T) {
 	t.Parallel()
 	const edits = 10
 	d, _ := newDestination(t)
-	here.newNamespace(t, d.name)
+	here.MakeNamespace(t, d.name)
 	homely, distant := d.name+"-here", d.name+"-there"
 	newVidraResource(t, "", d.name, greeting("page", "here"), named(homely))
 	newVidraResource(t, d.url(), d.name, greeting("page", "there"), named(distant))
@@ -146,17 +149,17 @@ func TestSameNameInTwoClusters(t *testing.T) {
 	editing.Wait()
 	for _, name := range []string{homely, distant} {
 		await(t, func(c *assert.CollectT) {
-			drift := read(c, name).Status.Drift
+			drift := getVidraResource(c, name).Status.Drift
 			require.NotNil(c, drift)
 			require.EqualValues(c, edits, drift.Heals)
 		}, name)
 	}
-	require.Len(t, here.since(t, marks[0], operatorUser).in(d.name), edits)
-	require.Len(t, there.since(t, marks[1], d.user).in(d.name), edits)
+	require.Len(t, here.RequestsBy(t, marks[0], suite.OperatorUser).ObjectsIn(d.name), edits)
+	require.Len(t, there.RequestsBy(t, marks[1], d.user).ObjectsIn(d.name), edits)
 
 	// One that goes leaves the other in place.
-	remove(t, read(t, homely))
-	here.awaitGone(t, configMap(d.name, "page"))
+	remove(t, getVidraResource(t, homely))
+	here.AwaitGone(t, configMap(d.name, "page"))
 	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "there")
 }
@@ -166,26 +169,26 @@ func TestSameNameInTwoClusters(t *testing.T) {
 func TestNamespaceOfTheSameName(t *testing.T) {
 	t.Parallel()
 	d, _ := newDestination(t)
-	here.newNamespace(t, d.name)
+	here.MakeNamespace(t, d.name)
 	stays := configMap(d.name, "stays")
 	stays.Finalizers = []string{"example.com/stays"}
-	require.NoError(t, here.admin.Create(t.Context(), stays))
+	require.NoError(t, here.Admin.Create(t.Context(), stays))
 	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 	awaitReady(t, d.name)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
-	require.NoError(t, here.admin.Delete(t.Context(), namespace))
+	require.NoError(t, here.Admin.Delete(t.Context(), namespace))
 	await(t, func(c *assert.CollectT) { // the namespace is seen to be going by all
-		require.NoError(c, here.admin.Get(context.Background(), client.ObjectKeyFromObject(stays), stays))
+		require.NoError(c, here.Admin.Get(context.Background(), client.ObjectKeyFromObject(stays), stays))
 		require.NotNil(c, stays.DeletionTimestamp)
 	})
 	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "hello")
-	require.NoError(t, there.admin.Delete(t.Context(), configMap(d.name, "page")))
+	require.NoError(t, there.Admin.Delete(t.Context(), configMap(d.name, "page")))
 	there.awaitSays(t, d.name, "page", "hello")
-	setManifest(t, read(t, d.name), greeting("page", "hi"))
+	setManifest(t, d.name, greeting("page", "hi"))
 	there.awaitSays(t, d.name, "page", "hi")
 	awaitReady(t, d.name)
-	require.True(t, here.exists(t, namespace), "it was going all the time")
+	require.True(t, here.Exists(t, namespace), "it was going all the time")
 	here.edit(t, stays, `{"metadata":{"finalizers":null}}`)
 }
 
@@ -196,15 +199,15 @@ func TestNamespaceThatGoesThere(t *testing.T) {
 	d, _ := newDestination(t)
 	stays := configMap(d.name, "stays")
 	stays.Finalizers = []string{"example.com/stays"}
-	require.NoError(t, there.admin.Create(t.Context(), stays))
+	require.NoError(t, there.Admin.Create(t.Context(), stays))
 	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 	awaitReady(t, d.name)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
-	require.NoError(t, there.admin.Delete(t.Context(), namespace.DeepCopy()))
-	awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceTerminating, d.name)
+	require.NoError(t, there.Admin.Delete(t.Context(), namespace.DeepCopy()))
+	awaitNotReady(t, d.name, v1alpha1.ReasonNamespaceTerminating, d.name)
 	there.edit(t, stays, `{"metadata":{"finalizers":null}}`)
-	there.awaitGone(t, namespace)
-	there.newNamespace(t, d.name)
+	there.AwaitGone(t, namespace)
+	there.MakeNamespace(t, d.name)
 	there.awaitSays(t, d.name, "page", "hello")
 	awaitReady(t, d.name)
 }

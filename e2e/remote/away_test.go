@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -34,14 +34,14 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	t.Logf("it is said after %s", took.Round(time.Millisecond))
 	require.Less(t, took, soon)
 	for _, owner := range owners {
-		v := read(t, owner)
+		v := getVidraResource(t, owner)
 		require.Len(t, v.Status.ManagedResources, 2, "nothing is forgotten")
-		awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "refused")
+		awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "", "refused")
 	}
 	there.edit(t, configMap(d.name, owners[0]+"-1"), `{"data":{"greeting":"changed"}}`)
-	require.NoError(t, there.admin.Delete(t.Context(), configMap(d.name, owners[1]+"-2")))
+	require.NoError(t, there.Admin.Delete(t.Context(), configMap(d.name, owners[1]+"-2")))
 	there.edit(t, configMap(d.name, owners[2]+"-1"), `{"metadata":{"labels":null,"annotations":null}}`)
-	setManifest(t, read(t, owners[2]), greeting(owners[2]+"-1", "hi"))
+	setManifest(t, owners[2], greeting(owners[2]+"-1", "hi"))
 
 	mark := there.AuditMark()
 	before = time.Now()
@@ -50,17 +50,17 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	there.awaitSays(t, d.name, owners[1]+"-2", "hello")
 	there.awaitSays(t, d.name, owners[2]+"-1", "hi")
 	t.Logf("it is put back after %s", time.Since(before).Round(time.Millisecond))
-	there.awaitGone(t, configMap(d.name, owners[2]+"-2"))
+	there.AwaitGone(t, configMap(d.name, owners[2]+"-2"))
 	for _, owner := range owners {
 		v := awaitReady(t, owner)
-		awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "VidraResource "+owner, "answers again", d.url())
-		told := eventsOf(t, v, v1alpha1.ReasonDestinationUnreachable)
+		awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "", "VidraResource "+owner, "answers again", d.url())
+		told := eventsAbout(t, v, v1alpha1.ReasonDestinationUnreachable)
 		require.Len(t, told, 1)
 		require.Nil(t, told[0].Series, "it is told once")
-		require.Empty(t, eventsOf(t, v, "Recovered"), "so is its end")
+		require.Empty(t, eventsAbout(t, v, "Recovered"), "so is its end")
 	}
 	// What lost its label may look deleted first, and is refused then.
-	accepted := there.since(t, mark, d.user).writes().only(func(e testenv.AuditEvent) bool { return e.Code < http.StatusBadRequest })
+	accepted := there.RequestsBy(t, mark, d.user).Writes().Only(func(e suite.Request) bool { return e.Code < http.StatusBadRequest })
 	require.Len(t, accepted, 4, "%s", accepted)
 }
 
@@ -75,24 +75,24 @@ func TestF30DestinationIsAway(t *testing.T) {
 	}
 	proxy.Down()
 	for _, owner := range []string{waits, leaves} {
-		remove(t, read(t, owner))
+		remove(t, getVidraResource(t, owner))
 		v := awaitUnreachable(t, owner, "refused", "its objects (2)", "spec.deletionPolicy", "Orphan")
 		require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
 		require.Len(t, v.Status.ManagedResources, 2)
 	}
-	left, waiting := read(t, leaves), read(t, waits)
+	left, waiting := getVidraResource(t, leaves), getVidraResource(t, waits)
 	before := time.Now()
 	here.edit(t, left, `{"spec":{"deletionPolicy":"Orphan"}}`)
-	here.awaitGone(t, left)
+	here.AwaitGone(t, left)
 	require.Less(t, time.Since(before), 5*time.Second, "at once")
-	awaitEvent(t, left, corev1.EventTypeNormal, "Pruned", "Left in place", leaves+"-1")
+	awaitEvent(t, left, corev1.EventTypeNormal, "Pruned", "", "Left in place", leaves+"-1")
 	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"))
 
-	require.True(t, here.exists(t, waiting))
+	require.True(t, here.Exists(t, waiting))
 	require.NoError(t, proxy.Up())
-	here.awaitGone(t, waiting)
-	require.False(t, there.exists(t, configMap(d.name, waits+"-1")))
-	require.False(t, there.exists(t, configMap(d.name, waits+"-2")))
+	here.AwaitGone(t, waiting)
+	require.False(t, there.Exists(t, configMap(d.name, waits+"-1")))
+	require.False(t, there.Exists(t, configMap(d.name, waits+"-2")))
 	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"), "nobody's objects stay")
 }
 
@@ -105,7 +105,7 @@ func TestF30DestinationIsGoneForGood(t *testing.T) {
 	awaitUnreachable(t, never.Name, "no Secret")
 	before := time.Now()
 	remove(t, never)
-	here.awaitGone(t, never)
+	here.AwaitGone(t, never)
 	require.Less(t, time.Since(before), 5*time.Second, "there is nothing to remove")
 
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
@@ -116,8 +116,8 @@ func TestF30DestinationIsGoneForGood(t *testing.T) {
 	remove(t, applied)
 	awaitUnreachable(t, applied.Name, "no Secret", "its objects (1)", "Orphan")
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
-	here.awaitGone(t, applied)
-	require.False(t, there.exists(t, configMap(d.name, "page")))
+	here.AwaitGone(t, applied)
+	require.False(t, there.Exists(t, configMap(d.name, "page")))
 }
 
 // TestRemoteFlaps has single requests fail, which is no reason to say anything.
@@ -135,11 +135,11 @@ func TestRemoteFlaps(t *testing.T) {
 		there.awaitSays(t, d.name, "page", "hello")
 	}
 	require.Never(t, func() bool {
-		return !meta.IsStatusConditionTrue(read(t, d.name).Status.Conditions, v1alpha1.ConditionReady)
+		return !meta.IsStatusConditionTrue(getVidraResource(t, d.name).Status.Conditions, v1alpha1.ConditionReady)
 	}, watched, 10*poll)
 	v = awaitReady(t, d.name)
 	require.Equal(t, since, meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime, "it stayed Ready")
 	for _, reason := range []string{v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonKindUnavailable} {
-		require.Empty(t, eventsOf(t, v, reason), reason)
+		require.Empty(t, eventsAbout(t, v, reason), reason)
 	}
 }

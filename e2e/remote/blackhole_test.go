@@ -27,7 +27,7 @@ func healTime(t *testing.T, namespace string) time.Duration {
 		here.edit(t, page, `{"data":{"greeting":"changed %d"}}`, i)
 		require.Eventually(t, func() bool {
 			live := page.DeepCopy()
-			return here.admin.Get(context.Background(), client.ObjectKeyFromObject(page), live) == nil && live.Data["greeting"] == "hello"
+			return here.Admin.Get(context.Background(), client.ObjectKeyFromObject(page), live) == nil && live.Data["greeting"] == "hello"
 		}, patience, time.Millisecond)
 		took = append(took, time.Since(before))
 	}
@@ -48,7 +48,7 @@ func TestBlackHole(t *testing.T) {
 	)
 	d, proxy := newDestination(t)
 	home := unique(t)
-	here.newNamespace(t, home)
+	here.MakeNamespace(t, home)
 	newVidraResource(t, "", home, greeting("page", "hello"))
 	var owners []string
 	for i := range many {
@@ -61,7 +61,7 @@ func TestBlackHole(t *testing.T) {
 	}
 	before := healTime(t, home)
 	isKnown := func() bool {
-		return meta.FindStatusCondition(read(t, owners[0]).Status.Conditions, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonDestinationUnreachable
+		return meta.FindStatusCondition(getVidraResource(t, owners[0]).Status.Conditions, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonDestinationUnreachable
 	}
 	// asFast measures anew, unless it is known meanwhile: the machine may be busy with
 	// something else.
@@ -82,7 +82,7 @@ func TestBlackHole(t *testing.T) {
 	stalled := time.Now()
 	for _, owner := range owners {
 		there.edit(t, configMap(d.name, owner), `{"data":{"greeting":"changed"}}`)
-		setManifest(t, read(t, owner), greeting(owner, "hi"))
+		setManifest(t, owner, greeting(owner, "hi"))
 	}
 	require.Eventually(t, func() bool { return stall.Hits() > 0 }, patience, poll)
 	asFast(false)
@@ -108,7 +108,7 @@ func TestBlackHole(t *testing.T) {
 		awaitReady(t, owner)
 	}
 	for _, owner := range owners {
-		require.Empty(t, eventsOf(t, read(t, owner), v1alpha1.ReasonApplyFailed), "nothing was wrong with the objects")
+		require.Empty(t, eventsAbout(t, getVidraResource(t, owner), v1alpha1.ReasonApplyFailed), "nothing was wrong with the objects")
 	}
 	t.Logf("in order %s after it was back", time.Since(back).Round(time.Millisecond))
 }

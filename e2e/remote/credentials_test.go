@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -20,10 +21,10 @@ import (
 // requireSecret requires that nothing which Vidra writes has any of the texts in it.
 func requireSecret(t *testing.T, name string, texts ...string) {
 	t.Helper()
-	status, err := json.Marshal(read(t, name).Status)
+	status, err := json.Marshal(getVidraResource(t, name).Status)
 	require.NoError(t, err)
 	all := &eventsv1.EventList{}
-	require.NoError(t, here.admin.List(t.Context(), all))
+	require.NoError(t, here.Admin.List(t.Context(), all))
 	notes, err := json.Marshal(all)
 	require.NoError(t, err)
 	for _, text := range texts {
@@ -44,7 +45,7 @@ func TestRotation(t *testing.T) {
 
 	// A token is of one account, and that is gone.
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: d.name, Name: "vidra"}}
-	require.NoError(t, there.admin.Delete(t.Context(), account))
+	require.NoError(t, there.Admin.Delete(t.Context(), account))
 	there.newAccount(t, d.name, "vidra")
 	renewed := token(t, d.name, "vidra")
 	setKubeconfig(t, d.name, kubeconfig(t, withToken(d.config, renewed)))
@@ -60,17 +61,17 @@ func TestRotation(t *testing.T) {
 			edits++
 			there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed again %d"}}`, edits)
 		}
-		require.Equal(c, v1alpha1.ReasonDestinationUnreachable, meta.FindStatusCondition(read(t, d.name).Status.Conditions, v1alpha1.ConditionReady).Reason)
+		require.Equal(c, v1alpha1.ReasonDestinationUnreachable, meta.FindStatusCondition(getVidraResource(t, d.name).Status.Conditions, v1alpha1.ConditionReady).Reason)
 	})
 	v := awaitUnreachable(t, d.name, "401", "Secret "+testenv.OperatorNamespace+"/"+d.name, "renew the credentials")
 	require.Equal(t, v1alpha1.DeployFailed, v.Status.DeployState)
-	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "401")
+	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "", "401")
 
 	last := token(t, d.name, "vidra")
 	setKubeconfig(t, d.name, kubeconfig(t, withToken(d.config, last)))
 	there.awaitSays(t, d.name, "page", "hello")
 	awaitReady(t, d.name)
-	awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "answers again")
+	awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "", "answers again")
 	requireSecret(t, d.name, d.config.BearerToken, renewed, wrong, last)
 }
 
@@ -145,14 +146,14 @@ func TestKubeconfigOfNoUse(t *testing.T) {
 			newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 			v := awaitUnreachable(t, d.name, tt.says...)
 			require.Empty(t, v.Status.ManagedResources)
-			awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, tt.says[0])
+			awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "", tt.says[0])
 			require.Zero(t, forwarder.Connections(), tt.reason)
 
 			deleteKubeconfig(t, d.name+"-other")
 			setKubeconfig(t, d.name, kubeconfig(t, d.config))
 			awaitReady(t, d.name)
 			there.awaitSays(t, d.name, "page", "hello")
-			awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "answers again")
+			awaitEvent(t, v, corev1.EventTypeNormal, "DestinationRestored", "", "answers again")
 			requireSecret(t, d.name, password, d.config.BearerToken)
 		})
 	}
@@ -170,21 +171,21 @@ func TestServiceAccount(t *testing.T) {
 	mark := there.AuditMark()
 	newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), "apiVersion: v1\nkind: Secret\nmetadata:\n  name: denied\n"),
 		func(v *v1alpha1.VidraResource) { v.Spec.ServiceAccountName = "deployer" })
-	deployer := userOf(d.name, "deployer")
-	v := awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "Secret "+d.name+"/denied", deployer)
-	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonApplyFailed, deployer)
+	deployer := suite.UserOf(d.name, "deployer")
+	v := awaitNotReady(t, d.name, v1alpha1.ReasonApplyFailed, "Secret "+d.name+"/denied", deployer)
+	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonApplyFailed, "", deployer)
 	require.Equal(t, "hello", there.says(t, d.name, "page"))
 
 	there.grant(t, d.name, "deployer", "secrets")
 	awaitReady(t, d.name)
-	require.True(t, there.exists(t, secret))
+	require.True(t, there.Exists(t, secret))
 	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "hello")
 	remove(t, v)
-	here.awaitGone(t, v)
-	require.False(t, there.exists(t, secret))
-	require.False(t, there.exists(t, configMap(d.name, "page")))
-	written := there.since(t, mark, d.user).writes()
+	here.AwaitGone(t, v)
+	require.False(t, there.Exists(t, secret))
+	require.False(t, there.Exists(t, configMap(d.name, "page")))
+	written := there.RequestsBy(t, mark, d.user).Writes()
 	require.NotEmpty(t, written)
 	for _, r := range written {
 		require.Equal(t, deployer, r.As, "%s", r.RequestURI)
@@ -200,8 +201,8 @@ func TestServiceAccountThatMayNotBeImpersonated(t *testing.T) {
 	setKubeconfig(t, d.name, kubeconfig(t, withToken(d.config, token(t, d.name, "weak"))))
 	newVidraResource(t, d.url(), d.name, greeting("page", "hello"),
 		func(v *v1alpha1.VidraResource) { v.Spec.ServiceAccountName = "deployer" })
-	awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed,
-		userOf(d.name, "weak"), "impersonate")
+	awaitNotReady(t, d.name, v1alpha1.ReasonApplyFailed,
+		suite.UserOf(d.name, "weak"), "impersonate")
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	there.newAccount(t, d.name, "deployer")
 	there.grant(t, d.name, "deployer", "configmaps")
@@ -217,9 +218,9 @@ func TestSecretInAnotherNamespace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: d.name, Labels: map[string]string{"cluster-kubeconfig": ""}},
 		StringData: map[string]string{"kubeconfig": kubeconfig(t, d.config)},
 	}
-	require.NoError(t, here.admin.Create(t.Context(), secret))
+	require.NoError(t, here.Admin.Create(t.Context(), secret))
 	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 	awaitUnreachable(t, d.name, "no Secret", "in namespace "+testenv.OperatorNamespace)
 	require.Zero(t, forwarder.Connections())
-	require.NoError(t, here.admin.Delete(t.Context(), secret))
+	require.NoError(t, here.Admin.Delete(t.Context(), secret))
 }

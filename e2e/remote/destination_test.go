@@ -2,9 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 )
@@ -47,7 +45,7 @@ func newDestination(t *testing.T) (destination, *faultproxy.Proxy) {
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	d.config = proxy.Config()
-	there.newNamespace(t, d.name)
+	there.MakeNamespace(t, d.name)
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	return d, proxy
 }
@@ -61,10 +59,10 @@ func newAccountDestination(t *testing.T) (destination, *testenv.Forwarder) {
 	forwarder, err := there.Forward()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, forwarder.Close()) })
-	there.newNamespace(t, d.name)
-	d.user = userOf(d.name, "vidra")
+	there.MakeNamespace(t, d.name)
+	d.user = suite.UserOf(d.name, "vidra")
 	there.newAccount(t, d.name, "vidra")
-	require.NoError(t, there.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, there.Admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: d.name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: d.name, Name: "vidra"}},
@@ -74,33 +72,18 @@ func newAccountDestination(t *testing.T) (destination, *testenv.Forwarder) {
 	return d, forwarder
 }
 
-// operatorUser is who Vidra is here.
-var operatorUser = userOf(testenv.OperatorNamespace, testenv.OperatorServiceAccount)
-
-// userOf is who a ServiceAccount is to the API server.
-func userOf(namespace, account string) string {
-	return "system:serviceaccount:" + namespace + ":" + account
-}
-
 // newAccount makes a ServiceAccount.
 func (s site) newAccount(t *testing.T, namespace, name string) {
 	t.Helper()
-	require.NoError(t, s.admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
+	require.NoError(t, s.Admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
 }
 
 // grant lets a ServiceAccount do with resources of its namespace what Vidra does.
 func (s site) grant(t *testing.T, namespace, account string, resources ...string) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: account + "-"}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+	s.GrantRule(t, namespace, account, rbacv1.PolicyRule{
 		APIGroups: []string{"*"}, Resources: resources, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
-	}}}
-	require.NoError(t, s.admin.Create(t.Context(), role))
-	require.NoError(t, s.admin.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-	}))
+	})
 }
 
 // token is a new token of a ServiceAccount there.
@@ -108,7 +91,7 @@ func token(t *testing.T, namespace, account string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-	require.NoError(t, there.admin.SubResource("token").Create(t.Context(), of, request))
+	require.NoError(t, there.Admin.SubResource("token").Create(t.Context(), of, request))
 	return request.Status.Token
 }
 
@@ -133,67 +116,29 @@ func setKubeconfig(t *testing.T, name, kubeconfig string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: testenv.OperatorNamespace, Name: name, Labels: map[string]string{cluster.KubeconfigLabel: ""},
 	}}
-	if here.exists(t, secret) {
+	if here.Exists(t, secret) {
 		here.edit(t, secret, `{"stringData":{"kubeconfig":%q}}`, kubeconfig)
 		return
 	}
 	secret.StringData = map[string]string{"kubeconfig": kubeconfig}
-	require.NoError(t, here.admin.Create(t.Context(), secret))
+	require.NoError(t, here.Admin.Create(t.Context(), secret))
 }
 
 // deleteKubeconfig deletes a Secret with a kubeconfig.
 func deleteKubeconfig(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(here.admin.Delete(context.Background(), &corev1.Secret{
+	require.NoError(t, client.IgnoreNotFound(here.Admin.Delete(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: name},
 	})))
-}
-
-// requests are requests to an API server, from its audit log.
-type requests []testenv.AuditEvent
-
-// since are the requests of a user since mark.
-func (s site) since(t *testing.T, mark testenv.AuditMark, user string) requests {
-	t.Helper()
-	all, err := s.AuditSince(mark)
-	require.NoError(t, err)
-	return requests(all).only(func(e testenv.AuditEvent) bool { return e.User == user })
-}
-
-func (r requests) only(keep func(e testenv.AuditEvent) bool) requests {
-	return slices.DeleteFunc(slices.Clone(r), func(e testenv.AuditEvent) bool { return !keep(e) })
-}
-
-// in are the requests about objects in a namespace, Events apart.
-func (r requests) in(namespace string) requests {
-	return r.only(func(e testenv.AuditEvent) bool { return e.Namespace == namespace && e.Resource != "events" })
-}
-
-// writes are the requests that may change something. Reviews of rights, and dry runs,
-// do not.
-func (r requests) writes() requests {
-	return r.only(func(e testenv.AuditEvent) bool {
-		return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) &&
-			e.Group != "authorization.k8s.io" && !strings.Contains(e.RequestURI, "dryRun=All")
-	})
-}
-
-// String lists the requests, one a line.
-func (r requests) String() string {
-	var b strings.Builder
-	for _, e := range r {
-		fmt.Fprintf(&b, "%s %s %d as %q %s\n", e.Time.Format("15:04:05.000"), e.Verb, e.Code, e.As, e.RequestURI)
-	}
-	return b.String()
 }
 
 // requireOnePatch requires that the user sent one PATCH since mark, and nothing else,
 // about objects in a namespace.
 func (s site) requireOnePatch(t *testing.T, mark testenv.AuditMark, user, namespace string) {
 	t.Helper()
-	var sent requests
+	var sent suite.Requests
 	await(t, func(c *assert.CollectT) {
-		sent = s.since(t, mark, user).in(namespace)
+		sent = s.RequestsBy(t, mark, user).ObjectsIn(namespace)
 		require.NotEmpty(c, sent)
 	})
 	require.Equal(t, 1, len(sent), "%s", sent) //nolint:testifylint // Len would print the requests as they are in memory

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -62,18 +62,8 @@ func repeat(w io.Writer, text string, sent *atomic.Int64) {
 // heapInUse is how much memory the operator uses for objects.
 func heapInUse(t *testing.T) float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.MetricsURL, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	_, after, found := strings.Cut(string(text), "\ngo_memstats_heap_inuse_bytes ")
+	bytes, found := suite.Metrics(t, operator)["go_memstats_heap_inuse_bytes"]
 	require.True(t, found)
-	value, _, _ := strings.Cut(after, "\n")
-	bytes, err := strconv.ParseFloat(value, 64)
-	require.NoError(t, err)
 	return bytes
 }
 
@@ -110,7 +100,7 @@ func TestHostileClusters(t *testing.T) {
 		},
 	}
 	home := unique(t)
-	here.newNamespace(t, home)
+	here.MakeNamespace(t, home)
 	newVidraResource(t, "", home, greeting("page", "hello"))
 	awaitReady(t, home)
 	var names []string

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/e2e/suite"
 )
 
 // TestManyURLsOfOneSecret names one cluster by many URLs, which one Secret matches: it is one
@@ -30,7 +30,7 @@ func TestManyURLsOfOneSecret(t *testing.T) {
 		there.awaitSays(t, d.name, fmt.Sprintf("page-%d", i), "hello")
 	}
 	for _, resource := range []string{"configmaps", "customresourcedefinitions"} {
-		watches := there.since(t, mark, d.user).only(func(e testenv.AuditEvent) bool { return e.Verb == "watch" && e.Resource == resource })
+		watches := there.RequestsBy(t, mark, d.user).Only(func(e suite.Request) bool { return e.Verb == "watch" && e.Resource == resource })
 		require.Equal(t, 1, len(watches), "%s", watches) //nolint:testifylint // Len would print the requests as they are in memory
 	}
 

@@ -1,9 +1,8 @@
 package remote
 
 import (
-	"bufio"
-	"net/http"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,38 +13,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// metrics are the lines of the metrics of the operator that contain text.
-func metrics(t require.TestingT, text string) []string {
-	response, err := http.Get(operator.MetricsURL) //nolint:noctx // the operator is on this machine
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	var lines []string
-	scanner := bufio.NewScanner(response.Body)
-	for scanner.Scan() {
-		if line := scanner.Text(); !strings.HasPrefix(line, "#") && strings.Contains(line, text) {
-			lines = append(lines, line)
-		}
-	}
-	require.NoError(t, scanner.Err())
-	return lines
+// seriesWith are the series of the operator's metrics whose name or labels contain a text.
+func seriesWith(t require.TestingT, text string) []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(suite.Metrics(t, operator))), func(series string) bool {
+		return !strings.Contains(series, text)
+	})
 }
 
 // goroutines is how many the operator has.
-func goroutines(t require.TestingT) int {
-	for _, line := range metrics(t, "go_goroutines ") {
-		if value, found := strings.CutPrefix(line, "go_goroutines "); found {
-			n, err := strconv.Atoi(value)
-			require.NoError(t, err)
-			return n
-		}
-	}
-	require.Fail(t, "no metric go_goroutines")
-	return 0
-}
+func goroutines(t require.TestingT) int { return suite.Metric(t, operator, "go_goroutines") }
 
 // TestLastOneLeaves deletes the VidraResources of a destination: the last one takes its
 // watches, goroutines and connections along, and a new one begins anew.
@@ -57,7 +38,7 @@ func TestLastOneLeaves(t *testing.T) {
 	warm := newVidraResource(t, d.url(), d.name, greeting("warm", "hello"), named(d.name+"-warm"))
 	awaitReady(t, warm.Name)
 	remove(t, warm)
-	here.awaitGone(t, warm)
+	here.AwaitGone(t, warm)
 	await(t, func(c *assert.CollectT) { require.Zero(c, forwarder.Connections()) })
 	before := goroutines(t)
 	for range 2 {
@@ -65,29 +46,27 @@ func TestLastOneLeaves(t *testing.T) {
 		last := newVidraResource(t, d.url(), d.name, manifests(greeting("last", "hello"), idle), named(d.name+"-last"))
 		awaitReady(t, first.Name)
 		awaitReady(t, last.Name)
-		require.NotEmpty(t, metrics(t, inMetrics))
+		require.NotEmpty(t, seriesWith(t, inMetrics))
 		require.NotZero(t, forwarder.Connections())
 		require.Greater(t, goroutines(t), before)
 
 		remove(t, first)
-		here.awaitGone(t, first)
+		here.AwaitGone(t, first)
 		there.edit(t, configMap(d.name, "last"), `{"data":{"greeting":"changed"}}`)
 		there.awaitSays(t, d.name, "last", "hello")
 		remove(t, last)
-		here.awaitGone(t, last)
+		here.AwaitGone(t, last)
 		await(t, func(c *assert.CollectT) {
-			for _, line := range metrics(c, inMetrics) {
+			for _, line := range seriesWith(c, inMetrics) {
 				require.False(c, strings.HasPrefix(line, "vidra_watch_") || strings.HasPrefix(line, "vidra_trigger_"), line)
 			}
 			require.Zero(c, forwarder.Connections())
 			require.LessOrEqual(c, goroutines(c), before+5)
 		}, "nothing is left of the destination")
 		mark := there.AuditMark()
-		require.Never(t, func() bool { return len(there.since(t, mark, d.user)) > 0 }, time.Second, 10*poll, "it is asked for nothing")
+		require.Never(t, func() bool { return len(there.RequestsBy(t, mark, d.user)) > 0 }, time.Second, 10*poll, "it is asked for nothing")
 	}
-	for _, line := range metrics(t, "vidra_watch_inconsistencies_total") {
-		require.True(t, strings.HasSuffix(line, " 0"), line)
-	}
+	require.Zero(t, suite.Metric(t, operator, "vidra_watch_inconsistencies_total"))
 }
 
 // TestRestart kills the operator while remote objects are in order: nothing is written.
@@ -95,12 +74,14 @@ func TestRestart(t *testing.T) {
 	d, _ := newDestination(t)
 	newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), greeting("other", "hello"), idle))
 	awaitReady(t, d.name)
-	settled := awaitCondition(t, d.name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy)
+	settled := awaitCondition(t, d.name, metav1.Condition{
+		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy,
+	})
 	marks := []testenv.AuditMark{here.AuditMark(), there.AuditMark()}
 	killOperator(t)
 	require.NoError(t, launch(t.Context()))
 	await(t, func(c *assert.CollectT) {
-		lines := metrics(c, `vidra_watch_state{cluster="`+d.url()+`"`)
+		lines := seriesWith(c, `vidra_watch_state{cluster="`+d.url()+`"`)
 		require.Len(c, lines, 2)
 		for _, line := range lines {
 			require.Contains(c, line, `state="Synced"`)
@@ -111,7 +92,7 @@ func TestRestart(t *testing.T) {
 	there.requireOnePatch(t, marks[1], d.user, d.name)
 	v := awaitReady(t, d.name)
 	require.Equal(t, settled.Status.Conditions, v.Status.Conditions, "no condition changed")
-	writes := here.since(t, marks[0], operatorUser).writes().only(func(e testenv.AuditEvent) bool { return e.Name == d.name })
+	writes := here.RequestsBy(t, marks[0], suite.OperatorUser).Writes().Only(func(e suite.Request) bool { return e.Name == d.name })
 	require.LessOrEqual(t, len(writes), 1, "the heal may be told: %s", writes)
 }
 
@@ -129,10 +110,10 @@ func TestRestartWhileRemoteIsAway(t *testing.T) {
 	v := awaitUnreachable(t, d.name, "refused")
 	require.Equal(t, ready.Status.ManagedResources, v.Status.ManagedResources)
 
-	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnreachable") // what waits is lost with a killed process
+	awaitEvent(t, v, corev1.EventTypeWarning, "DestinationUnreachable", "") // what waits is lost with a killed process
 	since := time.Now()
 	await(t, func(c *assert.CollectT) { // its watches are told of after it
-		if now := read(c, d.name); now.ResourceVersion != v.ResourceVersion {
+		if now := getVidraResource(c, d.name); now.ResourceVersion != v.ResourceVersion {
 			v, since = now, time.Now()
 		}
 		require.Greater(c, time.Since(since), time.Second)
@@ -143,14 +124,14 @@ func TestRestartWhileRemoteIsAway(t *testing.T) {
 	mark := here.AuditMark()
 	require.NoError(t, launch(t.Context()))
 	require.Never(t, func() bool {
-		return read(t, d.name).ResourceVersion != v.ResourceVersion
-	}, watched, poll, "the status does not flap: %s", here.since(t, mark, operatorUser).writes())
-	setManifest(t, v, greeting("page", "hi"))
+		return getVidraResource(t, d.name).ResourceVersion != v.ResourceVersion
+	}, watched, poll, "the status does not flap: %s", here.RequestsBy(t, mark, suite.OperatorUser).Writes())
+	setManifest(t, v.Name, greeting("page", "hi"))
 	awaitUnreachable(t, d.name, "refused")
 	require.Equal(t, "hello", there.says(t, d.name, "other"))
 	require.NoError(t, proxy.Up())
 	there.awaitSays(t, d.name, "page", "hi")
-	there.awaitGone(t, configMap(d.name, "other"))
+	there.AwaitGone(t, configMap(d.name, "other"))
 	awaitReady(t, d.name)
-	require.Len(t, eventsOf(t, v, "DestinationUnreachable"), 1)
+	require.Len(t, eventsAbout(t, v, "DestinationUnreachable"), 1)
 }

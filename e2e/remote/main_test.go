@@ -9,21 +9,18 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
-// site is one of the two control planes, with a client of its administrator.
-type site struct {
-	*testenv.Env
-	admin client.Client
-}
+// site is one of the two control planes.
+type site struct{ *suite.Cluster }
 
 var (
 	// here has the VidraResources, there the objects.
-	here, there site
+	here, there = site{&suite.Cluster{}}, site{&suite.Cluster{}}
 	// operator runs here. Tests that end it, or measure it, are not parallel: they run
 	// before those that are.
 	operator *testenv.Operator
@@ -46,8 +43,8 @@ func setUp(ctx context.Context) (err error) {
 		return err
 	}
 	var starting errgroup.Group
-	for _, s := range []*site{&here, &there} {
-		starting.Go(func() error { return s.start(ctx) })
+	for _, s := range []site{here, there} {
+		starting.Go(func() error { return s.Start(ctx, testenv.Options{}) })
 	}
 	if err := starting.Wait(); err != nil {
 		return err
@@ -66,14 +63,6 @@ func launch(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *site) start(ctx context.Context) (err error) {
-	if s.Env, err = testenv.Start(ctx, testenv.Options{}); err != nil {
-		return err
-	}
-	s.admin, err = testenv.Client(s.Config)
-	return err
-}
-
 // killOperator ends the operator as a crash does. When the test ends, one is running
 // again.
 func killOperator(t *testing.T) {
@@ -83,10 +72,7 @@ func killOperator(t *testing.T) {
 			require.NoError(t, launch(context.Background()))
 		}
 	})
-	require.NoError(t, operator.Err(), "the operator runs")
-	require.NoError(t, operator.Kill())
-	// A killed process has no exit code with which it could tell.
-	require.NotContains(t, operatorLog(t), "DATA RACE")
+	suite.Kill(t, operator)
 }
 
 func running() bool {
@@ -99,9 +85,4 @@ func running() bool {
 }
 
 // operatorLog is what the running operator has printed.
-func operatorLog(t *testing.T) string {
-	t.Helper()
-	printed, err := os.ReadFile(operator.Log)
-	require.NoError(t, err)
-	return string(printed)
-}
+func operatorLog(t *testing.T) string { return suite.LogOf(t, operator) }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -77,23 +76,23 @@ func TestOneGroupIsDown(t *testing.T) {
 			mark := proxy.Mark()
 			v := newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), thing))
 			there.awaitSays(t, d.name, "page", "hello")
-			awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "down.example.com")
+			awaitNotReady(t, d.name, v1alpha1.ReasonApplyFailed, "down.example.com")
 			await(t, func(c *assert.CollectT) {
 				asked := proxy.Requests(mark, down)
 				require.NotEmpty(c, asked)
 				require.Greater(c, time.Since(asked[len(asked)-1].Time), quiet, "%d attempts: %s", len(asked), tt.reason)
 			})
 
-			setManifest(t, v, manifests(greeting("page", "hi"), thing))
+			setManifest(t, v.Name, manifests(greeting("page", "hi"), thing))
 			there.awaitSays(t, d.name, "page", "hi")
-			awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "down.example.com")
+			awaitNotReady(t, d.name, v1alpha1.ReasonApplyFailed, "down.example.com")
 			there.edit(t, configMap(d.name, "other"), `{"data":{"greeting":"changed"}}`)
 			there.awaitSays(t, d.name, "other", "hello")
 			late := d.name + "-late"
 			newVidraResource(t, d.url(), d.name, greeting("late", "hello"), named(late))
 			awaitReady(t, late)
 			for _, name := range []string{d.name, other, late} {
-				require.Empty(t, eventsOf(t, read(t, name), v1alpha1.ReasonDestinationUnreachable), name)
+				require.Empty(t, eventsAbout(t, getVidraResource(t, name), v1alpha1.ReasonDestinationUnreachable), name)
 			}
 		})
 	}
@@ -110,16 +109,16 @@ func TestBalancerWithoutServers(t *testing.T) {
 	away := proxy.Inject(faultproxy.Match{}, unavailable)
 	t.Cleanup(away.Remove) // or nothing could be cleaned up
 	before := time.Now()
-	setManifest(t, v, greeting("page", "hi"))
+	setManifest(t, v.Name, greeting("page", "hi"))
 	awaitUnreachable(t, d.name, d.url(), "it answers 503", "finds no API server")
 	took := time.Since(before)
 	t.Logf("it is said after %s", took.Round(time.Millisecond))
 	require.Less(t, took, soon)
-	require.Empty(t, eventsOf(t, v, v1alpha1.ReasonApplyFailed), "nothing was wrong with the object")
+	require.Empty(t, eventsAbout(t, v, v1alpha1.ReasonApplyFailed), "nothing was wrong with the object")
 	away.Remove()
 	there.awaitSays(t, d.name, "page", "hi")
 	awaitReady(t, d.name)
-	awaitEvent(t, v, "Normal", "DestinationRestored", "answers again")
+	awaitEvent(t, v, "Normal", "DestinationRestored", "", "answers again")
 }
 
 // TestKindWithoutTheRightToWatchKinds installs a kind there, in a group and version that
@@ -137,13 +136,13 @@ func TestKindWithoutTheRightToWatchKinds(t *testing.T) {
 	other.Name = "others." + other.Spec.Group
 	names := &other.Spec.Names
 	names.Plural, names.Singular, names.Kind, names.ListKind = "others", "other", "Other", "OtherList"
-	require.NoError(t, there.admin.Create(t.Context(), thing))
+	require.NoError(t, there.Admin.Create(t.Context(), thing))
 	document := func(kind string) string {
 		return fmt.Sprintf("apiVersion: %s/v1\nkind: %s\nmetadata:\n  name: it\nspec:\n  size: 1\n", thing.Spec.Group, kind)
 	}
 	mark := proxy.Mark()
 	newVidraResource(t, d.url(), d.name, manifests(document("Thing"), document("Other")))
-	awaitCondition(t, d.name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonKindUnavailable, "Other")
+	awaitNotReady(t, d.name, v1alpha1.ReasonKindUnavailable, "Other")
 	// For some seconds Vidra looks for it often, and then as often as it tries again.
 	const seldom = 3 * time.Second
 	await(t, func(c *assert.CollectT) {
@@ -151,7 +150,7 @@ func TestKindWithoutTheRightToWatchKinds(t *testing.T) {
 		require.NotEmpty(c, asked)
 		require.Greater(c, time.Since(asked[len(asked)-1].Time), seldom)
 	})
-	require.NoError(t, there.admin.Create(t.Context(), other))
+	require.NoError(t, there.Admin.Create(t.Context(), other))
 	before := time.Now()
 	awaitReady(t, d.name)
 	t.Logf("noticed after %s", time.Since(before).Round(time.Millisecond))

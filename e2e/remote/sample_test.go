@@ -50,5 +50,5 @@ func TestSample(t *testing.T) {
 	there.edit(t, configMap("edge", "edge-page"), `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, "edge", "edge-page", "hello")
 	remove(t, v)
-	here.awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "edge"}})
+	here.AwaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "edge"}})
 }

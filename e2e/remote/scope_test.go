@@ -14,8 +14,6 @@ import (
 )
 
 // orphaning leaves the objects in place: a Namespace would not go soon.
-func orphaning(v *v1alpha1.VidraResource) { v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
-
 // annotate sets an annotation of the Secret of a destination.
 func (d destination) annotate(t *testing.T, key, value string) {
 	t.Helper()
@@ -36,19 +34,19 @@ func TestAllowedVidraResources(t *testing.T) {
 	other := newVidraResource(t, d.url(), d.name, greeting("other", "hello"), named(d.name+"-other"))
 	v := awaitUnreachable(t, other.Name, "Secret "+testenv.OperatorNamespace+"/"+d.name, cluster.AllowedVidraResources)
 	require.Empty(t, v.Status.ManagedResources)
-	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, cluster.AllowedVidraResources)
-	require.Empty(t, there.since(t, mark, d.user).in(d.name).writes())
+	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonDestinationUnreachable, "", cluster.AllowedVidraResources)
+	require.Empty(t, there.RequestsBy(t, mark, d.user).ObjectsIn(d.name).Writes())
 
 	d.annotate(t, cluster.AllowedVidraResources, d.name+"-other")
 	awaitReady(t, other.Name)
 	awaitUnreachable(t, mine.Name, cluster.AllowedVidraResources)
-	require.True(t, there.exists(t, configMap(d.name, "mine")), "what was applied stays")
+	require.True(t, there.Exists(t, configMap(d.name, "mine")), "what was applied stays")
 	remove(t, mine)
 	awaitUnreachable(t, mine.Name, cluster.AllowedVidraResources, "its objects (1)", "spec.deletionPolicy")
-	require.True(t, there.exists(t, configMap(d.name, "mine")))
+	require.True(t, there.Exists(t, configMap(d.name, "mine")))
 	d.annotate(t, cluster.AllowedVidraResources, "*")
-	here.awaitGone(t, mine)
-	there.awaitGone(t, configMap(d.name, "mine"))
+	here.AwaitGone(t, mine)
+	there.AwaitGone(t, configMap(d.name, "mine"))
 }
 
 // TestAllowedNamespaces applies no object to a namespace that the Secret does not allow,
@@ -59,7 +57,7 @@ func TestAllowedNamespaces(t *testing.T) {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + namespace + "\ndata:\n  greeting: hello\n"
 	}
 	d, _ := newAccountDestination(t)
-	there.newNamespace(t, d.name+"-more")
+	there.MakeNamespace(t, d.name+"-more")
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	d.annotate(t, cluster.AllowedNamespaces, d.name)
 	mark := there.AuditMark()
@@ -72,14 +70,14 @@ func TestAllowedNamespaces(t *testing.T) {
 		v := newVidraResource(t, d.url(), tt.namespace, tt.manifest, named(d.name+"-"+name), orphaning)
 		awaitUnreachable(t, v.Name, "Secret "+testenv.OperatorNamespace+"/"+d.name, tt.says)
 	}
-	require.Empty(t, there.since(t, mark, d.user).writes())
+	require.Empty(t, there.RequestsBy(t, mark, d.user).Writes())
 	newVidraResource(t, d.url(), d.name, manifests(greeting("allowed", "hello"), "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+d.name+"\n"),
 		orphaning, func(v *v1alpha1.VidraResource) { v.Spec.Adopt = v1alpha1.AdoptAlways })
 	awaitReady(t, d.name)
 	d.annotate(t, cluster.AllowedNamespaces, d.name+"*")
 	awaitReady(t, d.name+"-object")
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", there.says(c, d.name+"-more", "other")) })
-	for _, r := range there.since(t, mark, d.user) {
+	for _, r := range there.RequestsBy(t, mark, d.user) {
 		require.Regexp(t, `^vidra-operator/\S+ \(`, r.UserAgent, r.RequestURI)
 	}
 }

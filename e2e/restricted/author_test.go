@@ -22,11 +22,11 @@ func TestAuthorWorks(t *testing.T) {
 	t.Parallel()
 	mine := newTeam(t, "mine")
 	v := mine.create(t, mine.resource("page"))
-	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	awaitReady(t, v.Name)
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: mine.namespace, Name: "page"}}
 	require.NoError(t, patch(admin, page, `{"data":{"greeting":"mine"}}`))
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", mine.says(c, "page")) })
-	await(t, func(c *assert.CollectT) { require.NotNil(c, read(c, v).Status.Drift) }, "Vidra writes the status")
+	await(t, func(c *assert.CollectT) { require.NotNil(c, getVidraResource(c, v.Name).Status.Drift) }, "Vidra writes the status")
 
 	large := configMap("page", "changed") + "# " + strings.Repeat("x", 1_000_000)
 	require.NoError(t, patch(mine.person, v, `{"spec":{"manifest":%q}}`, large))
@@ -48,7 +48,7 @@ func TestAuthorNeedsTheAccount(t *testing.T) {
 	mine, theirs := newTeam(t, "mine"), newTeam(t, "theirs")
 	own := mine.create(t, mine.resource("own"))
 	v := theirs.create(t, theirs.resource("page"))
-	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	awaitReady(t, v.Name)
 	says := "impersonate"
 
 	stolen := theirs.resource("stolen")
@@ -79,7 +79,7 @@ func TestAuthorNeedsTheAccount(t *testing.T) {
 			return patch(mine.person, v, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"8c9e1b7e-0d8c-4f43-9c8e-000000000000"}]}}`)
 		},
 		"all of it": func() error {
-			live := read(t, v)
+			live := getVidraResource(t, v.Name)
 			live.Spec.Manifest = configMap("page", "mine")
 			return mine.person.Update(context.Background(), live)
 		},
@@ -103,7 +103,7 @@ func TestStatusNeedsTheAccount(t *testing.T) {
 	t.Parallel()
 	mine, theirs := newTeam(t, "mine"), newTeam(t, "theirs")
 	v := theirs.create(t, theirs.resource("page"))
-	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	awaitReady(t, v.Name)
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: mine.user + "-status"},
 		Rules: []rbacv1.PolicyRule{{
@@ -180,7 +180,7 @@ func TestNestedAuthorNeedsTheAccount(t *testing.T) {
 	v.Spec.Manifest = "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata: {name: " + inner + "}\nspec:\n" +
 		"  destination: {namespace: " + theirs.namespace + "}\n  serviceAccountName: " + account + "\n  manifest: 'a'\n"
 	mine.create(t, v)
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "withheld")
+	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "withheld")
 	err := admin.Get(t.Context(), client.ObjectKey{Name: inner}, &v1alpha1.VidraResource{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -4,26 +4,22 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 const (
-	// patience bounds the wait for anything, poll is how often the API server is asked.
-	patience = 30 * time.Second
-	poll     = 20 * time.Millisecond
 	// account is the ServiceAccount of each team.
 	account = "deployer"
 	// allowed is the label of the namespaces whose accounts Vidra may act as.
@@ -32,11 +28,14 @@ const (
 	editorRole = "vidra-vidraresource-editor"
 )
 
-// await waits until condition holds.
-func await(t *testing.T, condition func(c *assert.CollectT), msgAndArgs ...any) {
-	t.Helper()
-	require.EventuallyWithT(t, condition, patience, poll, msgAndArgs...)
-}
+// What package suite does, on the cluster of this package, under short names.
+var (
+	await            = suite.Await
+	getVidraResource = cluster.GetVidraResource
+	configMap        = suite.Greeting
+	awaitReady       = cluster.AwaitReady
+	awaitNotReady    = cluster.AwaitNotReady
+)
 
 // team has a namespace that is set up for Vidra, as config/restricted says, with an account
 // that may write ConfigMaps in it, and a person who is an admin of the namespace and may
@@ -62,9 +61,9 @@ func newTeam(t *testing.T, name string) team {
 // newOutsider makes a team whose namespace is not set up for Vidra.
 func newOutsider(t *testing.T, name string) team {
 	t.Helper()
-	m := team{namespace: testenv.UniqueName(t.Name()) + "-" + name}
+	m := team{namespace: suite.Unique(t) + "-" + name}
 	m.user = m.namespace + "-person"
-	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}))
+	cluster.MakeNamespace(t, m.namespace)
 	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: account}}))
 	require.NoError(t, admin.Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: account},
@@ -142,11 +141,6 @@ func remove(t *testing.T, v *v1alpha1.VidraResource) {
 	})
 }
 
-// configMap is a manifest.
-func configMap(name, says string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {greeting: %s}\n", name, says)
-}
-
 // patch merges a patch into an object, and leaves obj as it is.
 func patch(as client.Client, obj client.Object, format string, args ...any) error {
 	copied := obj.DeepCopyObject().(client.Object)
@@ -157,30 +151,6 @@ func patch(as client.Client, obj client.Object, format string, args ...any) erro
 func patchStatus(as client.Client, obj client.Object, format string, args ...any) error {
 	copied := obj.DeepCopyObject().(client.Object)
 	return as.Status().Patch(context.Background(), copied, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
-}
-
-// read reads a VidraResource.
-func read(t require.TestingT, v *v1alpha1.VidraResource) *v1alpha1.VidraResource {
-	live := &v1alpha1.VidraResource{}
-	require.NoError(t, admin.Get(context.Background(), client.ObjectKeyFromObject(v), live))
-	return live
-}
-
-// awaitReady waits until a VidraResource has a status of Ready for its generation, with a
-// reason and a message that has each part.
-func awaitReady(t *testing.T, v *v1alpha1.VidraResource, status metav1.ConditionStatus, reason string, parts ...string) {
-	t.Helper()
-	await(t, func(c *assert.CollectT) {
-		live := read(c, v)
-		ready := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
-		require.NotNil(c, ready)
-		require.Equal(c, status, ready.Status, ready.Message)
-		require.Equal(c, reason, ready.Reason, ready.Message)
-		require.Equal(c, live.Generation, live.Status.ObservedGeneration)
-		for _, part := range parts {
-			require.Contains(c, ready.Message, part)
-		}
-	})
 }
 
 // says is the greeting of a ConfigMap of the team; empty if it does not exist.

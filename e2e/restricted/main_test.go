@@ -15,13 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 var (
-	// env is the control plane, with config/restricted in it.
-	env *testenv.Env
-	// admin is a client of its administrator.
+	// cluster is the control plane, with config/restricted in it.
+	cluster = &suite.Cluster{}
+	// env and admin are its parts.
+	env   *testenv.Env
 	admin client.Client
 	// operator is the process of Vidra.
 	operator *testenv.Operator
@@ -39,18 +41,16 @@ func setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {
+	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {
 		return err
 	}
+	env, admin = cluster.Env, cluster.Admin
 	// config/restricted also takes the rights back that config/default gave.
 	if err := env.Install(ctx); err != nil {
 		return err
 	}
 	objs, err := env.InstallFrom(ctx, "restricted")
 	if err != nil {
-		return err
-	}
-	if admin, err = testenv.Client(env.Config); err != nil {
 		return err
 	}
 	args, err := flagsOf(objs)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -59,7 +60,7 @@ func TestRightsOfVidra(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			allowed := func(c require.TestingT) bool {
 				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:   "system:serviceaccount:" + testenv.OperatorNamespace + ":" + testenv.OperatorServiceAccount,
+					User:   suite.OperatorUser,
 					Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + testenv.OperatorNamespace, "system:authenticated"},
 					ResourceAttributes: &authorizationv1.ResourceAttributes{
 						Verb: tt.verb, Group: tt.group, Resource: tt.resource, Subresource: tt.sub, Namespace: tt.namespace, Name: tt.name,
@@ -105,30 +106,27 @@ func TestNamespaceNeedsTheLabel(t *testing.T) {
 	t.Parallel()
 	mine := newOutsider(t, "mine")
 	v := mine.create(t, mine.resource("page"))
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonServiceAccountRequired, mine.namespace, allowed)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonServiceAccountRequired, mine.namespace, allowed)
 	vidra := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}
 	mine.label(t, `"allowed"`)
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "impersonate", account)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "impersonate", account)
 	bind(t, mine.namespace, "ClusterRole", "vidra-impersonation", vidra)
-	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	awaitReady(t, v.Name)
 
 	mine.label(t, `"denied"`)
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonServiceAccountRequired, allowed)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonServiceAccountRequired, allowed)
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: mine.namespace, Name: "page"}}
 	mark := env.AuditMark()
 	require.NoError(t, patch(admin, page, `{"data":{"greeting":"mine"}}`))
 	require.NoError(t, patch(mine.person, v, `{"spec":{"manifest":%q}}`, configMap("page", "again")))
 	require.NoError(t, mine.person.Delete(t.Context(), v))
 	await(t, func(c *assert.CollectT) {
-		live := read(c, v)
+		live := getVidraResource(c, v.Name)
 		require.False(c, live.DeletionTimestamp.IsZero())
 		require.Contains(c, live.Status.LastError, allowed)
 	})
-	sent, err := env.AuditSince(mark)
-	require.NoError(t, err)
-	for _, r := range sent {
-		require.NotEqual(t, "system:serviceaccount:"+mine.namespace+":"+account, r.As, "%+v", r)
-	}
+	sent := cluster.ByOperator(t, mark)
+	require.Empty(t, sent.Only(func(r suite.Request) bool { return r.As == suite.UserOf(mine.namespace, account) }), "%s", sent)
 	require.Equal(t, "mine", mine.says(t, "page"))
 	mine.label(t, `"allowed"`)
 	await(t, func(c *assert.CollectT) { require.Empty(c, mine.says(c, "page")) }, "it is removed then")
@@ -148,14 +146,14 @@ func TestTenantCannotSetTheLabel(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}},
 	}), "they may impersonate the accounts of their namespace, and may so let others")
 	require.NoError(t, patch(mine.person, v, `{"spec":{"manifest":%q}}`, configMap("page", "again")))
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonServiceAccountRequired, allowed)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonServiceAccountRequired, allowed)
 
 	other := newTeam(t, "other")
 	w := other.resource("label")
 	w.Spec.Manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + mine.namespace + ", labels: {" + allowed + ": allowed}}\n"
 	w.Spec.Adopt = v1alpha1.AdoptAlways
 	other.create(t, w)
-	awaitReady(t, w, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, other.namespace+":"+account)
+	awaitNotReady(t, w.Name, v1alpha1.ReasonApplyFailed, other.namespace+":"+account)
 }
 
 // TestAccountBoundsTheManifest: what the account may not write or read, Vidra does not write
@@ -175,12 +173,12 @@ func TestAccountBoundsTheManifest(t *testing.T) {
 		v := mine.resource(name)
 		v.Spec.Manifest = manifest
 		mine.create(t, v)
-		awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "system:serviceaccount:"+mine.namespace+":"+account)
+		awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "system:serviceaccount:"+mine.namespace+":"+account)
 	}
 	v := mine.resource("part")
 	v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "parts", Namespace: theirs.namespace, Key: "k"}}
 	mine.create(t, v)
-	awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonSourceUnavailable, "system:serviceaccount:"+mine.namespace+":"+account)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonSourceUnavailable, "system:serviceaccount:"+mine.namespace+":"+account)
 }
 
 // TestAccountsOfTheCluster: also a namespace with the label gives no account of kube-system or
@@ -192,7 +190,7 @@ func TestAccountsOfTheCluster(t *testing.T) {
 		m.label(t, `"allowed"`)
 		t.Cleanup(func() { m.label(t, "null") })
 		v := m.create(t, m.resource("page"))
-		awaitReady(t, v, metav1.ConditionFalse, v1alpha1.ReasonServiceAccountRequired, namespace)
+		awaitNotReady(t, v.Name, v1alpha1.ReasonServiceAccountRequired, namespace)
 	}
 }
 
@@ -206,12 +204,12 @@ func TestControllersMayDelete(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), owner))
 	v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: owner.Name, UID: owner.UID}}
 	mine.create(t, v)
-	awaitReady(t, v, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	awaitReady(t, v.Name)
 	require.NoError(t, admin.Delete(t.Context(), owner))
 	// The garbage collector looks for new kinds every 30 seconds.
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	suite.AwaitFor(t, 3*suite.Patience, func(c *assert.CollectT) {
 		err := admin.Get(context.Background(), client.ObjectKeyFromObject(v), &v1alpha1.VidraResource{})
 		require.True(c, apierrors.IsNotFound(err), "%v", err)
 		require.Empty(c, mine.says(c, "page"))
-	}, 3*patience, poll)
+	})
 }

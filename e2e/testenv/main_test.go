@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -20,24 +19,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(pretendEnv) != "" {
 		pretendOperator()
 	}
-	os.Exit(run(m))
-}
-
-// run is TestMain with deferred calls that run before the process ends.
-func run(m *testing.M) (code int) {
-	var err error
-	env, err = Start(context.Background(), Options{Out: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
+	os.Exit(RunTests(m, func(ctx context.Context) (err error) {
+		env, err = Start(ctx, Options{Out: os.Stderr})
+		return err
+	}, func() error { return env.Stop() }))
 }
 
 // admin returns a client of the administrator.

@@ -23,16 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 const (
-	// patience is how long something may take that is only waited for.
-	patience = 30 * time.Second
-	// poll is how often it is looked at.
-	poll = 10 * time.Millisecond
+	patience = suite.Patience
+	poll     = suite.Poll
 )
 
 var (
@@ -41,20 +40,14 @@ var (
 	services   = watchregistry.Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "services"}}
 )
 
-// await waits until condition holds.
-func await(t *testing.T, condition func(c *assert.CollectT), msgAndArgs ...any) {
-	t.Helper()
-	require.EventuallyWithT(t, condition, patience, poll, msgAndArgs...)
-}
+// What package suite does, under short names.
+var (
+	await  = suite.Await
+	unique = suite.Unique
+)
 
 // edits counts the edits, so that each is another one.
 var edits atomic.Int64
-
-// unique returns a name that tells which test it belongs to.
-func unique(t *testing.T) string {
-	t.Helper()
-	return testenv.UniqueName(t.Name())
-}
 
 // owner is an owner of watches.
 func owner(name string) watchregistry.Owner { return watchregistry.Owner{Name: name} }

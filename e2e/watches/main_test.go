@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
@@ -54,10 +55,8 @@ func run(m *testing.M) (code int) {
 }
 
 func setUp(ctx context.Context) (err error) {
-	env, err = testenv.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")})
-	if err != nil {
-		return err
-	}
-	admin, err = testenv.Client(env.Config)
+	control := &suite.Cluster{}
+	err = control.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")})
+	env, admin = control.Env, control.Admin
 	return err
 }
