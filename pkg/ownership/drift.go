@@ -183,7 +183,7 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 
 // author notes who made a change; nil is nobody.
 func (c *Change) author(e *entry) {
-	if e != nil {
+	if e != nil && e.text("manager") != beforeFirstApply {
 		c.Manager, c.Operation, c.Subresource, c.Time = e.text("manager"), e.text("operation"), e.text("subresource"), e.when
 	}
 }
@@ -235,6 +235,17 @@ func entries(obj *unstructured.Unstructured, manager string) []*entry {
 		}
 	}
 	return append(others, ours...)
+}
+
+// madeUp is the entry of obj that the API server made up, if there is one.
+func madeUp(obj *unstructured.Unstructured) []*entry {
+	index := -1
+	for r := range records(obj) {
+		if index++; r.text("manager") == beforeFirstApply && r.fields() != nil {
+			return []*entry{{record: r, index: index, when: r.time()}}
+		}
+	}
+	return nil
 }
 
 // owner is the entry that wrote path last, among those that own it; nil if none

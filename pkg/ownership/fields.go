@@ -35,6 +35,14 @@ func records(obj *unstructured.Unstructured) iter.Seq[record] {
 	}
 }
 
+// Recorded reports whether obj has managedFields.
+func Recorded(obj *unstructured.Unstructured) bool {
+	for range records(obj) {
+		return true
+	}
+	return false
+}
+
 // text is a string of the entry; empty if it has none of that name.
 func (r record) text(name string) string {
 	s, _ := r[name].(string)

@@ -27,7 +27,9 @@ func (p *parents) child(key string) *parents {
 // missing returns the parents of what the configuration has and live has not, and, in the
 // scope BesideChanged, of what another manager has changed. ours is what is still ours at this
 // node, and all is what anybody owns there: it tells the kinds of lists apart. What is ours
-// and absent was not removed: the API server keeps nothing of it.
+// and absent was not removed: the API server keeps nothing of it. Where it is not known what
+// was ours, it may keep nothing of an empty value. If it refuses the object, the empty value
+// counts as removed: it may be a member of a union, such as emptyDir.
 func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpath.Path) *parents {
 	var p parents
 	switch conf := conf.(type) {
@@ -63,7 +65,7 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 	oursBelow, oursNested := ours.Children.Get(element)
 	owned := ours.Members.Has(element) || oursNested
 	switch {
-	case !there && (owned || conf == nil || !s.recorded && isEmpty(conf)):
+	case !there && (owned || conf == nil || !s.recorded && s.Scope == BesideRemoved && isEmpty(conf)):
 	case !there:
 		p.here = true
 		s.lost = append(s.lost, s.change(Removed, at, nil, conf))

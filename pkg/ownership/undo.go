@@ -122,10 +122,18 @@ func (a Addition) With(changes []Change) []Change {
 // an apply removes no field of another manager. Where the API server refused to have the
 // field of Manager back, Apply entries count, too. Below an item or a field that was added,
 // nothing is left, whoever wrote it since.
+//
+// If found has no managedFields, the edit may have cleared them. The first apply since has
+// the API server record all that was there then under a manager that it makes up. What of it
+// was not there before the edit was added. live has to be the object after such an apply.
 func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	s := search{Undo: u, live: live, withheld: Sensitive(found) || Sensitive(live)}
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
+	recorded := Recorded(found)
+	if !recorded {
+		s.entries = append(s.entries, madeUp(live)...)
+	}
 	for _, e := range s.entries {
 		if s.mayHaveAdded(e) {
 			s.editors = append(s.editors, e)
@@ -134,7 +142,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if len(s.editors) == 0 {
 		return Addition{}
 	}
-	if s.owners = s.entries; found != live {
+	if s.owners = s.entries; found != live && recorded {
 		s.owners = entries(found, u.Manager)
 	}
 	oursFound := setOf(ours)
@@ -211,6 +219,8 @@ func (s *search) mayHaveAdded(e *entry) bool {
 		return false // what an admission webhook added to an apply
 	case s.BeforeKnown:
 		return true
+	case manager == beforeFirstApply:
+		return s.Scope > BesideRemoved
 	default:
 		return s.recorded && !e.when.Before(s.lastApplied())
 	}

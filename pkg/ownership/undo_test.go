@@ -176,6 +176,82 @@ func TestAdded(t *testing.T) {
 	}
 }
 
+// TestAddedWithoutManagedFields: an edit that cleared managedFields leaves it to the API server
+// to record what there is, under a manager that it makes up.
+func TestAddedWithoutManagedFields(t *testing.T) {
+	const (
+		edited = `"spec":{"volumes":[{"name":"a","hostPath":{"path":"/"}}]}`
+		marks  = `{"f:metadata":{"f:labels":{"f:managed-by":{}}}}`
+		made   = `{"f:spec":{"f:volumes":{".":{},"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:hostPath":{".":{},"f:path":{}}}}}}`
+	)
+	before := func(u *Undo) {
+		u.Before, u.BeforeKnown = Others(widget(t, edited, theirs("mesh", made)), u.Prefix), true
+	}
+	known := func(u *Undo) { u.BeforeKnown = true }
+	cases := map[string]struct {
+		reason, configuration, found, madeUp string
+		change                               func(*Undo)
+		want                                 []string
+	}{
+		"Item": {
+			reason: "The apply restored one item of a list, and the other one is left.", configuration: `"spec":{"volumes":[{"name":"b","emptyDir":{}}]}`,
+			found: edited, madeUp: made, change: known, want: []string{`spec.volumes[name="a"]`},
+		},
+		"Empty": {
+			reason: "The API server may keep nothing of an empty value.", configuration: `"spec":{"volumes":[{"name":"a","emptyDir":{}}]}`,
+			found: edited, madeUp: made, change: known,
+		},
+		"EmptyAndRefused": {
+			reason: "It is a member of a union if the API server refuses it.", configuration: `"spec":{"volumes":[{"name":"a","emptyDir":{}}]}`,
+			found: edited, madeUp: made, change: func(u *Undo) { u.Scope = BesideChanged }, want: []string{`spec.volumes[name="a"].hostPath`},
+		},
+		"Before": {
+			reason: "It was there before the edit.", configuration: `"spec":{"volumes":[{"name":"b","emptyDir":{}}]}`,
+			found: edited, madeUp: made, change: before,
+		},
+		"Unknown": {
+			reason: "What was there before is not known.", configuration: `"spec":{"volumes":[{"name":"b","emptyDir":{}}]}`,
+			found: edited, madeUp: made,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			undo := undoOf(t, tc.configuration)
+			if tc.change != nil {
+				tc.change(&undo)
+			}
+			live := widget(t, tc.found, theirs(beforeFirstApply, tc.madeUp), ours(marks))
+			added := undo.Added(widget(t, tc.found), live)
+			require.Equal(t, tc.want, pathsIn(added.Changes), tc.reason)
+			for _, c := range added.Changes {
+				require.Empty(t, c.Manager, "nobody knows who")
+			}
+		})
+	}
+}
+
+// TestGiveBack: what was reclaimed is theirs again, beside what they wrote since.
+func TestGiveBack(t *testing.T) {
+	const mine, taken = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:a":{},"f:b":{}}}`
+	before := widget(t, `"data":{"a":"1","b":"2"}`, ours(mine), theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`))
+	cases := map[string]struct {
+		reason string
+		now    []string
+		want   []string
+	}{
+		"Gone":  {"Nothing of its entry was left.", []string{ours(taken)}, []string{ours(mine), theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`)}},
+		"Wrote": {"It wrote something else since.", []string{ours(taken), theirs("kubectl-edit", `{"f:data":{"f:c":{}}}`)}, []string{ours(mine), theirs("kubectl-edit", `{"f:data":{"f:b":{},"f:c":{}}}`)}},
+		"Other": {"Another manager wrote since.", []string{theirs("kcm", `{"f:status":{"f:x":{}}}`), ours(taken)}, []string{theirs("kcm", `{"f:status":{"f:x":{}}}`), ours(mine), theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			list, err := json.Marshal(GiveBack(widget(t, `"data":{}`, tc.now...), before, manager))
+			require.NoError(t, err)
+			require.JSONEq(t, "["+strings.Join(tc.want, ",")+"]", string(list), tc.reason)
+		})
+	}
+}
+
 // all is what anybody owns in an object.
 func all(u *unstructured.Unstructured) string {
 	set := setOf(nil)

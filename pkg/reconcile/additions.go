@@ -126,10 +126,7 @@ func (a *applier) removeAdditions(ctx context.Context, t *task, live *unstructur
 	if apierrors.IsInvalid(err) && !denied(err) {
 		refused := message(err, t.sensitive || ownership.Sensitive(live))
 		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(added.Changes), refused)
-		return a.editManagedFields(ctx, t.key, live, func(_ *unstructured.Unstructured) (any, bool, error) {
-			list, _, err := unstructured.NestedSlice(before.Object, "metadata", "managedFields")
-			return list, true, err
-		})
+		return a.giveBack(ctx, *t, live, before)
 	}
 	t.added = t.added.And(added)
 	return applied, err

@@ -302,6 +302,10 @@ func TestSummarize(t *testing.T) {
 			outcome{watched: true, watches: synced, drifted: []identity{id}, order: []identity{id}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionDrifted: "True/DriftDetected"}, v1alpha1.DeploySucceeded,
 		},
+		"Unjudged": {
+			"What is not looked at yet may be as it was.", outcome{watched: true, watches: synced, unjudged: true}, "True/Applied",
+			map[string]string{v1alpha1.ConditionDrifted: ""}, v1alpha1.DeploySucceeded,
+		},
 		"Deleting": {"It waits for its objects.", outcome{deleting: true}, "False/Deleting", nil, v1alpha1.DeployRunning},
 	}
 	for name, tc := range cases {

@@ -28,12 +28,14 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 	if !p.all {
 		return causes
 	}
+	unsynced := false
 	for _, d := range p.session.objects {
 		_, seen := causes[d.key]
 		if left, is := p.session.drifts[d.id]; seen || is && !left.unobserved && p.applier.watched {
 			continue // events tell what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
+		unsynced = unsynced || p.applier.watched && !synced
 		var suspect bool
 		switch {
 		case p.applier.watched && p.outdated(d) && !p.recomputes():
@@ -48,6 +50,7 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 			causes[d.key] = trigger.Cause{Unsure: true}
 		}
 	}
+	p.session.unjudged = p.session.unjudged && unsynced
 	return causes
 }
 

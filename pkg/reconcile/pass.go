@@ -317,7 +317,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		o.warnings = s.warningsIn()
 	}
 	o.failures, o.contended, o.unmatched = s.withDrifts(), s.contended(), s.unmatched
-	o.additions = p.withAdditions()
+	o.additions, o.unjudged = p.withAdditions(), s.unjudged && p.applier.additions.policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
 	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources

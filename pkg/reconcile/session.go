@@ -85,6 +85,9 @@ type session struct {
 	status v1alpha1.VidraResourceStatus
 	// inherited are the messages about drift that the status had when the session began.
 	inherited []string
+	// unjudged reports that the status calls the objects drifted, and that no reconcile of this
+	// process has looked at all of them: their watches have not synced.
+	unjudged bool
 
 	// generation that the fields below were read from.
 	generation int64
@@ -201,6 +204,7 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		refused:     map[identity][]access{},
 		doubts:      map[identity]string{},
 	}
+	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
 	s.recovers = controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) && len(vr.Status.ManagedResources) == 0
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {

@@ -45,6 +45,9 @@ type outcome struct {
 	order    []identity
 	// additions are the objects to which people added something that is left so.
 	additions map[identity]failure
+	// unjudged reports that additions may be missing here that the status names, because no
+	// watch has shown their objects since this process began.
+	unjudged bool
 	// drifted are the objects that are known to have been changed and not put
 	// back.
 	drifted []identity
@@ -104,7 +107,9 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	}
 	if o.stalled == nil && o.blocked == nil { // otherwise nothing was watched or compared
 		set(watching)
-		set(driftedCondition(o))
+		if drifted := driftedCondition(o); drifted.Status == metav1.ConditionTrue || !o.unjudged {
+			set(drifted)
+		}
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
 			"Nothing in the manifest is matched by "+few(o.unmatched, maxList))
 		if healthy != nil {

@@ -100,8 +100,43 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 			return nil, err
 		}
 		invalid = err
+		if !ownership.Recorded(undone.cause.Found) {
+			if undone.cause.Found, err = a.applyMarks(ctx, *t, undone.cause.Found); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return nil, invalid
+}
+
+// applyMarks applies the label and the annotation of the owner alone to an object whose
+// managedFields were cleared. The API server records then which fields the object has,
+// without which it is not known how to take one of them. A write since found was read makes
+// it fail.
+func (a *applier) applyMarks(ctx context.Context, t task, found *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	marks := &unstructured.Unstructured{}
+	marks.SetGroupVersionKind(t.gvk)
+	marks.SetNamespace(found.GetNamespace())
+	marks.SetName(found.GetName())
+	marks.SetResourceVersion(found.GetResourceVersion())
+	mark(marks, a.owner.Name)
+	body, err := encode(marks)
+	if err != nil {
+		return nil, err
+	}
+	return a.send(ctx, t.key, body, true)
+}
+
+// giveBack returns to other managers what was reclaimed since before, because the API server
+// calls the object without that invalid. It returns the object.
+func (a *applier) giveBack(ctx context.Context, t task, live, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (any, bool, error) {
+		return ownership.GiveBack(live, before, a.manager), true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("give back what was taken over: %w", err)
+	}
+	return live, nil
 }
 
 // sendAfterRace undoes what users added, beside what the edit had removed, while the requests
@@ -119,10 +154,15 @@ func (a *applier) sendAfterRace(ctx context.Context, t, undone *task, live *unst
 		if len(added.Patch) == 0 {
 			break
 		}
-		t.added, undone.cause.Found = t.added.And(added), reclaimed
-		if live, err = a.sendCeding(ctx, *undone); err != nil {
+		undone.cause.Found = reclaimed
+		applied, err := a.sendCeding(ctx, *undone)
+		if apierrors.IsInvalid(err) && !denied(err) {
+			return a.giveBack(ctx, *t, reclaimed, live)
+		}
+		if err != nil {
 			return nil, err
 		}
+		live, t.added = applied, t.added.And(added)
 	}
 	return live, nil
 }
