@@ -37,16 +37,16 @@ func TestAdditionThatCannotBeRemoved(t *testing.T) {
 	}
 	require.True(t, owns("kubectl-edit"), "it has it back")
 	require.False(t, owns(v1alpha1.FieldManager(ns)), "the VidraResource does not own what it does not apply")
-	sent := operatorSince(t, mark).on("configmaps", ns, "page")
-	require.Len(t, sent.writes().accepted(), 2, "taken over, and given back: %s", sent)
+	sent := operatorSince(t, mark).On("configmaps", ns, "page")
+	require.Len(t, sent.Writes().Accepted(), 2, "taken over, and given back: %s", sent)
 
 	// Another write shows the object again: the addition is not tried a second time.
 	require.NoError(t, patchedBy("mesh", types.MergePatchType)(ns, page, `{"metadata":{"labels":{"mesh":"on"}}}`))
 	require.NoError(t, admin.Delete(t.Context(), page))
 	awaitCondition(t, ns, drifts(metav1.ConditionFalse, v1alpha1.ReasonInSync))
 	awaitInOrder(t, ns, page)
-	sent = operatorSince(t, mark).on("configmaps", ns, "page")
-	require.Len(t, sent.writes().accepted(), 3, "and created again: %s", sent)
+	sent = operatorSince(t, mark).On("configmaps", ns, "page")
+	require.Len(t, sent.Writes().Accepted(), 3, "and created again: %s", sent)
 }
 
 // TestAdditionsAfterRestart restarts the operator while objects have additions that it reports:
