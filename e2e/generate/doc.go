@@ -1,4 +1,6 @@
-// Package generate holds the test that what `make generate` makes is what is
-// committed: CRD, RBAC and deepcopy follow from the Go types and their markers,
-// and a change of those without the files is a change that nobody gets.
+// Package generate holds the tests of what is derived from the code: the files of
+// `make generate` (CRD, RBAC, deepcopy), the generated parts of the docs, and the links,
+// commands and names of tests in the docs.
+//
+// VIDRA_GENERATE=1 makes the tests of generated docs write them instead of comparing them.
 package generate

@@ -16,8 +16,8 @@ import (
 type Scope int
 
 const (
-	// BesideRemoved covers what was added below the parent of an owned field or list item
-	// that was removed.
+	// BesideRemoved is for a structural edit: it covers what was added below the parent of
+	// an owned field or list item that was removed.
 	BesideRemoved Scope = iota
 	// BesideChanged also covers what was added below the parent of an owned field that has
 	// another value: the field that says which member of a union is set, for example.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SensitiveAnnotation on an object, with any value but "false", says that its
+// SensitiveAnnotation on an object, with any value but "false", means that its
 // values must not be shown, as those of a Secret are not.
 const SensitiveAnnotation = "infrahub.operators.com/sensitive"
 

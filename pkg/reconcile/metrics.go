@@ -16,7 +16,7 @@ func NewMetrics() *Metrics {
 	return &Metrics{
 		heals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_heals_total",
-			Help: "Objects that were put back: Restored (somebody had changed it), Recreated (somebody had deleted it) or Relabelled (it had lost the label by which it is watched).",
+			Help: "Reverts of objects: Restored (it was changed), Recreated (it was deleted) or Relabelled (it had lost the label by which it is watched).",
 		}, []string{"group", "kind", "action"}),
 		heldHeals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_heals_held_total",
@@ -28,7 +28,7 @@ func NewMetrics() *Metrics {
 		}, []string{"group", "kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_backstop_failures_total",
-			Help: "Comparisons with the API server that it did not answer.",
+			Help: "Comparisons with the API server that failed.",
 		}, []string{"group", "kind"}),
 	}
 }

@@ -16,15 +16,15 @@ func newMetrics() metrics {
 	return metrics{
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_trigger_verdicts_total",
-			Help: "What events of managed objects meant for an owner: Unchanged, Foreign, Echo, Stale, InFlight (judged again after the apply), Terminating, Drift, Deleted (or it lost its label), Gone or Unknown (nobody owns it).",
+			Help: "Verdicts on the events of managed objects: Unchanged, Foreign (a field that no owner owns), Echo (of an apply), Stale, InFlight (judged again after the apply), Terminating, Drift, Deleted (or it lost its label), Gone or Unknown (no owner).",
 		}, []string{"cluster", "group", "version", "resource", "verdict"}),
 		overflows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_causes_overflowed_total",
-			Help: "How often an owner had more causes than are kept, and had to look at all its objects instead.",
+			Help: "How often an owner had more causes than are kept, so that it compared all its objects instead.",
 		}),
 		unkept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_objects_not_kept_total",
-			Help: "How many changed objects were too large, or too many, to be kept in memory until they are healed, so that they are read then.",
+			Help: "Changed objects that were too large, or too many, to be kept in memory until they are healed. The heal reads them.",
 		}),
 	}
 }

@@ -27,17 +27,17 @@ func (r *Registry) Collector(namespace string) prometheus.Collector {
 	}
 	return &collector{
 		registry: r,
-		state:    desc("state", "1 for the state that the watch is in, and why.", "state", "reason"),
-		owners:   desc("owners", "How many owners need the watch."),
-		objects:  desc("objects", "How many objects the watch keeps."),
-		bytes:    desc("bytes_estimated", "An estimate of the memory that the objects take which the watch keeps."),
-		events:   desc("events_total", "What the API server sent, by type.", "type"),
-		restarts: desc("restarts_total", "Why a LIST or WATCH had to be sent again.", "reason"),
-		sync:     desc("sync_seconds", "How long the last start took until every object had been seen."),
-		age:      desc("last_event_age_seconds", "How long ago the API server last sent something, bookmarks included."),
-		audits:   total("audits_total", "How often owners, states and goroutines of the watches were compared."),
+		state:    desc("state", "1 for the state of the watch, with its reason.", "state", "reason"),
+		owners:   desc("owners", "Owners that need the watch."),
+		objects:  desc("objects", "Objects in the store of the watch."),
+		bytes:    desc("bytes_estimated", "Estimated memory of the objects in the store of the watch."),
+		events:   desc("events_total", "Events that the API server sent, by type.", "type"),
+		restarts: desc("restarts_total", "LIST and WATCH requests that were sent again, by reason.", "reason"),
+		sync:     desc("sync_seconds", "Duration of the last start until all objects were listed."),
+		age:      desc("last_event_age_seconds", "Time since the API server last sent an event or bookmark."),
+		audits:   total("audits_total", "Audits, which compare owners, states and goroutines of the watches. One a minute."),
 		inconsistencies: total("inconsistencies_total",
-			"What those comparisons found to disagree. It must be 0: anything else is a defect."),
+			"Contradictions that audits found. Anything but 0 is a defect: please report it."),
 	}
 }
 

@@ -210,13 +210,13 @@ func TestMetricsEndWithTheWatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP vidra_watch_owners How many owners need the watch.
+# HELP vidra_watch_owners Owners that need the watch.
 # TYPE vidra_watch_owners gauge
 vidra_watch_owners{cluster="",group="",resource="configmaps",version="v1"} 1
-# HELP vidra_watch_state 1 for the state that the watch is in, and why.
+# HELP vidra_watch_state 1 for the state of the watch, with its reason.
 # TYPE vidra_watch_state gauge
 vidra_watch_state{cluster="",group="",reason="NotFound",resource="configmaps",state="Degraded",version="v1"} 1
-# HELP vidra_watch_inconsistencies_total What those comparisons found to disagree. It must be 0: anything else is a defect.
+# HELP vidra_watch_inconsistencies_total Contradictions that audits found. Anything but 0 is a defect: please report it.
 # TYPE vidra_watch_inconsistencies_total counter
 vidra_watch_inconsistencies_total 0
 `), "vidra_watch_owners", "vidra_watch_state", "vidra_watch_inconsistencies_total"))

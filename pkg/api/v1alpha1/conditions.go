@@ -36,14 +36,14 @@ const (
 	// ReasonProgressing means that a reconcile is in progress.
 	ReasonProgressing = "Progressing"
 	// ReasonManifestInvalid means that the manifest or the ignore rules cannot be
-	// read, or that the API server calls one of the objects invalid.
+	// read, or the API server calls one of the objects invalid.
 	ReasonManifestInvalid = "ManifestInvalid"
 	// ReasonKindUnavailable means that the kind of an object is not served.
 	ReasonKindUnavailable = "KindUnavailable"
 	// ReasonApplyFailed means that an object was not accepted, for another cause.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonAdoptionRefused means that an object exists that Vidra does not manage, and
-	// that spec.adopt forbids to take it.
+	// spec.adopt forbids to take it.
 	ReasonAdoptionRefused = "AdoptionRefused"
 	// ReasonPruneFailed means that an object that left the manifest cannot be removed.
 	ReasonPruneFailed = "PruneFailed"
@@ -53,13 +53,13 @@ const (
 	// ReasonSourceUnavailable means that a part of the manifest cannot be read.
 	ReasonSourceUnavailable = "SourceUnavailable"
 	// ReasonServiceAccountRequired means that the operator's flags require
-	// spec.serviceAccountName, and that it is missing or names a forbidden account.
+	// spec.serviceAccountName, and it is missing or names a forbidden account.
 	ReasonServiceAccountRequired = "ServiceAccountRequired"
 	// ReasonOwnershipConflict means that another VidraResource wants another value for
 	// the same field.
 	ReasonOwnershipConflict = "OwnershipConflict"
 	// ReasonDestinationUnreachable means that the API server of the destination cannot
-	// be reached, or that there are no credentials for it.
+	// be reached, or there are no credentials for it.
 	ReasonDestinationUnreachable = "DestinationUnreachable"
 	// ReasonDeleting means that the VidraResource is being deleted and waits for the
 	// removal of its objects.
@@ -71,7 +71,8 @@ const (
 	ReasonStarting = "Starting"
 	// ReasonWatchFailed means that a kind cannot be watched.
 	ReasonWatchFailed = "WatchFailed"
-	// ReasonEventsOff means that spec.destination.reconcileOnEvents is false.
+	// ReasonEventsOff means that the spec turns events off:
+	// spec.destination.reconcileOnEvents is false.
 	ReasonEventsOff = "EventsOff"
 
 	// ReasonInSync means that no object is known to differ.
@@ -80,9 +81,9 @@ const (
 	ReasonDriftDetected = "DriftDetected"
 	// ReasonDriftContended means that another writer keeps changing an object.
 	ReasonDriftContended = "DriftContended"
-	// ReasonSuspended means that spec.suspend prevents a write.
+	// ReasonSuspended means that a write is not done because spec.suspend is true.
 	ReasonSuspended = "Suspended"
-	// ReasonDeletionSuspended means that the VidraResource is being deleted, and that
+	// ReasonDeletionSuspended means that the VidraResource is being deleted, and
 	// spec.suspend keeps its objects from being removed.
 	ReasonDeletionSuspended = "DeletionSuspended"
 	// ReasonNothingMatches means that an ignore rule matches nothing.
@@ -92,7 +93,7 @@ const (
 	// ReasonUnhealthy means that an object has failed. One that is not healthy yet is
 	// Progressing.
 	ReasonUnhealthy = "Unhealthy"
-	// ReasonWarned means that the API server warns about an object, or that a mutating
+	// ReasonWarned means that the API server warns about an object, or a mutating
 	// webhook changed what was applied.
 	ReasonWarned = "Warned"
 	// ReasonNamespaceTerminating means that the namespace of an object is being deleted.

@@ -9,8 +9,9 @@ import (
 const (
 	// BreakGlassUntilAnnotation on a managed object asks Vidra to revert no edit of
 	// the object and not to delete it until the time that is its value, in RFC 3339:
-	// 2026-01-31T18:00:00Z. It counts only with BreakGlassReasonAnnotation, and for as
-	// long as spec.drift.maxBreakGlass allows. BreakGlassStatus is the answer.
+	// 2026-01-31T18:00:00Z. It counts only together with the annotation break-glass-reason,
+	// and for as long as spec.drift.maxBreakGlass allows. The answer is in Events and in
+	// status.managedResources[].breakGlass.
 	BreakGlassUntilAnnotation = "vidraresource.infrahub.operators.com/break-glass-until"
 	// BreakGlassReasonAnnotation is the reason for which an object is exempt.
 	BreakGlassReasonAnnotation = "vidraresource.infrahub.operators.com/break-glass-reason"

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// Finalizer keeps a deleted VidraResource until what it applied is gone.
+	// Finalizer of each VidraResource: a deleted one stays until its objects are removed.
 	Finalizer = "vidraresource.infrahub.operators.com/finalizer"
 
-	// ManagedByLabel is a label of every managed object, with the value ManagedByValue.
-	// The watches select by it, on the API server.
+	// ManagedByLabel is a label of every managed object, with the value "vidra"
+	// (ManagedByValue). The watches select by it, on the API server.
 	ManagedByLabel = "managed-by"
 	// ManagedByValue is the value of ManagedByLabel.
 	ManagedByValue = "vidra"
 
-	// OwnerAnnotation is where the first Vidra operator noted the owners of an
-	// object: names of VidraResources, separated by commas. It is read, to take
-	// such objects over, and never written.
+	// OwnerAnnotation is an annotation of the first Vidra operator: the names of the
+	// VidraResources that own an object, separated by commas. Vidra reads it, to adopt such
+	// objects, and never writes it.
 	OwnerAnnotation = "vidraresource.infrahub.operators.com/owned-by"
-	// OwnerAnnotationPrefix begins the annotation that each owner of an object
-	// sets; a slash and a key made from the name of the VidraResource follow, and
-	// the value is that name. One key per owner lets several own one object.
+	// OwnerAnnotationPrefix is the prefix of the annotation that each owner sets on an
+	// object. A slash and a key made from the name of the VidraResource follow; the value
+	// is that name.
 	OwnerAnnotationPrefix = "owner.vidraresource.infrahub.operators.com"
 
 	// LocalServer is the server of a destination that means the cluster that

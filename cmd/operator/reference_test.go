@@ -1,0 +1,86 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/vidra-operator/vidra/e2e/generate"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// reference is the file that the tests below generate parts of.
+const reference = "docs/reference.md"
+
+// TestFlagsAreDocumented keeps the flags of the operator in docs/reference.md.
+func TestFlagsAreDocumented(t *testing.T) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	(&options{}).bind(fs)
+	(&zap.Options{}).BindFlags(fs)
+	kubeconfig := flag.CommandLine.Lookup("kubeconfig") // of controller-runtime
+	fs.Var(kubeconfig.Value, kubeconfig.Name, kubeconfig.Usage)
+	var b strings.Builder
+	b.WriteString("| Flag | Default | |\n|---|---|---|\n")
+	fs.VisitAll(func(f *flag.Flag) {
+		value := ""
+		if f.DefValue != "" {
+			value = "`" + strings.ReplaceAll(f.DefValue, ",", ", ") + "`"
+		}
+		_, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, value, generate.Cell(usage))
+	})
+	generate.Section(t, reference, "cmd/operator", b.String())
+}
+
+// collectors is a registerer that only remembers.
+type collectors struct{ all []prometheus.Collector }
+
+func (c *collectors) Register(one prometheus.Collector) error {
+	c.all = append(c.all, one)
+	return nil
+}
+func (c *collectors) MustRegister(all ...prometheus.Collector) { c.all = append(c.all, all...) }
+func (c *collectors) Unregister(prometheus.Collector) bool     { return false }
+
+// TestMetricsAreDocumented keeps the metrics in docs/reference.md.
+func TestMetricsAreDocumented(t *testing.T) {
+	found := &collectors{}
+	_, err := events.NewRecorder(nil, found, events.Options{})
+	require.NoError(t, err)
+	_, err = events.NewCloudEvents(events.CloudEventsOptions{Sink: "http://sink.example.com", Registerer: found})
+	require.NoError(t, err)
+	registry := watchregistry.New(watchregistry.Options{})
+	defer registry.Stop()
+	found.MustRegister(registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcile.NewMetrics())
+
+	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+	var rows []string
+	for _, one := range found.all {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			one.Describe(descs)
+		}()
+		for desc := range descs {
+			part := parts.FindStringSubmatch(desc.String())
+			require.NotNil(t, part, desc.String())
+			labels := ""
+			if part[3] != "" {
+				labels = "`" + strings.ReplaceAll(part[3], ",", "`, `") + "`"
+			}
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", part[1], labels, generate.Cell(part[2])))
+		}
+	}
+	slices.Sort(rows)
+	generate.Section(t, reference, "the collectors that cmd/operator registers", "| Metric | Labels | |\n|---|---|---|\n"+strings.Join(rows, ""))
+}

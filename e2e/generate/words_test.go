@@ -1,0 +1,77 @@
+package generate
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+// withoutAdvice are the reasons for which Ready is never False.
+var withoutAdvice = []string{"Applied", "Synced", "EventsOff", "InSync", "NothingMatches", "Healthy", "Warned"}
+
+// TestReasonsHaveAdvice: docs/operations.md says what to do about each reason for which Ready
+// is False.
+func TestReasonsHaveAdvice(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	require.NoError(t, err)
+	_, advice, found := strings.Cut(string(text), "| Ready is False because of | Do |\n|---|---|\n")
+	require.True(t, found)
+	advice, _, _ = strings.Cut(advice, "\n\n")
+	var known []string
+	for row := range strings.Lines(advice + "\n") {
+		reasons, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		known = append(known, strings.Split(reasons, ", ")...)
+	}
+	var reasons []string
+	for _, c := range constants(t, "pkg/api/v1alpha1/conditions.go") {
+		if strings.HasPrefix(c.name, "Reason") && !slices.Contains(withoutAdvice, c.value) {
+			reasons = append(reasons, c.value)
+		}
+	}
+	require.ElementsMatch(t, reasons, known)
+}
+
+// TestGlossary: docs/glossary.md has 30 terms in order, and each is used in other docs and in
+// the code.
+func TestGlossary(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "glossary.md"))
+	require.NoError(t, err)
+	var terms []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z-][a-z -]*) \|`).FindAllStringSubmatch(string(text), -1) {
+		terms = append(terms, row[1])
+	}
+	require.Len(t, terms, 30)
+	require.True(t, slices.IsSorted(terms))
+
+	var docs, code strings.Builder
+	for _, p := range pages(t, root) {
+		if filepath.Base(p.path) != "glossary.md" {
+			docs.WriteString(strings.ToLower(p.text))
+		}
+	}
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "pkg"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path) //nolint:gosec // a file of this repository
+		code.WriteString(strings.ToLower(string(source)))
+		return err
+	}))
+	for _, term := range terms {
+		require.True(t, regexp.MustCompile(`\b`+term).MatchString(docs.String()), "no other page uses %q", term)
+		inCode := strings.ReplaceAll(term, " ", `\s*(// )?`) // it may begin on one line of a comment and end on the next
+		require.True(t, regexp.MustCompile(`\b`+inCode).MatchString(code.String()), "the code does not use %q", term)
+	}
+}
