@@ -166,6 +166,7 @@ func TestAdditionsAreReported(t *testing.T) {
 	// Another value is another report.
 	require.NoError(t, label(ns, deployment, `{"metadata":{"labels":{"extra":"yours"}}}`))
 	awaitCondition(t, ns, reported, `"yours"`)
+	awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", `"yours"`)
 	require.NoError(t, label(ns, deployment, `{"metadata":{"labels":{"extra":null}}}`))
 	awaitCondition(t, ns, drifts(metav1.ConditionFalse, v1alpha1.ReasonInSync))
 	require.Len(t, operatorSince(t, mark).On("deployments", ns, "web"), 1)

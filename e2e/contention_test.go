@@ -327,14 +327,19 @@ func timeHeal(t *testing.T, target stopwatch.Target, edit int) time.Duration {
 
 // TestManyEditsOfOneField edits one field as users and attackers do, with default settings:
 // each edit is healed as fast as the first one, although the object is contended from the
-// sixth on. With VIDRA_STORM these are 200 edits within 40 s.
+// sixth on. With VIDRA_STORM these are 200 edits within 40 s, with an operator of its own that
+// is built without the race detector.
 //
-// The floor is the same edit of an object that a bare watch with one PATCH restores.
+// The floor is the same edit of an object that a bare watch with one PATCH restores, after
+// each edit. Heals are compared with it in the median and in the slowest twentieth.
 func TestManyEditsOfOneField(t *testing.T) {
-	t.Parallel()
-	edits, every := 60, 50*time.Millisecond
+	edits, every, factor, room := 60, 50*time.Millisecond, time.Duration(3), 250*time.Millisecond
 	if stormDuration(t, 0) > 0 {
-		edits, every = 200, 200*time.Millisecond
+		edits, every, factor, room = 200, 200*time.Millisecond, 2, 50*time.Millisecond
+		stopOperator(t)
+		startPlainOperator(t)
+	} else {
+		t.Parallel()
 	}
 	ns, bare := newNamespace(t), newNamespace(t)
 	v := newVidraResource(t, ns, configMap("page", "hello"))
@@ -353,10 +358,11 @@ func TestManyEditsOfOneField(t *testing.T) {
 	took := time.Since(start)
 	slices.Sort(stood)
 	slices.Sort(floor)
-	median, last, floorMedian := stood[edits/2], stood[edits-1], floor[edits/2]
+	median, late, last := stood[edits/2], stood[edits*95/100], stood[edits-1]
 	t.Logf("%d edits in %s: median %s, 95 %% %s, longest %s; floor: median %s, 95 %% %s, longest %s", edits, took.Round(time.Millisecond),
-		median, stood[edits*95/100], last, floorMedian, floor[edits*95/100], floor[edits-1])
-	require.Less(t, median, 3*floorMedian, "2 x on a machine that does nothing else")
+		median, late, last, floor[edits/2], floor[edits*95/100], floor[edits-1])
+	require.Less(t, median, factor*floor[edits/2])
+	require.Less(t, late, max(factor*floor[edits*95/100], room), "a busy machine delays a process that waits")
 	require.Less(t, last, max(10*floor[edits-1], time.Second), "none is delayed")
 	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore", "data.greeting", person)
 	contended := awaitReady(t, ns)

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,7 +76,7 @@ func TestHostileClusters(t *testing.T) {
 		heapMost = 512 << 20
 		sentMost = 256 << 20
 		during   = 15 * time.Second
-		healMost = 5 * time.Second
+		alone    = 9 // heals before that
 	)
 	var sent atomic.Int64
 	clusters := map[string]http.HandlerFunc{
@@ -103,6 +104,19 @@ func TestHostileClusters(t *testing.T) {
 	here.MakeNamespace(t, home)
 	newVidraResource(t, "", home, greeting("page", "hello"))
 	awaitReady(t, home)
+	edits := 0
+	heal := func() time.Duration {
+		edits++
+		edited := time.Now()
+		here.edit(t, configMap(home, "page"), `{"data":{"greeting":"changed %d"}}`, edits)
+		here.awaitSays(t, home, "page", "hello")
+		return time.Since(edited)
+	}
+	var before []time.Duration
+	for range alone {
+		before = append(before, heal())
+	}
+	slices.Sort(before)
 	var names []string
 	for name, answer := range clusters {
 		d := hostileServer(t, answer)
@@ -111,18 +125,17 @@ func TestHostileClusters(t *testing.T) {
 		})
 		names = append(names, v.Name)
 	}
-	for began, edits, peak := time.Now(), 0, 0.0; time.Since(began) < during; edits++ {
-		edited := time.Now()
-		here.edit(t, configMap(home, "page"), `{"data":{"greeting":"changed %d"}}`, edits)
-		here.awaitSays(t, home, "page", "hello")
-		require.Less(t, time.Since(edited), healMost)
+	var meanwhile []time.Duration
+	peak := 0.0
+	for began := time.Now(); time.Since(began) < during; {
+		meanwhile = append(meanwhile, heal())
 		peak = max(peak, heapInUse(t))
 		require.Less(t, peak, float64(heapMost))
-		if time.Since(began) >= during-time.Second {
-			t.Logf("%d edits healed meanwhile; heap in use at most %.0f MiB; %d MiB sent", edits, peak/(1<<20), sent.Load()>>20)
-			break
-		}
 	}
+	slices.Sort(meanwhile)
+	median := meanwhile[len(meanwhile)/2]
+	t.Logf("%d edits healed meanwhile, median %s, before %s; heap in use at most %.0f MiB; %d MiB sent", len(meanwhile), median, before[alone/2], peak/(1<<20), sent.Load()>>20)
+	require.Less(t, median, 20*before[alone/2]+time.Second)
 	for _, name := range names {
 		awaitUnreachable(t, name, fmt.Sprintf("it sends answers that need more than %d MiB of memory", 96))
 	}
