@@ -78,16 +78,29 @@ func TestEventsOfAFailedPrune(t *testing.T) {
 // returns is deleted.
 func denyDeletion(t *testing.T, ns string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	t.Helper()
+	binding := denyRequests(t, ns, admissionv1.Delete, "false", "nothing is deleted here")
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}}
+	await(t, func(c *assert.CollectT) {
+		_ = admin.Create(t.Context(), probe.DeepCopy()) // it may be there still
+		require.ErrorContains(c, admin.Delete(t.Context(), probe.DeepCopy()), "nothing is deleted here")
+	}, "the policy is in force")
+	return binding
+}
+
+// denyRequests forbids requests about ConfigMaps in a namespace for which a CEL expression is
+// false, until what it returns is deleted. It takes a moment until that is in force.
+func denyRequests(t *testing.T, ns string, operation admissionv1.OperationType, unless, message string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	t.Helper()
 	meta := metav1.ObjectMeta{Name: ns}
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns}},
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Delete},
+				Operations: []admissionv1.OperationType{operation},
 				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 			}}},
 		},
-		Validations: []admissionv1.Validation{{Expression: "false", Message: "nothing is deleted here"}},
+		Validations: []admissionv1.Validation{{Expression: unless, Message: message}},
 	}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: ns, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -95,11 +108,6 @@ func denyDeletion(t *testing.T, ns string) *admissionv1.ValidatingAdmissionPolic
 	require.NoError(t, admin.Create(t.Context(), policy))
 	require.NoError(t, admin.Create(t.Context(), binding))
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), binding.DeepCopy()) }) // the test may have
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}}
-	await(t, func(c *assert.CollectT) {
-		_ = admin.Create(t.Context(), probe.DeepCopy()) // it may be there still
-		require.ErrorContains(c, admin.Delete(t.Context(), probe.DeepCopy()), "nothing is deleted here")
-	}, "the policy is in force")
 	return binding
 }
 
