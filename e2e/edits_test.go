@@ -133,14 +133,8 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 	}
 
 	mark := env.AuditMark()
-	prepared := false
-	for _, a := range attempts {
-		prepared = a.prepare(t, fence) || prepared
-	}
-	if prepared { // what was there before is known once the events of it are
-		passFence(t, ns, fence)
-	}
-	for _, a := range attempts {
+	for _, a := range attempts { // an edit comes right after a write of others, and is told from it
+		a.prepare(t, fence)
 		a.do(t)
 	}
 	passFence(t, ns, fence)
@@ -177,8 +171,8 @@ type attempt struct {
 	before, edited *unstructured.Unstructured
 }
 
-// prepare has others write to the object. It reports whether they did.
-func (a *attempt) prepare(t *testing.T, fence *unstructured.Unstructured) bool {
+// prepare has others write to the object.
+func (a *attempt) prepare(t *testing.T, fence *unstructured.Unstructured) {
 	t.Helper()
 	placeholders := strings.NewReplacer("<fence>", fence.GetName(), "<uid>", string(get(t, fence).GetUID()),
 		"<ca>", base64.StdEncoding.EncodeToString(env.Config.CAData))
@@ -187,10 +181,9 @@ func (a *attempt) prepare(t *testing.T, fence *unstructured.Unstructured) bool {
 	}
 	a.what = placeholders.Replace(a.what)
 	if a.first == nil {
-		return false
+		return
 	}
 	require.NoError(t, a.first.how(a.owner, a.obj, placeholders.Replace(a.first.what)), a.reason)
-	return true
 }
 
 // do makes the edit.

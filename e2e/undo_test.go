@@ -129,7 +129,9 @@ func TestUndoWhole(t *testing.T) {
 			undone(t, before)
 			requireTold(t, v, obj, tt.told, nil)
 			sent := operatorSince(t, mark).ObjectsIn(ns).Only(nameIs(tt.name))
-			require.LessOrEqual(t, len(sent.Writes().Accepted()), 2, "%s: %s", tt.reason, sent)
+			if !crowded(sent) {
+				require.LessOrEqual(t, len(sent.Writes().Accepted()), 2, "%s: %s", tt.reason, sent)
+			}
 			if len(sent.Accepted()) == len(sent) { // nobody wrote at the same time
 				require.Empty(t, sent.Only(verbIs("get")), "%s: %s", tt.reason, sent)
 			}

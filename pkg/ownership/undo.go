@@ -40,6 +40,8 @@ type Undo struct {
 	// since Manager last applied.
 	Before      Paths
 	BeforeKnown bool
+	// Editors are the field managers whose additions count; nil for all.
+	Editors []string
 	// Keep reports whether a path is left to a field manager: the names and indexes that
 	// lead to it in Configuration, as far as it is there. nil keeps none.
 	Keep func(manager string, path []string) bool
@@ -163,6 +165,15 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	return s.addition()
 }
 
+// EditorsOf returns the managers that may have made the edit that left an object as it was
+// found; nil if that is not known.
+func (u Undo) EditorsOf(found *unstructured.Unstructured) []string {
+	if !u.BeforeKnown || !Recorded(found) {
+		return nil
+	}
+	return append([]string{}, Editors(found, u.Before)...)
+}
+
 // look finds what an edit removed. ours is what Manager still owned then.
 func (s *search) look(found *unstructured.Unstructured, ours *fieldpath.Set) {
 	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
@@ -212,6 +223,8 @@ func (s *search) mayHaveAdded(e *entry) bool {
 	manager := e.text("manager")
 	switch {
 	case e.ours, e.text("subresource") != "":
+		return false
+	case s.Editors != nil && !slices.Contains(s.Editors, manager):
 		return false
 	case e.applies() && (s.Scope == BesideRemoved || strings.HasPrefix(manager, s.Prefix)):
 		return false

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -116,19 +117,24 @@ func (a *applier) removeAdditions(ctx context.Context, t *task, live *unstructur
 	if added := a.byTools(*t, live); len(added.Patch) == 0 {
 		return live, nil
 	}
-	again.why, again.cause = whyDrift, trigger.Cause{Found: live}
-	live, added, err := a.reclaim(ctx, again, live, a.undoTools(*t))
-	if err != nil || len(added.Patch) == 0 {
-		return live, err
+	again.why, again.cause, again.added = whyDrift, trigger.Cause{Found: live}, ownership.Addition{}
+	taken, reclaimed, err := a.reclaim(ctx, &again, live, a.undoTools(*t))
+	switch {
+	case err != nil:
+		return nil, err
+	case !reclaimed:
+		return nil, errors.New("it was changed while what was added to it was being removed; it is tried again")
+	case taken == nil:
+		return live, nil
 	}
-	again.cause.Found = live
+	again.cause.Found, live = taken, taken
 	applied, err := a.sendCeding(ctx, again)
 	if apierrors.IsInvalid(err) && !denied(err) {
 		refused := message(err, t.sensitive || ownership.Sensitive(live))
-		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(added.Changes), refused)
+		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(again.added.Changes), refused)
 		return a.giveBack(ctx, *t, live, before)
 	}
-	t.added = t.added.And(added)
+	t.added = t.added.And(again.added)
 	return applied, err
 }
 

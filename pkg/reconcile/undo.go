@@ -71,6 +71,10 @@ var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged,
 // sendUndoing sends the apply, and has what the edit added removed by it: it moves the
 // ownership of the additions to the manager of the VidraResource before. An operator that
 // ends between the two finds the object differing from what it expects, and applies.
+//
+// Where the object is written to meanwhile, the apply is sent all the same: it reverts what
+// it can, and its answer is the object to go on with. What whoever made the edit adds
+// meanwhile is a part of the edit.
 func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
 	if !a.edited(*t) {
 		return a.sendCeding(ctx, *t)
@@ -81,32 +85,60 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 		t.cause.Before = t.before // for another attempt
 	}
 	undone := *t
-	defer func() { t.sent = undone.cause.Found }()
+	live, scope, applied := t.cause.Found, 0, false
 	var invalid error
-	for _, undo.Scope = range scopes {
-		live, added, err := a.reclaim(ctx, *t, undone.cause.Found, undo)
+	for range maxUndos {
+		undo.Scope = scopes[scope]
+		before := live
+		taken, reclaimed, err := a.reclaim(ctx, t, live, undo)
 		if err != nil {
 			return nil, err
 		}
-		if invalid != nil && len(added.Patch) == 0 {
+		switch {
+		case taken != nil:
+			live = taken
+		case !reclaimed:
+		case applied:
+			return live, nil // others added the rest: their events tell whether with an edit
+		case invalid != nil:
+			if scope++; scope == len(scopes) {
+				return nil, invalid
+			}
 			continue
 		}
-		t.added, undone.cause.Found = t.added.And(added), live
-		live, err = a.sendCeding(ctx, undone)
-		if err == nil {
-			return a.sendAfterRace(ctx, t, &undone, live)
-		}
-		if !apierrors.IsInvalid(err) || denied(err) {
+		undone.cause.Found, t.sent = live, live
+		answer, err := a.sendCeding(ctx, undone)
+		switch {
+		case err == nil && reclaimed && !a.addedMore(*t, answer):
+			return answer, nil
+		case err == nil:
+			live, applied, invalid, undo.Editors = answer, true, nil, undo.EditorsOf(t.cause.Found)
+		case !apierrors.IsInvalid(err) || denied(err):
 			return nil, err
-		}
-		invalid = err
-		if !ownership.Recorded(undone.cause.Found) {
-			if undone.cause.Found, err = a.applyMarks(ctx, *t, undone.cause.Found); err != nil {
+		case reclaimed:
+			if applied {
+				return a.giveBack(ctx, *t, live, before)
+			}
+			if invalid = err; scope == len(scopes)-1 {
 				return nil, err
+			}
+			scope++
+			if !ownership.Recorded(live) {
+				if live, err = a.applyMarks(ctx, *t, live); err != nil {
+					return nil, err
+				}
+			}
+		default: // the answer to an apply would have been the object to go on with
+			applied, invalid = false, err
+			if live, err = a.get(ctx, t.key); err != nil {
+				return nil, err
+			}
+			if live == nil {
+				return nil, invalid // its deletion is another event
 			}
 		}
 	}
-	return nil, invalid
+	return nil, fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos)
 }
 
 // applyMarks applies the label and the annotation of the owner alone to an object whose
@@ -139,71 +171,59 @@ func (a *applier) giveBack(ctx context.Context, t task, live, before *unstructur
 	return live, nil
 }
 
-// sendAfterRace undoes what users added, beside what the edit had removed, while the requests
-// were under way. The events of these writes are older than the apply, or change nothing of ours.
-func (a *applier) sendAfterRace(ctx context.Context, t, undone *task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	for range maxReclaims {
-		sent := *t
-		if sent.sent = undone.cause.Found; sent.raced(ownership.Others(live, v1alpha1.FieldManagerPrefix)) == nil {
-			break
-		}
-		reclaimed, added, err := a.reclaim(ctx, *t, live, a.undo(*t))
-		if err != nil {
-			return nil, err
-		}
-		if len(added.Patch) == 0 {
-			break
-		}
-		undone.cause.Found = reclaimed
-		applied, err := a.sendCeding(ctx, *undone)
-		if apierrors.IsInvalid(err) && !denied(err) {
-			return a.giveBack(ctx, *t, reclaimed, live)
-		}
-		if err != nil {
-			return nil, err
-		}
-		live, t.added = applied, t.added.And(added)
-	}
-	return live, nil
+// addedMore reports whether others own something after the apply that they owned neither
+// before the edit nor when the apply was sent.
+func (a *applier) addedMore(t task, answer *unstructured.Unstructured) bool {
+	return t.raced(ownership.Others(answer, v1alpha1.FieldManagerPrefix)) != nil
 }
 
-// raced returns what others owned before the edits that were undone, if they own more after
-// the apply than when it was sent; nil otherwise.
+// raced returns what others owned before the edits that were undone, if they own something
+// after the apply that they owned neither then nor when it was sent; nil otherwise.
 func (t task) raced(others ownership.Paths) *ownership.Paths {
-	if t.sent == nil || others.Minus(ownership.Others(t.sent, v1alpha1.FieldManagerPrefix)) == "" {
+	if t.sent == nil || t.before == nil || others.Minus(ownership.Others(t.sent, v1alpha1.FieldManagerPrefix)).Minus(*t.before) == "" {
 		return nil
 	}
 	return t.before
 }
 
-// maxReclaims is how often it is tried to change managedFields that other managers change
-// at the same time.
-const maxReclaims = 4
+// maxUndos is how often the requests are sent that undo an edit, while the object is written
+// to between them.
+const maxUndos = 8
+
+// maxReclaims is how often it is tried to change managedFields of an object that is written
+// to at the same time. A controller often writes once after an edit.
+const maxReclaims = 2
 
 // reclaim takes what the edit added from those who added it. It returns the object as it is
-// then. Only when one of them writes meanwhile, it reads the object and begins again.
-func (a *applier) reclaim(ctx context.Context, t task, live *unstructured.Unstructured, undo ownership.Undo) (*unstructured.Unstructured, ownership.Addition, error) {
+// then; nil if there is nothing to take, or if it was not taken, because the object is
+// written to again and again: then it reports false. Only where it was written to, it reads
+// the object.
+func (a *applier) reclaim(ctx context.Context, t *task, live *unstructured.Unstructured, undo ownership.Undo) (*unstructured.Unstructured, bool, error) {
 	for attempt := 1; ; attempt++ {
 		added := undo.Added(t.cause.Found, live)
 		if len(added.Patch) == 0 {
-			return live, added, nil
+			t.added = t.added.And(added)
+			return nil, true, nil
 		}
 		patch, err := json.Marshal(added.Patch)
 		if err != nil {
-			return nil, added, fmt.Errorf("take over what was added: %w", err)
+			return nil, false, fmt.Errorf("take over what was added: %w", err)
 		}
 		written, err := a.resource(t.key).Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
-		if err == nil {
-			return written, added, nil
-		}
-		if attempt == maxReclaims || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) || denied(err) {
-			return nil, added, fmt.Errorf("take over what was added: %w", err)
+		switch {
+		case err == nil:
+			t.added = t.added.And(added)
+			return written, true, nil
+		case denied(err), !apierrors.IsInvalid(err) && !apierrors.IsConflict(err):
+			return nil, false, fmt.Errorf("take over what was added: %w", err)
+		case attempt == maxReclaims:
+			return nil, false, nil
 		}
 		if live, err = a.get(ctx, t.key); err != nil {
-			return nil, added, err
+			return nil, false, err
 		}
 		if live == nil {
-			return t.cause.Found, ownership.Addition{}, nil // its deletion is another event
+			return nil, true, nil // its deletion is another event
 		}
 	}
 }

@@ -18,13 +18,14 @@ type baseline struct {
 	// editors are the field managers that changed what is ours. What they add afterwards is a
 	// part of their edits.
 	editors []string
-	// raced is the baseline of an edit that came while an apply was under way and that its
-	// event has not shown yet; nil if there is none.
-	raced *ownership.Paths
+	// raced is the baseline before the last apply, if others added something while that was
+	// under way: then events that are older than the apply tell whether with an edit. nil
+	// otherwise.
+	raced *baseline
 }
 
 // raced is that of the baseline.
-func (c *claim) raced() *ownership.Paths {
+func (c *claim) raced() *baseline {
 	if c.baseline == nil {
 		return nil
 	}
@@ -39,9 +40,10 @@ func (c *claim) learn(verdict Verdict, o observation) {
 		if !c.left {
 			c.baseline, c.alone = nil, false
 		}
-	case VerdictDrift:
+	case VerdictDrift, VerdictStale:
 		if stale(c.expected.version, o) {
-			return // the apply came after it; see raced
+			c.raced().learnOlder(o.snapshot, c.expected)
+			return
 		}
 		if c.baseline == nil {
 			c.begin(o.before)
@@ -51,7 +53,7 @@ func (c *claim) learn(verdict Verdict, o observation) {
 		if c.baseline == nil {
 			c.begin(o.snapshot)
 		}
-	case VerdictUnchanged, VerdictForeign, VerdictStale, VerdictInFlight, VerdictTerminating, VerdictGone, VerdictUnknown:
+	case VerdictUnchanged, VerdictForeign, VerdictInFlight, VerdictTerminating, VerdictGone, VerdictUnknown:
 	}
 }
 
@@ -88,6 +90,26 @@ func (b *baseline) learn(s *Snapshot, manager managerID) {
 	b.digest, b.latest = digest, others
 }
 
+// learnOlder takes a write into account that came before the last apply.
+func (b *baseline) learnOlder(s *Snapshot, expected expectation) {
+	switch {
+	case b == nil:
+	case s.has(expected.owned): // whoever had edited it took that back
+		*b = baseline{before: s.others(), latest: s.others(), digest: expected.digest}
+	default:
+		b.learn(s, expected.manager)
+	}
+}
+
+// edits reports whether a write is an edit of what is ours, or adds something to one.
+func (b *baseline) edits(s *Snapshot, manager managerID) bool {
+	if digest, known := s.digestOf(manager); !known || digest != b.digest {
+		return true
+	}
+	object := s.found()
+	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest)
+}
+
 // digestOf is the digest of what a manager owns in the object.
 func (s *Snapshot) digestOf(manager managerID) (ownership.Digest, bool) {
 	all := s.owned
@@ -120,16 +142,4 @@ func (c *claim) before() (ownership.Paths, bool) {
 		return "", c.alone
 	}
 	return c.baseline.before, true
-}
-
-// racedBefore is the baseline of an edit that came while an apply was under way; nil for the
-// event of another one.
-func (x *Index) racedBefore(owner Owner, key compactKey, o observation) *ownership.Paths {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	c := x.findLocked(owner, key)
-	if c == nil || !stale(c.expected.version, o) {
-		return nil
-	}
-	return c.raced()
 }

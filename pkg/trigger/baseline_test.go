@@ -166,6 +166,116 @@ func TestRacedEdit(t *testing.T) {
 	}
 }
 
+// TestSkippedStates: what a slow handler does not see, of an object that is written to again
+// and again, counts all the same: who added what before an edit, and with it.
+func TestSkippedStates(t *testing.T) {
+	type event = *unstructured.Unstructured
+	cases := map[string]struct {
+		reason string
+		events []event
+		want   ownership.Paths
+	}{
+		"AddedBefore": {"A program added c before the edit.", []event{othersIn("blue", "101", "a", "c"), othersIn("red", "102", "a", "c", "me/b")}, pathsOf("a", "c")},
+		"AddedAfter":  {"A program added c to what was edited.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/b", "c")}, pathsOf("a", "c")},
+		"EditedAgain": {"The same user added d.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/b", "me/d")}, pathsOf("a")},
+		"TakenBack":   {"What stays of an edit that was taken back was there.", []event{othersIn("red", "101", "a", "me/b"), othersIn("blue", "102", "a", "me/b"), othersIn("red", "103", "a", "me/b", "me/d")}, pathsOf("a", "b")},
+		"ManyWrites": {"More states are skipped than are kept.", func() []event {
+			all := []event{}
+			for i := range 2 * maxSkipped {
+				all = append(all, othersIn("blue", fmt.Sprint(101+i), "a", "c"))
+			}
+			return append(all, othersIn("red", "199", "a", "c", "me/b"))
+		}(), pathsOf("a", "c")},
+	}
+	for name, tc := range cases {
+		for _, inFlight := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%t", name, inFlight), func(t *testing.T) {
+				r := newRig(t)
+				applied := appliedAt("blue", "100")
+				applied.Others = pathsOf("a")
+				r.index.Begin(owner, key, manager)
+				r.Commit(owner, key, applied)
+				kept := r.replay(t, nil, othersIn("blue", "100", "a"))
+				if inFlight { // each is seen, and judged when the apply has failed
+					r.index.Begin(owner, key, manager)
+					r.replay(t, kept, tc.events...)
+					r.Abort(owner, key)
+				} else {
+					var last *Snapshot
+					for _, u := range tc.events {
+						next, err := r.TransformFor("", key.GVR)(u)
+						require.NoError(t, err)
+						if last != nil {
+							next.(*Snapshot).Skip(last)
+						}
+						last = next.(*Snapshot)
+					}
+					r.handler.OnUpdate(kept, last)
+				}
+				require.Len(t, r.Take(owner).Objects, 1)
+				before, known := r.index.Before(owner, key)
+				require.True(t, known, tc.reason)
+				require.Equal(t, tc.want, before, tc.reason)
+			})
+		}
+	}
+}
+
+// TestControllerWritesDuringAnApply: what a controller adds while an edit is being reverted is
+// no edit, and needs no other apply.
+func TestControllerWritesDuringAnApply(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		t.Run(fmt.Sprint(early), func(t *testing.T) {
+			r := newRig(t)
+			first := appliedAt("blue", "100")
+			first.Others = pathsOf("a")
+			r.index.Begin(owner, key, manager)
+			r.Commit(owner, key, first)
+			kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a", "me/b"))
+			r.Take(owner)
+			r.index.Begin(owner, key, manager)
+			events := []*unstructured.Unstructured{othersIn("red", "102", "a", "me/b", "c"), othersIn("blue", "103", "a", "me/b", "c")}
+			if early {
+				r.replay(t, kept, events...)
+			}
+			second := appliedAt("blue", "103")
+			second.Others, second.Raced = pathsOf("a", "c"), new(pathsOf("a"))
+			r.Commit(owner, key, second)
+			if !early {
+				r.replay(t, kept, events...)
+			}
+			require.Empty(t, r.Take(owner).Objects)
+		})
+	}
+}
+
+// TestEditBeforeTheApplyIsKept: an edit that is judged before the apply of an earlier one
+// begins may have added what stays after it.
+func TestEditBeforeTheApplyIsKept(t *testing.T) {
+	for _, raced := range []bool{true, false} {
+		t.Run(fmt.Sprint(raced), func(t *testing.T) {
+			r := newRig(t)
+			r.apply("blue", "100", nil)
+			kept := r.replay(t, nil, othersIn("blue", "100"), othersIn("red", "101"))
+			r.Take(owner)
+			r.replay(t, kept, othersIn("green", "102", "me/b"))
+			r.index.Begin(owner, key, manager)
+			applied := appliedAt("blue", "103")
+			applied.Others = pathsOf("b")
+			if raced {
+				applied.Raced = new(ownership.Paths(""))
+			}
+			r.Commit(owner, key, applied)
+			cause, told := r.Take(owner).Objects[key]
+			require.Equal(t, raced, told)
+			if raced {
+				require.Equal(t, "102", cause.Found.GetResourceVersion())
+				require.Empty(t, *cause.Before)
+			}
+		})
+	}
+}
+
 // replay delivers what a watch shows of an object after before. It returns the last that the
 // watch keeps.
 func (r *rig) replay(t *testing.T, before any, events ...*unstructured.Unstructured) any {

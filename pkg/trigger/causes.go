@@ -124,6 +124,19 @@ func (l *ledger) settle(owner Owner, key ObjectKey) {
 	}
 }
 
+// settleRaced keeps the cause of an object that was applied while users changed it: what they
+// added since the object was found may be there still. before is what others owned before.
+func (l *ledger) settleRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.causes[owner]; c != nil {
+		if cause, known := c.Objects[key]; known && cause.Before == nil {
+			cause.Before = before
+			c.Objects[key] = cause
+		}
+	}
+}
+
 // settleUnlessRaced drops the cause of an object that an event shows in order, unless what an
 // edit added is still there.
 func (l *ledger) settleUnlessRaced(owner Owner, key ObjectKey) {

@@ -46,7 +46,14 @@ func (c *claim) commit(a Applied) {
 	case a.Others == "":
 		c.baseline, c.alone = nil, true
 	default:
-		c.baseline, c.alone = &baseline{before: a.Others, latest: a.Others, digest: a.Digest}, false
+		latest := &baseline{before: a.Others, latest: a.Others, digest: a.Digest}
+		if a.Raced != nil {
+			if latest.raced = c.baseline; c.baseline == nil {
+				latest.raced = &baseline{before: *a.Raced, latest: *a.Raced}
+			}
+			latest.raced.raced = nil
+		}
+		c.baseline, c.alone = latest, false
 	}
 }
 
@@ -61,9 +68,9 @@ type observation struct {
 	changed bool
 	// before is the object as the event before showed it; nil if there was none.
 	before *Snapshot
-	// edited is the last event, while an apply was under way, that showed an edit of what is
-	// ours before this one; nil if there was none.
-	edited *observation
+	// skipped are the states of the object between before and snapshot that were not judged,
+	// in their order.
+	skipped []*Snapshot
 	// rewound says that the version is older than that of the event before: etcd was
 	// restored from a backup, and the versions that are known mean nothing any more.
 	rewound bool
@@ -127,19 +134,47 @@ func judge(c *claim, o observation) Verdict {
 	}
 }
 
-// preferRacedLocked has an edit judged that came while an apply was under way, rather than the
-// last event, unless that is an edit as well.
-func (c *claim) preferRacedLocked() {
-	if c.raced() == nil || c.parked == nil || c.parked.edited == nil {
-		return
+// see judges an event, and what was skipped before it, in their order. What counts is the
+// event, or the last edit before it that the last apply has not undone whole.
+func (c *claim) see(o observation) judgement {
+	var raced *judgement
+	for _, s := range o.skipped {
+		if j := c.seeOne(observation{snapshot: s, before: o.before, changed: true}); j.before != nil {
+			raced = &j
+		}
+		o.before = s
 	}
-	c.inFlight = false
-	edited := c.parked.edited
-	if verdict := judge(c, *c.parked); verdict == VerdictDrift || verdict == VerdictDeleted || judge(c, *edited) != VerdictDrift {
-		return
+	last := c.seeOne(o)
+	if raced != nil && last.verdict != VerdictDrift && !o.deleted {
+		return *raced
 	}
-	c.parked.snapshot.evidence.Store(nil)
-	c.parked = edited
+	return last
+}
+
+// seeOne judges one state of an object.
+func (c *claim) seeOne(o observation) judgement {
+	j := judgement{owner: c.holder.owner, verdict: judge(c, o), observation: o}
+	raced := j.verdict == VerdictDrift && stale(c.expected.version, o)
+	if raced && !c.raced().edits(o.snapshot, c.expected.manager) {
+		j.verdict, raced = VerdictStale, false
+	}
+	c.learn(j.verdict, o)
+	if raced {
+		j.before = new(c.raced().before)
+	}
+	return j
+}
+
+// park keeps an event until the apply that is under way has ended.
+func (c *claim) park(o observation) {
+	if p := c.parked; p != nil && !p.deleted && !o.deleted {
+		skipped := p.skipped
+		for _, s := range append([]*Snapshot{p.snapshot}, o.skipped...) {
+			skipped = join(skipped, s)
+		}
+		o.before, o.skipped = p.before, skipped
+	}
+	c.parked = &o
 }
 
 // isEcho says whether the observation is of the apply that left a version behind.
@@ -158,14 +193,14 @@ func stale(applied version, o observation) bool {
 }
 
 // landLocked ends the flight of an apply and judges what was parked, before any
-// later event can be.
-func (c *claim) landLocked() (Verdict, *observation) {
+// later event can be; nil if nothing was.
+func (c *claim) landLocked() *judgement {
 	parked := c.parked
 	c.inFlight, c.parked = false, nil
 	if parked == nil {
-		return VerdictInOrder, nil
+		return nil
 	}
-	verdict := judge(c, *parked)
-	c.learn(verdict, *parked)
-	return verdict, parked
+	j := c.see(*parked)
+	j.event = parked.snapshot
+	return &j
 }

@@ -51,7 +51,7 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	tally := f.metrics.tallyOf(cluster, gvr)
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
-			o.snapshot = s
+			o.snapshot, o.skipped = s, s.skipped()
 			f.see(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o, tally)
 		}
 	}
@@ -90,24 +90,23 @@ func (f *Factory) see(key compactKey, o observation, tally tally) {
 	for _, j := range judgements {
 		tally.count(j.verdict, o)
 		f.tellHealth(j.owner, o)
-		f.act(j.owner, key.objectKey(), j.verdict, o)
+		f.act(key.objectKey(), j)
 	}
 	f.settleEvidence(key, o.snapshot)
 }
 
 // act does what a verdict asks for.
-func (f *Factory) act(owner Owner, key ObjectKey, verdict Verdict, o observation) {
-	switch verdict {
+func (f *Factory) act(key ObjectKey, j judgement) {
+	owner := j.owner
+	switch j.verdict {
 	case VerdictInOrder:
 		f.ledger.settleUnlessRaced(owner, key)
 	case VerdictDrift:
-		found := o.snapshot.found()
-		f.ledger.note(owner, key, Cause{
-			Found: found, Unsure: found == nil, held: true, Before: f.index.racedBefore(owner, compact(key), o),
-		})
+		found := j.observation.snapshot.found()
+		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before})
 		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictDeleted:
-		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: o.missed})
+		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: j.observation.missed})
 		f.enqueue(owner, f.ledger.urgency(owner, key))
 	case VerdictGone:
 		f.ledger.noteGone(owner)
@@ -147,34 +146,35 @@ func (f *Factory) introduce(s *Snapshot) {
 // meanwhile. What was noted before is put right by it: a full look at the objects
 // may find an edit in the store of its watch before the handler notes it.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
-	f.ledger.settle(owner, key)
-	verdict, parked := f.index.commit(owner, compact(key), applied)
-	f.land(owner, key, verdict, parked)
+	if applied.Raced != nil {
+		f.ledger.settleRaced(owner, key, applied.Raced)
+	} else {
+		f.ledger.settle(owner, key)
+	}
+	f.land(key, f.index.commit(owner, compact(key), applied))
 }
 
 // Observed ends a look at an object that was left as it was found. Unlike Commit, it
 // puts nothing right: what was noted before it has still to be looked at.
 func (f *Factory) Observed(owner Owner, key ObjectKey, found Applied) {
-	verdict, parked := f.index.commit(owner, compact(key), found)
-	f.land(owner, key, verdict, parked)
+	f.land(key, f.index.commit(owner, compact(key), found))
 }
 
 // Abort ends an apply that was not accepted, and judges what arrived meanwhile.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
-	verdict, parked := f.index.abort(owner, compact(key))
-	f.land(owner, key, verdict, parked)
+	f.land(key, f.index.abort(owner, compact(key)))
 }
 
-// land does what the verdict on a parked event asks for. That it was in order
-// settles nothing: a later event may have been judged since.
-func (f *Factory) land(owner Owner, key ObjectKey, verdict Verdict, parked *observation) {
+// land does what the verdict on a parked event asks for; nil if there was none. That it was
+// in order settles nothing: a later event may have been judged since.
+func (f *Factory) land(key ObjectKey, parked *judgement) {
 	if parked == nil {
 		return
 	}
-	if verdict != VerdictInOrder {
-		f.act(owner, key, verdict, *parked)
+	if parked.verdict != VerdictInOrder {
+		f.act(key, *parked)
 	}
-	f.settleEvidence(compact(key), parked.snapshot)
+	f.settleEvidence(compact(key), parked.event)
 }
 
 // settleEvidence lets go of an object that nobody has to judge any more.

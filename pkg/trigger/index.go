@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -176,29 +177,28 @@ func (x *Index) Seen(owner Owner, key ObjectKey, kept any) bool {
 
 // commit ends an apply that succeeded, and judges the event that was parked
 // meanwhile; nil if there was none.
-func (x *Index) commit(owner Owner, key compactKey, applied Applied) (Verdict, *observation) {
+func (x *Index) commit(owner Owner, key compactKey, applied Applied) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	c.commit(applied)
-	if applied.Raced != nil {
-		c.baseline = &baseline{before: *applied.Raced, latest: applied.Others, digest: applied.Digest, raced: applied.Raced}
-	}
-	c.preferRacedLocked()
 	return c.landLocked()
 }
 
 // abort ends an apply that failed, and judges the event that was parked
 // meanwhile; nil if there was none. What was never applied is in order as it is.
-func (x *Index) abort(owner Owner, key compactKey) (Verdict, *observation) {
+func (x *Index) abort(owner Owner, key compactKey) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
-	if !c.known {
-		x.forgetLocked(c)
-		return VerdictInOrder, c.parked
+	if c.known {
+		return c.landLocked()
 	}
-	return c.landLocked()
+	x.forgetLocked(c)
+	if c.parked == nil {
+		return nil
+	}
+	return &judgement{owner: owner, verdict: VerdictInOrder, observation: *c.parked, event: c.parked.snapshot}
 }
 
 // Leave notes that an object is to be removed.
@@ -233,6 +233,13 @@ func (x *Index) forgetOwner(owner Owner) {
 type judgement struct {
 	owner   Owner
 	verdict Verdict
+	// observation is what was judged: the event, or an edit that was skipped before it.
+	observation observation
+	// event is the state that the event brought.
+	event *Snapshot
+	// before is what others owned before an edit that came while an apply was under way; nil
+	// if the Index knows.
+	before *ownership.Paths
 }
 
 // judge decides what an observation means for every owner of the object, and
@@ -245,19 +252,12 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 		if o.rewound {
 			c.expected.version = version{}
 		}
-		verdict := judge(c, o)
-		if verdict == VerdictInFlight {
-			parked := o
-			switch {
-			case !o.deleted && !o.snapshot.has(c.expected.owned):
-				parked.edited = &parked
-			case c.parked != nil:
-				parked.edited = c.parked.edited
-			}
-			c.parked = &parked
+		if c.inFlight {
+			c.park(o)
+			all = append(all, judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o})
+			continue
 		}
-		c.learn(verdict, o)
-		all = append(all, judgement{owner: c.holder.owner, verdict: verdict})
+		all = append(all, c.see(o))
 	}
 	return all
 }
@@ -267,7 +267,7 @@ func (x *Index) parked(key compactKey, s *Snapshot) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
-		if c.parked != nil && c.parked.snapshot == s {
+		if c.parked != nil && (c.parked.snapshot == s || slices.Contains(c.parked.skipped, s)) {
 			return true
 		}
 	}

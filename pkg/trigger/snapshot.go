@@ -44,6 +44,45 @@ type evidence struct {
 	// owned are the digests of what managers own whose objects were left as somebody
 	// changed them: their digest in the Snapshot is over all of the object.
 	owned []owned
+	// skipped are the states of the object that came after the one that the handler saw
+	// last and before this one, in their order.
+	skipped []*Snapshot
+}
+
+// maxSkipped is how many states of an object are kept that were not judged yet.
+const maxSkipped = 16
+
+// Skip notes an earlier state that no handler will see, so that who added what before an
+// edit, and who edited, is known all the same. It implements watchregistry.Successor.
+func (s *Snapshot) Skip(older any) {
+	before, ok := older.(*Snapshot)
+	if !ok {
+		return
+	}
+	was, is := before.evidence.Load(), s.evidence.Load()
+	if was == nil && is == nil {
+		return // both are in order, and this one tells what the other one does
+	}
+	e := evidence{}
+	if is != nil {
+		e = *is
+	}
+	e.skipped = join(before.skipped(), before)
+	s.evidence.Store(&e)
+}
+
+// join adds a state to those that were skipped before it.
+func join(skipped []*Snapshot, last *Snapshot) []*Snapshot {
+	all := append(slices.Clip(skipped), last)
+	return all[max(0, len(all)-maxSkipped):]
+}
+
+// skipped are the states that came before this one and were not judged.
+func (s *Snapshot) skipped() []*Snapshot {
+	if e := s.evidence.Load(); e != nil {
+		return e.skipped
+	}
+	return nil
 }
 
 // found is the object as it was, when it was not as expected and has not been

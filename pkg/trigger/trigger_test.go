@@ -354,10 +354,11 @@ func TestLandingOfAnOldEventDoesNotSettleANewerCause(t *testing.T) {
 	r := newRig(t)
 	r.apply("blue", "9", nil)
 	r.index.Begin(owner, key, manager)
-	parked := observation{snapshot: r.event(t, configMap("blue", "10"))}
-	verdict, _ := r.index.commit(owner, compact(key), appliedAt("blue", "9"))
+	r.event(t, configMap("blue", "10"))
+	parked := r.index.commit(owner, compact(key), appliedAt("blue", "9"))
 	r.event(t, configMap("red", "12")) // arrives before the worker goes on
-	r.land(owner, key, verdict, &parked)
+	require.NotNil(t, parked)
+	r.land(key, parked)
 	require.Len(t, r.Take(owner).Objects, 1)
 }
 

@@ -15,6 +15,14 @@ type Sized interface {
 	Size() int
 }
 
+// Successor is a state of an object that is told which earlier states a slow handler will
+// not see. What the transform of a watch returns may implement it.
+type Successor interface {
+	// Skip notes that the handler sees this state instead of an older one. It is called
+	// before the handler sees either.
+	Skip(older any)
+}
+
 // roomToKeep is for how many objects that wait the memory is kept.
 const roomToKeep = 1024
 
@@ -80,6 +88,9 @@ func (d *delivery) OnUpdate(old, obj any) {
 	d.kept(0, size(obj)-size(old))
 	d.note(obj, func(n *notices) {
 		if n.current != nil {
+			if s, ok := obj.(Successor); ok {
+				s.Skip(n.current.obj)
+			}
 			n.current.obj = obj
 			return
 		}

@@ -15,6 +15,7 @@ import (
 type sized struct {
 	metav1.ObjectMeta
 	revision int
+	skipped  []int
 }
 
 func (s *sized) Size() int { return s.revision }
@@ -22,6 +23,9 @@ func (s *sized) Size() int { return s.revision }
 func revision(name string, n int) *sized {
 	return &sized{ObjectMeta: metav1.ObjectMeta{Name: name}, revision: n}
 }
+
+// Skip notes an earlier revision that the handler does not see.
+func (s *sized) Skip(older any) { s.skipped = append(s.skipped, older.(*sized).revision) }
 
 // slowHandler notes what it is told, and waits for a token each time.
 type slowHandler struct {
@@ -53,6 +57,9 @@ func show(obj any) string {
 	if !ok {
 		return fmt.Sprintf("%T", obj)
 	}
+	if len(s.skipped) > 0 {
+		return fmt.Sprintf("%s@%d instead of %d", s.Name, s.revision, s.skipped)
+	}
 	return fmt.Sprintf("%s@%d", s.Name, s.revision)
 }
 
@@ -69,11 +76,11 @@ func TestDeliveryMergesForASlowHandler(t *testing.T) {
 		events []func(*delivery)
 		want   []string
 	}{
-		"AddUpdate":       {"An object is new with its newest state.", []func(*delivery){add(1), update(1, 2), update(2, 3)}, []string{"add a@3 initial=true"}},
-		"UpdateUpdate":    {"Old is what the handler knows.", []func(*delivery){update(1, 2), update(2, 3)}, []string{"update a@1 to a@3"}},
+		"AddUpdate":       {"An object is new with its newest state.", []func(*delivery){add(1), update(1, 2), update(2, 3)}, []string{"add a@3 instead of [2] initial=true"}},
+		"UpdateUpdate":    {"Old is what the handler knows.", []func(*delivery){update(1, 2), update(2, 3)}, []string{"update a@1 to a@3 instead of [2]"}},
 		"AddDelete":       {"A deletion is never dropped: somebody may expect the object.", []func(*delivery){add(1), remove(1)}, []string{"delete a@1"}},
 		"UpdateDelete":    {"The end is what counts.", []func(*delivery){update(1, 2), remove(2)}, []string{"delete a@2"}},
-		"DeleteAdd":       {"A deletion is not merged with what came after it.", []func(*delivery){remove(1), add(2), update(2, 3)}, []string{"delete a@1", "add a@3 initial=true"}},
+		"DeleteAdd":       {"A deletion is not merged with what came after it.", []func(*delivery){remove(1), add(2), update(2, 3)}, []string{"delete a@1", "add a@3 instead of [2] initial=true"}},
 		"DeleteAddDelete": {"Twice deleted is deleted.", []func(*delivery){remove(1), add(2), remove(2)}, []string{"delete a@2"}},
 	}
 	for name, tc := range cases {
