@@ -55,6 +55,10 @@ func TestForgedOwner(t *testing.T) {
 		}, func(page *unstructured.Unstructured, other string) error {
 			return applyUnder(page, "vidra/"+other, "mine")
 		}, false},
+		"of another installation": {"no VidraResource of this cluster has it", nil,
+			func(page *unstructured.Unstructured, other string) error {
+				return applyUnder(page, v1alpha1.Installation("east").FieldManager(other), "mine")
+			}, false},
 		"by an update": {"Vidra owns nothing by updates", nil, func(page *unstructured.Unstructured, other string) error {
 			return edit(page, types.MergePatchType, `{"data":{"greeting":"mine"}}`, client.FieldOwner("vidra/"+other))
 		}, false},

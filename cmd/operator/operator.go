@@ -37,14 +37,11 @@ import (
 )
 
 const (
-	leaderElectionID = "vidra-operator.infrahub.operators.com"
 	// shutdownTimeout is how long the manager may take to end, up to where it gives the
 	// Lease back: passes end, and the last statuses are written, for flushTimeout at most.
 	// That is less than for how long nobody else takes the Lease.
 	shutdownTimeout = 8 * time.Second
 	flushTimeout    = 6 * time.Second
-	// renewDeadline is how long the leader tries to renew the Lease, and to give it back.
-	renewDeadline = 10 * time.Second
 	// tellTimeout is how long passes may take to end that did not within shutdownTimeout,
 	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
 	tellTimeout = 2 * time.Second
@@ -68,6 +65,7 @@ type options struct {
 	leaseNamespace string
 	workers        int
 
+	installation          v1alpha1.Installation
 	kubeconfigNamespace   string
 	allowInsecure         bool
 	allowProxies          bool
@@ -90,6 +88,12 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 disables them.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Reconcile only while holding a Lease, so that several replicas can run.")
 	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the namespace of the operator; required outside of a cluster.")
+	fs.Func("installation", "The `name` of this installation of Vidra, a DNS label. It reconciles the VidraResources with the label "+
+		v1alpha1.InstallationLabel+"=NAME; without the flag, those without the label. Needed where several installations write to one cluster.",
+		func(name string) (err error) {
+			o.installation, err = v1alpha1.ParseInstallation(name)
+			return err
+		})
 	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are reconciled at a time. Some of these workers never reconcile VidraResources of other clusters.")
 	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
 		"The namespace of the Secrets with the label cluster-kubeconfig, which hold the kubeconfigs of other clusters; * means all namespaces. "+
@@ -212,19 +216,29 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	shutdown, renew := shutdownTimeout, renewDeadline
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+	managerOptions := ctrl.Options{
 		Scheme:                        s,
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        o.probeAddress,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaderElectionID,
-		LeaderElectionNamespace:       o.leaseNamespace,
+		LeaderElectionID:              leaseName(o.installation),
 		LeaderElectionReleaseOnCancel: true, // the process ends right after
 		RenewDeadline:                 &renew,
 		GracefulShutdownTimeout:       &shutdown,
-	})
+	}
+	var lock *installationLock
+	if o.leaderElect {
+		if lock, err = newInstallationLock(restConfig, o, log.Log.WithName("lease")); err != nil {
+			return nil, err
+		}
+		managerOptions.LeaderElectionResourceLockInterface = lock
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	if lock != nil { // its Events need the manager
+		lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // a Lock takes no other one
 	}
 	return mgr, nil
 }
@@ -263,9 +277,11 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	}
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
+	factory.Installation = o.installation
 	registry := newRegistry(mgr, local, factory)
 	reconciler := &reconcile.Reconciler{
-		Client: mgr.GetClient(), Local: local, Watches: registry,
+		Installation: o.installation,
+		Client:       mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
 		DigestKeys: &reconcile.DigestKeys{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),

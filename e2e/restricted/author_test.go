@@ -74,6 +74,9 @@ func TestAuthorNeedsTheAccount(t *testing.T) {
 		"the account and namespace, mine": func() error {
 			return patch(mine.person, v, `{"spec":{"destination":{"namespace":%q}}}`, mine.namespace)
 		},
+		"the installation": func() error {
+			return patch(mine.person, v, `{"metadata":{"labels":{%q:"none"}}}`, v1alpha1.InstallationLabel)
+		},
 		"the finalizers": func() error { return patch(mine.person, v, `{"metadata":{"finalizers":null}}`) },
 		"the owners": func() error {
 			return patch(mine.person, v, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"8c9e1b7e-0d8c-4f43-9c8e-000000000000"}]}}`)

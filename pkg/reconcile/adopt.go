@@ -46,7 +46,7 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	// What Vidra adds to every object is no difference, unless somebody else finds the
 	// object by it.
 	found := live.DeepCopy()
-	mark(found, a.owner.Name)
+	a.signature().mark(found)
 	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {
 		labels := found.GetLabels()
 		labels[v1alpha1.ManagedByLabel] = value
@@ -63,7 +63,13 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	if len(differs) == 0 {
 		return nil
 	}
-	return notManaged(events.Truncate(events.Differences(differs), maxMessage) +
+	difference := events.Truncate(events.Differences(differs), maxMessage)
+	if elsewhere := a.ownersElsewhere(t.key, live, nil); len(elsewhere) > 0 {
+		return &refusal{v1alpha1.ReasonOwnershipConflict, fmt.Sprintf(
+			"it exists, and the field manager %q of another Vidra installation applied it: %s. Make the manifests the same, take it out "+
+				"of one of them, or set spec.adopt to Always to have it changed", elsewhere[0].manager, difference)}
+	}
+	return notManaged(difference +
 		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it")
 }
 
@@ -72,9 +78,9 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 // another VidraResource needs it.
 func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	annotations := unlisted(live, a.owner.Name)
-	annotations[v1alpha1.OwnerAnnotationKey(a.owner.Name)] = nil
+	annotations[a.signature().annotation] = nil
 	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
-	others, err := a.coOwners(ctx, key, live)
+	others, err := a.allOwners(ctx, key, live)
 	if err == nil && len(others) == 0 {
 		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
 	}

@@ -33,7 +33,10 @@ type applier struct {
 	trigger *trigger.Factory
 	index   *trigger.Index
 	owner   trigger.Owner
-	manager string
+	// installation is the one that this operator belongs to; manager is its field manager
+	// for the owner.
+	installation v1alpha1.Installation
+	manager      string
 	// adopt says what is done about objects that exist.
 	adopt v1alpha1.AdoptPolicy
 	// force says that what cannot be changed is deleted and created again.
@@ -55,6 +58,9 @@ type applier struct {
 	// spared is what the removal of objects that is under way must not take along.
 	spared *spared
 }
+
+// signature is what the objects show of the VidraResource.
+func (a *applier) signature() signature { return signatureOf(a.installation, a.owner.Name) }
 
 // result is what came of a task.
 type result struct {
@@ -234,7 +240,7 @@ func (a *applier) mayTake(ctx context.Context, t task, live *unstructured.Unstru
 		return err
 	case len(others) >= maxOwners:
 		return crowded(others)
-	case len(others) > 0, slices.Contains(v1alpha1.Owners(live.GetAnnotations()), a.owner.Name):
+	case len(others) > 0, slices.Contains(a.installation.Owners(live.GetAnnotations()), a.owner.Name):
 		return nil
 	}
 	return a.adopts(ctx, t, live)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/json" // integers stay integers
 	"k8s.io/client-go/util/retry"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -23,11 +22,11 @@ import (
 // without is an applied configuration without what is left to others in the
 // object as it is. whole is what a dry run of it makes of the object: what is owned
 // as a whole there is left as a whole. What marks the object as the owner's is not left.
-func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, owner string) (full, lean map[string]any, err error) {
+func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, by signature) (full, lean map[string]any, err error) {
 	if err := json.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
 	}
-	lean, manager := runtime.DeepCopyJSON(full), v1alpha1.FieldManager(owner)
+	lean, manager := runtime.DeepCopyJSON(full), by.manager
 	var paths [][]string
 	for _, path := range ign.paths {
 		paths = append(paths, ownership.Whole(whole, manager, full, path))
@@ -46,7 +45,7 @@ func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured,
 	for _, path := range slices.CompactFunc(paths, slices.Equal) {
 		withoutPath(lean, path)
 	}
-	mark(&unstructured.Unstructured{Object: lean}, owner)
+	by.mark(&unstructured.Unstructured{Object: lean})
 	return full, lean, nil
 }
 
@@ -74,7 +73,7 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 	}
 	var body []byte
 	live, err = a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
-		full, lean, err := t.ignored.without(t.body, live, whole, a.owner.Name)
+		full, lean, err := t.ignored.without(t.body, live, whole, a.signature())
 		if err != nil {
 			return nil, false, err
 		}

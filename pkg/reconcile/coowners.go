@@ -18,6 +18,8 @@ const maxOwners = 16
 
 // coOwner is another VidraResource that owns an object, or is about to.
 type coOwner struct {
+	// name is empty for one of another installation that is in another cluster; see
+	// ownersElsewhere.
 	name, manager string
 	// genuine says that what its manager owns in the object is what it applied there, or
 	// may be, because an apply is under way. Otherwise another user of the API wrote under
@@ -34,9 +36,9 @@ type coOwner struct {
 // It fails if the cache cannot be read.
 func (a *applier) coOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
 	claims := slices.DeleteFunc(a.index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.owner })
-	marks := marksOn(live, a.owner.Name)
+	marks := a.marksOn(live)
 	var owners []coOwner
-	for name := range marks.candidates(claims, live) { // none of nearly every object
+	for name := range a.candidates(marks, claims, live) { // none of nearly every object
 		vr, err := cached(ctx, a.vidraResources, name)
 		if err != nil {
 			return nil, fmt.Errorf("read VidraResource %s, which its marks name: %w", name, err)
@@ -44,7 +46,7 @@ func (a *applier) coOwners(ctx context.Context, key trigger.ObjectKey, live *uns
 		if vr == nil {
 			continue
 		}
-		manager := v1alpha1.FieldManager(name)
+		manager := v1alpha1.InstallationOf(vr).FieldManager(name)
 		claim, claimed := claimOf(claims, name)
 		switch id := identityIn(live); {
 		case !claimed && !holdsObject(vr, key.Cluster, id, live.GetUID()) && !mayHold(vr, key.Cluster, id):
@@ -53,7 +55,7 @@ func (a *applier) coOwners(ctx context.Context, key trigger.ObjectKey, live *uns
 			continue // it releases what it has, and owns no field of this
 		}
 		owners = append(owners, coOwner{
-			name: name, manager: manager, genuine: marks.managers[manager] && genuine(vr, manager, claim, live),
+			name: name, manager: manager, genuine: marks.managers[manager] && a.genuine(vr, manager, claim, live),
 		})
 	}
 	slices.SortFunc(owners, func(a, b coOwner) int { return strings.Compare(a.name, b.name) })
@@ -68,12 +70,11 @@ type marks struct {
 	named map[string]bool
 }
 
-// marksOn returns the marks on an object, without those of an owner.
-func marksOn(live *unstructured.Unstructured, owner string) marks {
+// marksOn returns the marks on an object, of all installations, without our own.
+func (a *applier) marksOn(live *unstructured.Unstructured) marks {
 	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
-	delete(found.named, owner)
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if manager != v1alpha1.FieldManager(owner) {
+		if manager != a.manager {
 			found.managers[manager] = true
 		}
 	}
@@ -82,21 +83,24 @@ func marksOn(live *unstructured.Unstructured, owner string) marks {
 
 // candidates returns the names of the VidraResources that the marks may mean, and of those
 // that are known to have applied the object. The manager of a long name holds only part of
-// it: the annotation and the claims have all of it.
-func (m marks) candidates(claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
+// it: the annotation and the claims have all of it. The names are unique in this cluster,
+// whichever installation reconciles the VidraResource.
+func (a *applier) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
 	names := map[string]bool{}
 	for _, claim := range claims {
 		applied := claim.Known && !claim.Leaving && claim.Applied.UID == live.GetUID()
-		if name := claim.Owner.Name; applied || m.named[name] || m.managers[v1alpha1.FieldManager(name)] {
+		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.installation.FieldManager(name)] {
 			names[name] = true
 		}
 	}
 	for manager := range m.managers {
-		names[strings.TrimPrefix(manager, v1alpha1.FieldManagerPrefix)] = true
+		name, _ := v1alpha1.ParseFieldManager(manager)
+		names[name] = true
 	}
 	for name := range m.named {
 		names[name] = true
 	}
+	delete(names, a.owner.Name) // as a VidraResource of the same name in another cluster sets it
 	return names
 }
 
@@ -117,8 +121,10 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
 		(strings.Contains(vr.Spec.Manifest, id.name) || len(vr.Spec.ManifestFrom) > 0)
 }
 
-// genuine reports whether a manager owns in an object what its VidraResource applied.
-func genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+// genuine reports whether a manager owns in an object what its VidraResource applied. The
+// digests of sensitive objects are sealed with the key of each installation: that of another
+// one cannot be compared, and counts. Its own operator reverts what it did not apply.
+func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
 	if claim.InFlight || claim.Known && !claim.Applied.Left && claim.Applied.Digest == expected {
@@ -126,12 +132,15 @@ func genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, li
 	}
 	id := identityIn(live)
 	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
-		return e.Name == id.name && identityOf(&e) == id && e.Digest == digest.String()
+		sealed := !a.installation.Applies(manager) && strings.HasPrefix(e.Digest, sealedPrefix)
+		return e.Name == id.name && identityOf(&e) == id && (sealed || e.Digest == digest.String())
 	})
 }
 
 // rivals returns a rivalry if the conflict with which the API server refused a task is
-// with a VidraResource that owns the field.
+// with a VidraResource that owns the field, or with one of another installation, unless an
+// edit is reverted or spec.adopt says to take the field: anyone who may edit the object can
+// apply it under such a name.
 func (a *applier) rivals(ctx context.Context, t task, conflict error) error {
 	live := t.cause.Found
 	if live == nil {
@@ -147,12 +156,17 @@ func (a *applier) rivals(ctx context.Context, t task, conflict error) error {
 	if err != nil {
 		return err
 	}
-	return rivals(conflict, func(manager string) (string, bool) {
-		i := slices.IndexFunc(others, func(other coOwner) bool { return other.manager == manager && other.genuine })
+	var elsewhere []coOwner
+	if t.cause.Found = live; a.adopt != v1alpha1.AdoptAlways && !a.edited(t) {
+		elsewhere = a.ownersElsewhere(t.key, live, others)
+	}
+	others = append(slices.DeleteFunc(others, func(other coOwner) bool { return !other.genuine }), elsewhere...)
+	return rivals(conflict, func(manager string) (*coOwner, bool) {
+		i := slices.IndexFunc(others, func(other coOwner) bool { return other.manager == manager })
 		if i < 0 {
-			return "", false
+			return nil, false
 		}
-		return others[i].name, true
+		return &others[i], true
 	})
 }
 

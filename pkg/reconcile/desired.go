@@ -27,9 +27,9 @@ var (
 	secretKind = schema.GroupKind{Kind: "Secret"}
 )
 
-// read makes the session know what the manifest of vr, which holders hold, wants. It
-// fails for a manifest that cannot be read, and then changes nothing.
-func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, holders []string, parts []part, kinds Destination) error {
+// read makes the session know what the manifest of vr, which holders hold and which is
+// applied with a signature, wants. It fails for a manifest that cannot be read, and then changes nothing.
+func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, by signature, holders []string, parts []part, kinds Destination) error {
 	parsed, err := parse(parts)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, holders 
 	manifest.Sort(known, namespaced)
 	objects := make([]*desired, 0, len(known))
 	for _, object := range known {
-		d, err := newDesired(vr.Name, kinds.Name(), object, mappings[object.GroupVersionKind()])
+		d, err := newDesired(by, kinds.Name(), object, mappings[object.GroupVersionKind()])
 		if err != nil {
 			return err
 		}
@@ -146,9 +146,8 @@ func notServed(gvk schema.GroupVersionKind) *failure {
 		gvk.Kind, gvk.GroupVersion())}
 }
 
-// newDesired prepares an object of the manifest of the VidraResource owner, for a
-// cluster.
-func newDesired(owner, at string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
+// newDesired prepares an object of the manifest of an owner, for a cluster.
+func newDesired(by signature, at string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
 	u := object.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &desired{
@@ -165,7 +164,7 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 	if d.id.GroupKind == secretKind {
 		mergeStringData(u)
 	}
-	mark(u, owner)
+	by.mark(u)
 	body, err := encode(u)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
@@ -175,9 +174,16 @@ func newDesired(owner, at string, object manifest.Object, mapping cluster.Mappin
 	return d, nil
 }
 
+// signature is what an object shows of an owner: the field manager and the annotation.
+type signature struct{ owner, manager, annotation string }
+
+func signatureOf(installation v1alpha1.Installation, owner string) signature {
+	return signature{owner, installation.FieldManager(owner), installation.OwnerAnnotationKey(owner)}
+}
+
 // mark sets what every object of an owner has: the label that is watched, and the
 // annotation that names the owner.
-func mark(u *unstructured.Unstructured, owner string) {
+func (s signature) mark(u *unstructured.Unstructured) {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -186,7 +192,7 @@ func mark(u *unstructured.Unstructured, owner string) {
 		annotations = map[string]string{}
 	}
 	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
-	annotations[v1alpha1.OwnerAnnotationKey(owner)] = owner
+	annotations[s.annotation] = s.owner
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
 }

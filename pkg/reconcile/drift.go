@@ -281,7 +281,7 @@ func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructure
 	if err != nil || t.ignored == nil {
 		return whole, err
 	}
-	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.owner.Name)
+	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.signature())
 	if err != nil {
 		return nil, err
 	}

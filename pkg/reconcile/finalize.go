@@ -17,7 +17,7 @@ import (
 // finalize removes what a VidraResource that is being deleted has applied, and
 // lets it go when all of it is gone.
 func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(p.vr, v1alpha1.Finalizer) {
+	if !controllerutil.ContainsFinalizer(p.vr, p.Installation.Finalizer()) {
 		p.forget(p.owner)
 		return reconcile.Result{}, nil
 	}
@@ -51,7 +51,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	base := p.vr.DeepCopy()
-	controllerutil.RemoveFinalizer(p.vr, v1alpha1.Finalizer)
+	controllerutil.RemoveFinalizer(p.vr, p.Installation.Finalizer())
 	err := p.Client.Patch(ctx, p.vr, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.vr.Name, err)

@@ -118,5 +118,5 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []part) er
 		return err
 	}
 	defer giveBack()
-	return p.session.read(ctx, p.vr, holders, parts, p.applier.destination)
+	return p.session.read(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
 }

@@ -82,7 +82,8 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force,
 			maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory) }),
-			manager:       v1alpha1.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
+			installation:  r.Installation,
+			manager:       r.Installation.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
 			vidraResources: r.Client, additions: r.additionsOf(vr),
 		},
 	}

@@ -114,7 +114,7 @@ func TestWithout(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			full, lean, err := tc.ign.without([]byte(webDeployment), live, live, "web")
+			full, lean, err := tc.ign.without([]byte(webDeployment), live, live, signatureOf("", "web"))
 			require.NoError(t, err)
 			spec, err := json.Marshal(lean["spec"])
 			require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestWithoutKeepsIntegers(t *testing.T) {
 	t.Parallel()
 	const body = `{"kind":"Widget","spec":{"id":9007199254740993,"replicas":1}}`
 	ign := ignored{paths: [][]string{{"spec", "replicas"}}}
-	_, lean, err := ign.without([]byte(body), unstructuredOf(t, webDeployment), unstructuredOf(t, webDeployment), "web")
+	_, lean, err := ign.without([]byte(body), unstructuredOf(t, webDeployment), unstructuredOf(t, webDeployment), signatureOf("", "web"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, lean["spec"])
 }

@@ -144,7 +144,7 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		l := exemption(glass.answer)
 		return removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.why}
 	}
-	if others, err := a.coOwners(ctx, key, live); err != nil {
+	if others, err := a.allOwners(ctx, key, live); err != nil {
 		return removal{err: err}
 	} else if len(others) > 0 {
 		return a.handOver(ctx, key, live, others)
@@ -170,6 +170,9 @@ func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	}
 	if done.released {
 		for _, other := range others {
+			if other.manager != a.installation.FieldManager(other.name) {
+				continue // its operator finds out at its next attempt
+			}
 			a.trigger.EnqueueAll(trigger.Owner{Name: other.name})
 		}
 	}
@@ -189,7 +192,7 @@ func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResou
 	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
 		return false
 	}
-	key := v1alpha1.OwnerAnnotationKey(a.owner.Name)
+	key := a.signature().annotation
 	marked := live.GetAnnotations()[key] == a.owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
 	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
 }
@@ -215,7 +218,7 @@ func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	if live, err = a.send(ctx, key, body, true); err != nil {
 		return removal{err: err}
 	}
-	others, err := a.coOwners(ctx, key, live)
+	others, err := a.allOwners(ctx, key, live)
 	switch {
 	case err != nil:
 		return removal{err: err}

@@ -31,5 +31,7 @@ package reconcile
 // +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,resourceNames=vidra-digest-key,verbs=get
 // +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,verbs=create
 
-// Leader election, in the namespace of the operator only.
+// Leader election, in the namespace of the operator only. The Leases of the other namespaces
+// show whether an operator of the same installation runs there.
 // +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list

@@ -53,6 +53,8 @@ const (
 // Reconciler makes VidraResources true. Its fields must not be changed after
 // the first call of Reconcile.
 type Reconciler struct {
+	// Installation reconciles the VidraResources that name it. Trigger must have the same.
+	Installation v1alpha1.Installation
 	// Client reads VidraResources and writes their status and finalizer.
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
@@ -129,6 +131,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
+	reconciled, held := r.reconciles(vr), r.holds(vr)
+	if !reconciled && !held {
+		r.forget(owner)
+		return reconcile.Result{}, nil
+	}
 	server := vr.Spec.Destination.Server
 	if at := r.tenants.where(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
@@ -151,9 +158,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		defer leaveHeavy()
 	}
+	if !reconciled {
+		release(vr)
+	}
 	p := r.newPass(owner, vr, causes, keys)
-	if !vr.DeletionTimestamp.IsZero() {
+	if !reconciled {
+		defer r.restartSession(owner) // it may be given back
+	}
+	if !reconciled || !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
+	}
+	if other, waits := r.Installation.HeldByAnother(vr); waits && !held {
+		defer r.restartSession(owner) // the other installation changes the inventory
+		return p.awaitRelease(ctx, other)
 	}
 	if err := r.ensureFinalizer(ctx, vr); err != nil {
 		p.giveBack()
@@ -213,11 +230,11 @@ func (r *Reconciler) restartSession(owner trigger.Owner) {
 
 // ensureFinalizer adds the finalizer, failing if somebody else wrote meanwhile.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, vr *v1alpha1.VidraResource) error {
-	if controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) {
+	if r.holds(vr) {
 		return nil
 	}
 	base := vr.DeepCopy()
-	controllerutil.AddFinalizer(vr, v1alpha1.Finalizer)
+	controllerutil.AddFinalizer(vr, r.Installation.Finalizer())
 	if err := r.Client.Patch(ctx, vr, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", vr.Name, err)
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,16 +19,24 @@ import (
 )
 
 // rivalry is a field for which another VidraResource wants another value.
-type rivalry struct{ other, field string }
+type rivalry struct {
+	// other is its name or, if it is one of another installation, its field manager.
+	other, field string
+	elsewhere    bool
+}
 
 // Error implements error.
 func (r *rivalry) Error() string {
+	if r.elsewhere {
+		return fmt.Sprintf("the field manager %q of another Vidra installation wants another value of %s: "+
+			"let only one of them set it, or set spec.adopt to Always to take it", r.other, r.field)
+	}
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
 }
 
 // rivals returns a rivalry if a conflict is with a VidraResource that owns the field.
 // A manager that only has the name of a VidraResource is a manager like others.
-func rivals(conflict error, owner func(manager string) (name string, is bool)) error {
+func rivals(conflict error, owner func(manager string) (*coOwner, bool)) error {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
 		return conflict
@@ -44,8 +53,8 @@ func rivals(conflict error, owner func(manager string) (name string, is bool)) e
 		if !applies || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
 			continue
 		}
-		if name, is := owner(manager); is {
-			return &rivalry{other: name, field: strings.TrimPrefix(cause.Field, ".")}
+		if other, is := owner(manager); is {
+			return &rivalry{other: cmp.Or(other.name, manager), elsewhere: other.name == "", field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil
@@ -74,7 +83,7 @@ func (a *applier) stake(ctx context.Context, t task) error {
 		return nil
 	}
 	claim := bare(t.gvk, t.key)
-	mark(claim, a.owner.Name)
+	a.signature().mark(claim)
 	body, err := claim.MarshalJSON()
 	if err != nil {
 		return err

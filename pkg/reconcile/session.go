@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -205,7 +204,7 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 		doubts:      map[identity]string{},
 	}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
-	s.recovers = controllerutil.ContainsFinalizer(vr, v1alpha1.Finalizer) && len(vr.Status.ManagedResources) == 0
+	s.recovers = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
 			s.inherited = append(s.inherited, c.Message)

@@ -30,7 +30,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	}
 	changed := predicate.Or[client.Object](predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return r.foreignStatus(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			return r.foreignStatus(e) || r.handedOver(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 	}, predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).

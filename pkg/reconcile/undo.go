@@ -151,7 +151,7 @@ func (a *applier) applyMarks(ctx context.Context, t task, found *unstructured.Un
 	marks.SetNamespace(found.GetNamespace())
 	marks.SetName(found.GetName())
 	marks.SetResourceVersion(found.GetResourceVersion())
-	mark(marks, a.owner.Name)
+	a.signature().mark(marks)
 	body, err := encode(marks)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // driftPriority puts drift ahead of routine work in the queue, whose default
@@ -24,6 +26,10 @@ const ContendedPriority = 50
 // Factory makes the callbacks of watches and feeds the work queue. It is safe
 // for concurrent use.
 type Factory struct {
+	// Installation is the one whose VidraResources are enqueued. It must not be changed once
+	// a callback was made.
+	Installation v1alpha1.Installation
+
 	index   *Index
 	ledger  ledger
 	held    heldObjects

@@ -215,7 +215,8 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 // snapshot reduces an object to what is kept of it.
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
 	key, managers, left, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
-	managers = withUnknown(managers, ownership.Managers(u, v1alpha1.FieldManagerPrefix))
+	applied := slices.DeleteFunc(ownership.Managers(u, v1alpha1.FieldManagerPrefix), func(name string) bool { return !f.Installation.Applies(name) })
+	managers = withUnknown(managers, applied)
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
 		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
@@ -227,9 +228,9 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	// event that brings it, and lets go of the evidence then.
 	switch claimed, inOrder := f.index.inOrder(key, s); {
 	case !claimed:
-		s.evidence.Store(&evidence{owners: namedIn(u.GetAnnotations())})
+		s.evidence.Store(&evidence{owners: f.namedIn(u.GetAnnotations())})
 	case !inOrder:
-		e := &evidence{owners: namedIn(u.GetAnnotations())}
+		e := &evidence{owners: f.namedIn(u.GetAnnotations())}
 		if f.held.hold(u) { // otherwise the owner reads it
 			e.object = u
 		}
@@ -256,7 +257,7 @@ func withUnknown(expected, applied []string) []string {
 }
 
 // namedIn returns the owners that annotations name.
-func namedIn(annotations map[string]string) []string {
+func (f *Factory) namedIn(annotations map[string]string) []string {
 	named := 0
 	for key, value := range annotations {
 		if v1alpha1.IsOwnerAnnotation(key) {
@@ -266,5 +267,5 @@ func namedIn(annotations map[string]string) []string {
 	if named > maxUnknown {
 		return nil
 	}
-	return v1alpha1.Owners(annotations)
+	return f.Installation.Owners(annotations)
 }

@@ -19,17 +19,11 @@ const (
 	maxLabelKey = 63
 )
 
-// FieldManager is the field manager with which the VidraResource name applies
-// objects: "vidra/" and the name, shortened with a hash where it is too long.
-func FieldManager(name string) string {
-	return FieldManagerPrefix + fit(name, maxManager-len(FieldManagerPrefix))
-}
+// FieldManager is [Installation.FieldManager] of the default installation.
+func FieldManager(name string) string { return Installation("").FieldManager(name) }
 
-// OwnerAnnotationKey is the annotation that the VidraResource name sets on the
-// objects that it owns.
-func OwnerAnnotationKey(name string) string {
-	return OwnerAnnotationPrefix + "/" + fit(name, maxLabelKey)
-}
+// OwnerAnnotationKey is [Installation.OwnerAnnotationKey] of the default installation.
+func OwnerAnnotationKey(name string) string { return Installation("").OwnerAnnotationKey(name) }
 
 const (
 	// hashLength is how many hexadecimal digits end a name that was shortened.
@@ -56,9 +50,17 @@ func looksShortened(name string) bool {
 	return name[len(name)-hashLength-1] == '-' && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// IsOwnerAnnotation says whether an annotation names an owner.
+// IsOwnerAnnotation reports whether an annotation names an owner, of any installation.
 func IsOwnerAnnotation(key string) bool {
-	return key == OwnerAnnotation || strings.HasPrefix(key, OwnerAnnotationPrefix+"/")
+	domain, _, _ := strings.Cut(key, "/")
+	return key == OwnerAnnotation || domain == OwnerAnnotationPrefix || strings.HasSuffix(domain, "."+OwnerAnnotationPrefix)
+}
+
+// names reports whether an annotation names an owner that the installation may have. The
+// list of the first operator has no installation.
+func (i Installation) names(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return key == OwnerAnnotation || domain == i.within(OwnerAnnotationPrefix)
 }
 
 // maxListed is how many names OwnersNamed reads of the list of the first operator.
@@ -82,9 +84,17 @@ func OwnersNamed(annotations map[string]string) map[string]bool {
 	return names
 }
 
-// Owners lists the VidraResources that the annotations of an object name, in
-// order and without duplicates.
-func Owners(annotations map[string]string) []string {
+// Owners lists the VidraResources that the annotations of an object name, of any
+// installation, in order and without duplicates.
+func Owners(annotations map[string]string) []string { return owners(annotations, IsOwnerAnnotation) }
+
+// Owners lists the VidraResources of the installation that the annotations of an object
+// name, in order and without duplicates.
+func (i Installation) Owners(annotations map[string]string) []string {
+	return owners(annotations, i.names)
+}
+
+func owners(annotations map[string]string, counts func(key string) bool) []string {
 	var names []string
 	for key, value := range annotations {
 		switch {
@@ -92,7 +102,7 @@ func Owners(annotations map[string]string) []string {
 			for name := range strings.SplitSeq(value, ",") {
 				names = append(names, strings.TrimSpace(name))
 			}
-		case IsOwnerAnnotation(key):
+		case counts(key):
 			names = append(names, value)
 		}
 	}

@@ -25,6 +25,10 @@ const (
 	// is that name.
 	OwnerAnnotationPrefix = "owner.vidraresource.infrahub.operators.com"
 
+	// InstallationLabel is the label of a VidraResource that names the installation that
+	// reconciles it, see the flag --installation. The default one reconciles those without it.
+	InstallationLabel = "vidraresource.infrahub.operators.com/installation"
+
 	// LocalServer is the server of a destination that means the cluster that
 	// the operator itself watches; an empty server means the same.
 	LocalServer = "https://kubernetes.default.svc"

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	leaderElectionID = "vidra-operator.infrahub.operators.com"
+	// renewDeadline is how long the leader tries to renew the Lease, and to give it back.
+	renewDeadline = 10 * time.Second
+	// abandonedAfter is for how many of its durations a Lease is not renewed that counts as
+	// abandoned. The clocks of two machines may differ by one.
+	abandonedAfter = 2
+	// othersInterval is how often it is looked whether another namespace still has a leader.
+	othersInterval = 2 * time.Second
+)
+
+// leaseName is the name of the Lease of an installation.
+func leaseName(installation v1alpha1.Installation) string {
+	if installation == "" {
+		return leaderElectionID
+	}
+	return string(installation) + "." + leaderElectionID
+}
+
+// installationLock is the Lease of an installation. An operator does not acquire it while a
+// Lease of the same name is held in another namespace: both operators would reconcile the
+// same VidraResources. A leader goes on, so at most one of them is.
+type installationLock struct {
+	*resourcelock.LeaseLock
+	installation v1alpha1.Installation
+	log          logr.Logger
+	// leads is whether the Lease was acquired.
+	leads atomic.Bool
+}
+
+// newInstallationLock makes the lock for --leader-elect.
+func newInstallationLock(config *rest.Config, o options, log logr.Logger) (*installationLock, error) {
+	namespace := cmp.Or(o.leaseNamespace, ownNamespace())
+	if namespace == "" {
+		return nil, errors.New("the namespace of the Lease is not known outside of a cluster: give --leader-election-namespace")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name the holder of the Lease: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = renewDeadline / 2 // one request that hangs does not lose the Lease
+	leases, err := typedcoordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of Leases: %w", err)
+	}
+	return &installationLock{
+		LeaseLock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName(o.installation)},
+			Client:     leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		installation: o.installation, log: log,
+	}, nil
+}
+
+// Create implements resourcelock.Interface.
+func (l *installationLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.acquire(ctx, record, l.LeaseLock.Create)
+}
+
+// Update implements resourcelock.Interface. It also renews the Lease, and gives it back.
+func (l *installationLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.leads.Load() || record.HolderIdentity == "" {
+		return l.LeaseLock.Update(ctx, record)
+	}
+	return l.acquire(ctx, record, l.LeaseLock.Update)
+}
+
+// acquire writes the record unless another namespace has a leader. It looks again after
+// that: two operators may write at the same time, and then both give the Lease back.
+func (l *installationLock) acquire(ctx context.Context, record resourcelock.LeaderElectionRecord,
+	write func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	if waited, err := l.awaitOthers(ctx); err != nil || waited {
+		return cmp.Or(err, errors.New("the record is outdated, because another operator was waited for"))
+	}
+	if err := write(ctx, record); err != nil {
+		return err
+	}
+	if other, err := l.other(ctx); err != nil || other != nil {
+		record.HolderIdentity = ""
+		return errors.Join(err, errors.New("another operator acquired its Lease at the same time"), l.LeaseLock.Update(ctx, record))
+	}
+	l.leads.Store(true)
+	return nil
+}
+
+// awaitOthers waits until no other namespace has a leader, and reports whether it had to.
+func (l *installationLock) awaitOthers(ctx context.Context) (waited bool, err error) {
+	for {
+		other, err := l.other(ctx)
+		if other == nil || err != nil {
+			return waited, err
+		}
+		if !waited {
+			l.log.Error(nil, refusal(l.installation, other))
+		}
+		waited = true
+		select {
+		case <-ctx.Done():
+			return waited, ctx.Err()
+		case <-time.After(othersInterval):
+		}
+	}
+}
+
+// other returns the Lease of an operator of the same installation that leads in another
+// namespace; nil if there is none, or if the Leases must not be listed.
+func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, error) {
+	leases, err := l.Client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
+	})
+	if apierrors.IsForbidden(err) {
+		l.log.Info("Cannot see whether an operator of the same installation leads in another namespace: grant the verb list on leases", "error", err.Error())
+		return nil, nil //nolint:nilnil // as if there were none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the Leases %s of all namespaces: %w", l.LeaseMeta.Name, err)
+	}
+	return heldElsewhere(leases.Items, l.LeaseMeta.Namespace, time.Now()), nil
+}
+
+// heldElsewhere returns the first Lease that is held in a namespace other than own; nil if
+// none is.
+func heldElsewhere(leases []coordinationv1.Lease, own string, now time.Time) *coordinationv1.Lease {
+	for i := range leases {
+		lease := &leases[i]
+		spec := lease.Spec
+		if lease.Namespace == own || spec.HolderIdentity == nil || *spec.HolderIdentity == "" ||
+			spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
+		if now.Before(spec.RenewTime.Add(abandonedAfter * duration)) {
+			return lease
+		}
+	}
+	return nil
+}
+
+// refusal is why an operator does not lead while another one holds a Lease.
+func refusal(installation v1alpha1.Installation, other *coordinationv1.Lease) string {
+	return fmt.Sprintf("this operator does not lead: another one of the Vidra installation %q leads in the namespace %s, where %s holds the Lease %s: "+
+		"both would reconcile the same VidraResources. Remove one of them, or give one --installation=NAME",
+		installation, other.Namespace, *other.Spec.HolderIdentity, other.Name)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestHeldElsewhere(t *testing.T) {
+	now := time.Now()
+	lease := func(namespace, holder string, renewed time.Duration) coordinationv1.Lease {
+		return coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: now.Add(renewed)},
+			},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		lease  coordinationv1.Lease
+		want   bool
+	}{
+		"Held":          {"Its holder renews it.", lease("other", "pod", -time.Second), true},
+		"Own namespace": {"A replica holds it.", lease("own", "pod", -time.Second), false},
+		"Released":      {"Its holder has ended.", lease("other", "", -time.Second), false},
+		"Late":          {"The clocks may differ.", lease("other", "pod", -20*time.Second), true},
+		"Future":        {"The clocks may differ.", lease("other", "pod", time.Minute), true},
+		"Abandoned":     {"Its holder has crashed.", lease("other", "pod", -31*time.Second), false},
+		"Empty":         {"Nobody has held it.", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			held := heldElsewhere([]coordinationv1.Lease{lease("other", "", 0), tc.lease}, "own", now)
+			require.Equal(t, tc.want, held != nil, tc.reason)
+		})
+	}
+}
+
+func TestInstallationFlag(t *testing.T) {
+	o := options{}
+	fs := flag.NewFlagSet("operator", flag.ContinueOnError)
+	fs.SetOutput(t.Output())
+	o.bind(fs)
+	require.Empty(t, o.installation)
+	require.Equal(t, "vidra-operator.infrahub.operators.com", leaseName(o.installation), "replicas of before an upgrade hold it")
+	require.NoError(t, fs.Parse([]string{"--installation=east"}))
+	require.Equal(t, "east.vidra-operator.infrahub.operators.com", leaseName(o.installation), "two installations may share a namespace")
+	require.Error(t, fs.Parse([]string{"--installation=East@1"}))
+}
