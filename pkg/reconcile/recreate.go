@@ -51,7 +51,7 @@ var keepers = map[schema.GroupKind]bool{
 func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unstructured.Unstructured, error) {
 	fields, creatable := a.creatable(ctx, t, refused)
 	if !creatable || slices.ContainsFunc(fields, func(field string) bool { return !t.sets(field) }) {
-		return nil, refused // a field that somebody else set is in the way, or a default
+		return nil, a.naming(t, t.cause.Found, fields, refused) // a field of another manager is in the way, or a default
 	}
 	why := func(text string, args ...any) (*unstructured.Unstructured, error) {
 		return nil, &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
@@ -69,16 +69,14 @@ func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unst
 		return nil, refused // it is created with the next attempt
 	case live.GetDeletionTimestamp() != nil:
 		return nil, nil //nolint:nilnil // nothing is left to be deleted
-	case !a.owns(live, entry):
-		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
 	case t.why == whyDrift:
-		if others := a.inTheWay(t, live); others != "" {
-			return nil, &immutable{fields: fields, text: fmt.Sprintf(
-				"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
-				strings.Join(fields, ", "), message(refused, t.sensitive || ownership.Sensitive(live)), others)}
+		if named := a.naming(t, live, fields, refused); named != refused {
+			return nil, named
 		}
 		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
 			message(refused, t.sensitive || ownership.Sensitive(live)))
+	case !a.owns(live, entry):
+		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
 	case !a.force:
 		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
 	case len(others) > 0:
@@ -121,6 +119,21 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 		}
 		r.err = p.applier.delete(ctx, r.key, r.replace).err
 	})
+}
+
+// naming returns the error of a refused heal with the names of what is in the way, if something
+// is, and refused otherwise.
+func (a *applier) naming(t task, live *unstructured.Unstructured, fields []string, refused error) error {
+	if t.why != whyDrift || live == nil {
+		return refused
+	}
+	others := a.inTheWay(t, live)
+	if others == "" {
+		return refused
+	}
+	return &immutable{fields: fields, text: fmt.Sprintf(
+		"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
+		strings.Join(fields, ", "), message(refused, t.sensitive || ownership.Sensitive(live)), others)}
 }
 
 // inTheWay names what other field managers own beside what the API server refused to
