@@ -121,7 +121,7 @@ func TestStructuralHealRefusedByWebhook(t *testing.T) {
 			w.remove(t)
 			undone(t, before)
 			awaitReady(t, ns)
-			awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting")
+			awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting", `emoved data.salute; "person" had added it`)
 		})
 	}
 }

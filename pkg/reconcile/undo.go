@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -87,6 +88,16 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 	undone := *t
 	live, scope, applied := t.cause.Found, 0, false
 	var invalid error
+	// found is the object before anything was reclaimed that no apply has removed; nil if
+	// nothing was.
+	var found *unstructured.Unstructured
+	refuse := func(err error) (*unstructured.Unstructured, error) {
+		if found == nil {
+			return nil, err
+		}
+		_, failed := a.giveBack(ctx, *t, live, found) // so that the next attempt finds the whole edit
+		return nil, errors.Join(err, failed)
+	}
 	for range maxUndos {
 		undo.Scope = scopes[scope]
 		before := live
@@ -96,13 +107,15 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 		}
 		switch {
 		case taken != nil:
-			live = taken
+			if live = taken; found == nil {
+				found = before
+			}
 		case !reclaimed:
 		case applied:
 			return live, nil // others added the rest: their events tell whether with an edit
 		case invalid != nil:
 			if scope++; scope == len(scopes) {
-				return nil, invalid
+				return refuse(invalid)
 			}
 			continue
 		}
@@ -112,15 +125,17 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 		case err == nil && reclaimed && !a.addedMore(*t, answer):
 			return answer, nil
 		case err == nil:
-			live, applied, invalid, undo.Editors = answer, true, nil, undo.EditorsOf(t.cause.Found)
-		case !apierrors.IsInvalid(err) || denied(err):
+			live, found, applied, invalid, undo.Editors = answer, nil, true, nil, undo.EditorsOf(t.cause.Found)
+		case denied(err):
+			return refuse(err)
+		case !apierrors.IsInvalid(err):
 			return nil, err
 		case reclaimed:
 			if applied {
 				return a.giveBack(ctx, *t, live, before)
 			}
 			if invalid = err; scope == len(scopes)-1 {
-				return nil, err
+				return refuse(err)
 			}
 			scope++
 			if !ownership.Recorded(live) {
