@@ -51,7 +51,10 @@ var keepers = map[schema.GroupKind]bool{
 func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unstructured.Unstructured, error) {
 	fields, creatable := a.creatable(ctx, t, refused)
 	if !creatable || slices.ContainsFunc(fields, func(field string) bool { return !t.sets(field) }) {
-		return nil, a.naming(t, t.cause.Found, fields, refused) // a field of another manager is in the way, or a default
+		if named := a.naming(t, t.cause.Found, fields, refused); named != nil {
+			return nil, named
+		}
+		return nil, refused // a default is in the way
 	}
 	why := func(text string, args ...any) (*unstructured.Unstructured, error) {
 		return nil, &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
@@ -70,7 +73,7 @@ func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unst
 	case live.GetDeletionTimestamp() != nil:
 		return nil, nil //nolint:nilnil // nothing is left to be deleted
 	case t.why == whyDrift:
-		if named := a.naming(t, live, fields, refused); named != refused {
+		if named := a.naming(t, live, fields, refused); named != nil {
 			return nil, named
 		}
 		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
@@ -121,15 +124,15 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 	})
 }
 
-// naming returns the error of a refused heal with the names of what is in the way, if something
-// is, and refused otherwise.
+// naming returns the error of a refused heal with the names of what is in the way; nil if
+// nothing is.
 func (a *applier) naming(t task, live *unstructured.Unstructured, fields []string, refused error) error {
 	if t.why != whyDrift || live == nil {
-		return refused
+		return nil
 	}
 	others := a.inTheWay(t, live)
 	if others == "" {
-		return refused
+		return nil
 	}
 	return &immutable{fields: fields, text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
