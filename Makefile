@@ -60,7 +60,7 @@ control-plane: ## Build the control plane of the tests, unless it is cached.
 	@go run ./e2e/testenv/prepare
 
 .PHONY: bench
-bench: control-plane ## Measure how fast edits are put back, beside the floor.
+bench: control-plane ## Measure how fast edits are reverted, beside the floor.
 	go run ./e2e/bench heal
 
 .PHONY: image

@@ -1,5 +1,5 @@
 // Command operator runs Vidra: it applies the objects of VidraResources, watches
-// them, and puts back what somebody changes.
+// them, and reverts changes.
 package main
 
 import (

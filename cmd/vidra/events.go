@@ -18,27 +18,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const eventsHelp = `List what Vidra said in Events: what it applied, which change of whom it put
-back, and what is wrong. What was last seen last comes last.
+const eventsHelp = `List the Events of Vidra: what it applied, which change of which field manager it
+reverted, and what is wrong. The newest Event is the last one.
 
-Most is said about VidraResources, which have no namespace, and names the object
-as related; that a change was put back is said about the object, too. Without
-flags, Events about everything are listed.
+Most Events regard a VidraResource, which has no namespace, and have the object as
+related; the revert of a change also has an Event about the object. Without flags,
+all Events of Vidra are listed.
 
---for and --namespace find what is about an object or is related to it, not what
-only names it in the note. What became of an edit is always related to its object.
-A problem (such as ApplyFailed), its end, a removal and a failure of an object to
-work are related to it where they are about one object: several objects that fail,
-or go, at once are told in one Event. Neither is what was created or changed for a
-new manifest (Applied), nor an object that never came to be in the inventory, such
-as one that was not adopted. Use --vidraresource for all of it.
+--for and --namespace find Events about an object or related to it, not those that
+only name it in the note. The Events of an edit are always related to its object. A
+problem (such as ApplyFailed), its end, a removal and a failed object are related to
+it if they are about one object: several objects that fail, or are removed, at once
+share one Event. Applied, and Events about an object that was never in the inventory,
+such as one that was not adopted, are not related to an object. --vidraresource
+finds all of them.
 
 With --watch, Events are printed as they come, and an Event whose count grew is
 printed again. Ctrl-C ends it.`
 
-const eventsExample = `  vidra events                                     # everything that Vidra said
+const eventsExample = `  vidra events                                     # all Events of Vidra
   vidra events --vidraresource web --watch         # of a VidraResource and its objects
-  vidra events --for deployment/web -n shop        # of one object: what became of my edit?
+  vidra events --for deployment/web -n shop        # of one object: why was my edit reverted?
   vidra events --type Warning --since 1h           # what is wrong
   vidra events --reason DriftCorrected,DriftDetected -o json`
 
@@ -59,7 +59,7 @@ func newEvents() *cobra.Command {
 	f := &eventsFlags{}
 	cmd := &cobra.Command{
 		Use:     "events",
-		Short:   "See what Vidra did, and why",
+		Short:   "List the Events of Vidra: what it did, and why",
 		Long:    eventsHelp,
 		Example: eventsExample,
 		Args:    cobra.NoArgs,
@@ -72,17 +72,17 @@ func newEvents() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only what is about one object in this namespace, or related to it")
-	flags.BoolP("all-namespaces", "A", false, "what is about objects in any namespace, which is the default")
-	flags.StringVar(&f.vidraResource, "vidraresource", "", "only what is about this VidraResource, or about its objects")
-	flags.StringVar(&f.object, "for", "", "only what is about this one object, or related to it: KIND/NAME or KIND.GROUP/NAME")
-	flags.StringSliceVar(&f.reasons, "reason", nil, "only these reasons, with commas between, such as DriftCorrected")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "only Events about an object in this namespace, or related to one")
+	flags.BoolP("all-namespaces", "A", false, "Events about objects in any namespace, which is the default")
+	flags.StringVar(&f.vidraResource, "vidraresource", "", "only Events about this VidraResource, or about its objects")
+	flags.StringVar(&f.object, "for", "", "only Events about this object, or related to it: KIND/NAME or KIND.GROUP/NAME")
+	flags.StringSliceVar(&f.reasons, "reason", nil, "only these reasons, separated by commas, such as DriftCorrected")
 	flags.StringVar(&f.eventType, "type", "", "only this type: Normal or Warning")
-	flags.StringVar(&f.since, "since", "", "only what was seen in this time, such as 10m")
+	flags.StringVar(&f.since, "since", "", "only Events of the last time, such as 10m")
 	flags.StringVarP(&f.output, "output", "o", "", "wide, json or yaml instead of a table")
-	flags.BoolVarP(&f.watch, "watch", "w", false, "go on with what Vidra says from now on")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "print new Events as they come")
 	flags.StringVar(&f.context, "context", "", "the context of the kubeconfig")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig; by default as kubectl finds it")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file. Defaults to that of kubectl")
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	return cmd
 }

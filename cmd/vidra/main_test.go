@@ -18,7 +18,7 @@ func TestCommandLine(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nothing":  {reason: "a newcomer is told what there is", says: "See what Vidra did"},
+		"nothing":  {reason: "a newcomer is told what there is", says: "List the Events of Vidra"},
 		"help":     {reason: "with examples", args: []string{"events", "--help"}, says: "vidra events --vidraresource web"},
 		"version":  {reason: "for bug reports", args: []string{"version"}, says: runtime.Version()},
 		"unknown":  {reason: "a typo is an error", args: []string{"evnets"}, code: exitFailed, says: `unknown command "evnets"`},

@@ -75,3 +75,21 @@ func TestGlossary(t *testing.T) {
 		require.True(t, regexp.MustCompile(`\b`+inCode).MatchString(code.String()), "the code does not use %q", term)
 	}
 }
+
+// TestDocsLanguage: the docs, the catalogue of Events and the descriptions of fields and flags
+// have the words of docs/glossary.md.
+func TestDocsLanguage(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	instead := map[string]string{
+		`\bputs? back\b`: "reverted", `\bmend`: "fix", `\bnobody`: "unmanaged, or no owner", `\bsomebody\b`: "a user, or another field manager",
+	}
+	for _, p := range pages(t, root) {
+		if strings.HasPrefix(p.path, filepath.Join("docs", "adr")) {
+			continue // a record of what was decided
+		}
+		for word, want := range instead {
+			require.Empty(t, regexp.MustCompile(word).FindAllString(quoted.ReplaceAllString(p.text, ""), -1), "%s: write %q", p.path, want)
+		}
+	}
+}
