@@ -2,13 +2,13 @@ package ownership
 
 import (
 	"fmt"
-	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/internal/measure"
 )
 
 // forged returns an object of fields fields and empty maps that the manager applied, with
@@ -31,27 +31,6 @@ func forged(tb testing.TB, fields, n int) *unstructured.Unstructured {
 	return u
 }
 
-// processorTime is the processor time that do takes. Other work on the machine does not
-// count.
-func processorTime(t *testing.T, do func()) time.Duration {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	used := func() time.Duration {
-		var usage syscall.Rusage
-		const ofThread = 1 // RUSAGE_THREAD
-		require.NoError(t, syscall.Getrusage(ofThread, &usage))
-		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	}
-	const enough = 40 * time.Millisecond // the kernel counts in steps of some milliseconds
-	start, times := used(), time.Duration(0)
-	for used()-start < enough {
-		do()
-		times++
-	}
-	return (used() - start) / times
-}
-
 // TestWorkIsLinear has an object with as many fields and as many forged entries as the API
 // server takes. The work grows with their sum and not with their product: it is a small
 // multiple of what it takes to decode the object.
@@ -64,7 +43,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	text, err := found.MarshalJSON()
 	require.NoError(t, err)
-	decode := processorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
 	cases := map[string]struct {
 		reason string
 		most   time.Duration // in percent of decode
@@ -76,7 +55,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			took := processorTime(t, tc.do)
+			took := measure.ProcessorTime(t, tc.do)
 			t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
 			require.Less(t, took, tc.most*decode/100, tc.reason)
 		})

@@ -2,11 +2,8 @@ package trigger
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/measure"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -38,27 +36,6 @@ func crowdedConfigMap(n int) *unstructured.Unstructured {
 	return u
 }
 
-// processorTime is the processor time that do takes. Other work on the machine does not
-// count.
-func processorTime(t *testing.T, do func()) time.Duration {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	used := func() time.Duration {
-		var usage syscall.Rusage
-		const ofThread = 1 // RUSAGE_THREAD
-		require.NoError(t, syscall.Getrusage(ofThread, &usage))
-		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	}
-	const enough = 40 * time.Millisecond // the kernel counts in steps of some milliseconds
-	start, times := used(), time.Duration(0)
-	for used()-start < enough {
-		do()
-		times++
-	}
-	return (used() - start) / times
-}
-
 // TestWorkPerEventIsLinear gives an object as many forged owners as the API server takes.
 // An event of it costs less than to decode the object, which the informer has done before.
 func TestWorkPerEventIsLinear(t *testing.T) {
@@ -69,8 +46,8 @@ func TestWorkPerEventIsLinear(t *testing.T) {
 	u := crowdedConfigMap(forged)
 	text, err := u.MarshalJSON()
 	require.NoError(t, err)
-	decode := processorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
-	event := processorTime(t, func() {
+	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	event := measure.ProcessorTime(t, func() {
 		_, err := transform(u)
 		require.NoError(t, err)
 	})
