@@ -39,6 +39,11 @@ demo: ## Watch Vidra work, on a control plane of its own.
 .PHONY: test
 test: lint unit e2e ## All checks and tests. CI runs this.
 
+.PHONY: test-long
+test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
+	go test -race -count=1 ./cmd/... ./pkg/...
+	VIDRA_LONG=1 go test -race -count=1 -p=1 -timeout=3h ./e2e/...
+
 .PHONY: lint
 lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
 	$(GOLANGCI_LINT) run ./...
@@ -47,13 +52,14 @@ lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
 unit: ## Tests that need no API server, with the race detector.
 	go test -race ./cmd/... ./pkg/...
 
-# One package at a time where they measure how fast things happen.
-MEASURING = ./e2e ./e2e/bench ./e2e/watches
+# The packages that are tested with the race detector: those that run concurrent code in the
+# process of the test, and one that starts an operator, which is built like its test.
+RACED = ./e2e/faultproxy ./e2e/restricted ./e2e/watches
 
 .PHONY: e2e
-e2e: control-plane ## Tests on a real API server, with the race detector.
-	go test -race -count=1 -p=1 -timeout=40m $(MEASURING)
-	go test -race -count=1 -p=2 -timeout=40m $$(go list ./e2e/... | grep -vE '/e2e(/bench|/watches)?$$')
+e2e: control-plane ## Tests on a real API server.
+	go test -count=1 -p=2 -timeout=20m $$(go list ./e2e/... | grep -vE '/e2e/(faultproxy|restricted|watches)$$')
+	go test -race -count=1 -p=2 -timeout=20m $(RACED)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, unless it is cached.

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// fightLasts is for how long two writers overwrite each other, unless the environment
-	// variable VIDRA_STORM holds another Go duration, such as 10m.
+	// fightLasts is for how long two writers overwrite each other; see stormDuration.
 	fightLasts = 15 * time.Second
 	// healBurst is how many heals of an object are never delayed.
 	healBurst = 100
@@ -205,7 +204,7 @@ func TestContentionAcrossRestarts(t *testing.T) {
 // each heal.
 //
 // It is not parallel: it measures times, with an operator of its own that is built without
-// the race detector. With VIDRA_STORM there are 500 objects and the default settings.
+// the race detector. Where it lasts longer there are 500 objects and the default settings.
 func TestManyContendedObjects(t *testing.T) {
 	lasts := stormDuration(t, 6*time.Second)
 	objects, exposure := 150, 3*time.Second // as many a second as 500 in 10 s
@@ -327,7 +326,7 @@ func timeHeal(t *testing.T, target stopwatch.Target, edit int) time.Duration {
 
 // TestManyEditsOfOneField edits one field as users and attackers do, with default settings:
 // each edit is healed as fast as the first one, although the object is contended from the
-// sixth on. With VIDRA_STORM these are 200 edits within 40 s, with an operator of its own that
+// sixth on. In long tests these are 200 edits within 40 s, with an operator of its own that
 // is built without the race detector.
 //
 // The floor is the same edit of an object that a bare watch with one PATCH restores, after

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 const (
-	// driftStormLasts is for how long TestF33DriftStorm edits, unless VIDRA_STORM says
-	// otherwise, as it does for TestF22StatusStorm. It edits every object driftStormRounds
-	// times at least.
+	// driftStormLasts is for how long TestF33DriftStorm edits; see stormDuration. It edits
+	// every object driftStormRounds times at least.
 	driftStormLasts  = 10 * time.Second
 	driftStormRounds = 3
 	// driftStormOwners is how many VidraResources it has, and driftStormObjects how many
-	// objects each of them.
-	driftStormOwners  = 5
-	driftStormObjects = 60
+	// objects each of them, or driftStormObjectsLong in long tests.
+	driftStormOwners                         = 5
+	driftStormObjects, driftStormObjectsLong = 24, 60
 	// driftStormWriters is how many people edit at a time.
 	driftStormWriters = 4
 	// eventInterval is the least time between two writes of an Event (pkg/events,
@@ -39,7 +39,7 @@ type driftStormOwner struct {
 	objs          []*unstructured.Unstructured
 }
 
-// TestF33DriftStorm has people edit 300 managed objects as fast as the API server lets
+// TestF33DriftStorm has people edit many managed objects as fast as the API server lets
 // them. Everything is put back, no Event is written more often than every ten seconds,
 // and the Events of each object count each time that it was put back.
 //
@@ -48,18 +48,19 @@ type driftStormOwner struct {
 func TestF33DriftStorm(t *testing.T) {
 	stopOperator(t)
 	plain := startPlainOperator(t)
+	objects := suite.Size(driftStormObjects, driftStormObjectsLong)
 	var owners []driftStormOwner
 	for range driftStormOwners {
 		ns := newNamespace(t)
-		newVidraResource(t, ns, pages(driftStormObjects))
-		owners = append(owners, driftStormOwner{objs: declared(t, ns, pages(driftStormObjects))})
+		newVidraResource(t, ns, pages(objects))
+		owners = append(owners, driftStormOwner{objs: declared(t, ns, pages(objects))})
 	}
 	for i := range owners {
 		owners[i].vidraResource = awaitReady(t, owners[i].objs[0].GetNamespace())
 	}
 
 	var objs []*unstructured.Unstructured
-	for i := range driftStormObjects {
+	for i := range objects {
 		for _, o := range owners {
 			objs = append(objs, o.objs[i])
 		}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -28,11 +29,11 @@ const (
 	hostileMemory = 512 << 20
 	// hostileSize is the size of each manifest as etcd has it, which accepts 1.5 MiB.
 	hostileSize = 1_300_000
-	// hostileEach is how many VidraResources have each of the worst manifests, and
-	// hostileKept how many have one that is accepted and kept. With VIDRA_STORM there are
-	// hostileEachLong and hostileKeptLong: 50 together.
-	hostileEach, hostileKept         = 1, 5
-	hostileEachLong, hostileKeptLong = 4, 14
+	// hostileKept is how many VidraResources have a manifest that is accepted and kept. Each
+	// of the other worst manifests one has, and some of them none but in long tests, where
+	// hostileEachLong and hostileKeptLong make 50 together.
+	hostileKept, hostileKeptLong = 3, 14
+	hostileEachLong              = 4
 	// hostileTimeout bounds the wait until all of them were read.
 	hostileTimeout = 3 * time.Minute
 	// hostileParts is how many ConfigMaps of 1 MiB hold parts.
@@ -61,13 +62,13 @@ func hostileManifests() map[string]hostile {
 		return from
 	}
 	return map[string]hostile{
-		"values":    {manifest: object + "x: [" + fill("a,") + "a]", says: "more than 100000 values"},
+		"values":    {manifest: object + "x: [" + fill("a,") + "a]", says: "more than 100000 values", long: true},
 		"comments":  {manifest: object + "x: [\n" + fill("a,#\n") + "]", says: "more than 100000 values"},
 		"maps":      {manifest: begin + fill(`{"":{"":{"":{}}}},`) + "1]}", says: "more than 100000 values"},
-		"aliases":   {manifest: object + "y: &a {}\nx: [" + fill("*a,") + "a]", says: "aliases expand"},
+		"aliases":   {manifest: object + "y: &a {}\nx: [" + fill("*a,") + "a]", says: "aliases expand", long: true},
 		"documents": {manifest: documents(1<<20, "{apiVersion: v1,kind: ConfigMap,metadata: {name: a%x}}\n---\n"), says: "more than 5000 objects"},
-		"deep":      {manifest: object + "x: " + strings.Repeat("[", hostileSize), says: "cannot be read as YAML"},
-		"text":      {manifest: object + "data: {text: '" + strings.Repeat("<", 150_000) + "'}", says: ""},
+		"deep":      {manifest: object + "x: " + strings.Repeat("[", hostileSize), says: "cannot be read as YAML", long: true},
+		"text":      {manifest: object + "data: {text: '" + strings.Repeat("<", 150_000) + "'}", says: "", long: true},
 		"refused":   {manifest: documents(500, "{apiVersion: v1,kind: ConfigMap,metadata: {name: b%x, namespace: nowhere}}\n---\n"), says: "nowhere"},
 		"parts":     {from: parts(7), says: ""},
 		"manyParts": {from: parts(64), says: "make several VidraResources of it"},
@@ -80,6 +81,8 @@ type hostile struct {
 	from     []v1alpha1.ManifestSource
 	// says is what the condition Ready says of it; empty if it is accepted.
 	says string
+	// long is true for what is much like another one, and left to long tests.
+	long bool
 }
 
 // TestHostileManifests has VidraResources with the worst manifests, and an operator that
@@ -116,12 +119,12 @@ func TestHostileManifests(t *testing.T) {
 	var creating errgroup.Group
 	creating.SetLimit(4)
 	for shape, h := range all {
-		each, kept := hostileEach, hostileKept
-		if os.Getenv("VIDRA_STORM") != "" {
-			each, kept = hostileEachLong, hostileKeptLong
-		}
-		if shape == "parts" {
-			each = kept
+		each := suite.Size(1, hostileEachLong)
+		switch {
+		case shape == "parts":
+			each = suite.Size(hostileKept, hostileKeptLong)
+		case h.long:
+			each = suite.Size(0, hostileEachLong)
 		}
 		for i := range each {
 			name := fmt.Sprintf("%s-%s-%d", hostileNamespace, strings.ToLower(shape), i)

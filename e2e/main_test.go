@@ -26,7 +26,7 @@ var (
 	// not call t.Parallel: the go command runs those first, one by one, while
 	// the parallel ones wait at their t.Parallel, which is their first line.
 	operator *testenv.Operator
-	// operatorBinary is the operator, built with the race detector.
+	// operatorBinary is the operator, built with the race detector if the tests are.
 	operatorBinary string
 )
 
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // setUp starts what the tests share, in order. env.Stop ends all of it.
 func setUp(ctx context.Context) (err error) {
-	operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, true)
+	operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,14 +20,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 const (
-	// randomRounds is how often each object is edited, randomDefinitions the number of
-	// generated CustomResourceDefinitions, and randomTries the number of random edits that
-	// the API server may refuse in a row.
-	randomRounds, randomDefinitions, randomTries = 6, 4, 40
+	// randomRounds is how often each object is edited, randomRoundsLong how often in long
+	// tests, randomDefinitions the number of generated CustomResourceDefinitions, and
+	// randomTries the number of random edits that the API server may refuse in a row.
+	randomRounds, randomRoundsLong, randomDefinitions, randomTries = 2, 12, 4, 40
 )
 
 // randomKinds are the built-in kinds of which there is an object.
@@ -43,21 +42,10 @@ var randomKinds = []string{
 // TestRandomEdits makes random edits of random objects through every client. After each,
 // the object has what the manifest says, nothing is left that the edit added below a parent
 // of what it removed, and what others had added before is still there. VIDRA_SEED repeats
-// the edits of an earlier run; VIDRA_ROUNDS has each object edited more often.
+// the edits of an earlier run.
 func TestRandomEdits(t *testing.T) {
 	t.Parallel()
-	seed, rounds := rand.Uint64(), randomRounds
-	if given := os.Getenv("VIDRA_SEED"); given != "" {
-		var err error
-		seed, err = strconv.ParseUint(given, 10, 64)
-		require.NoError(t, err)
-	}
-	if given := os.Getenv("VIDRA_ROUNDS"); given != "" {
-		var err error
-		rounds, err = strconv.Atoi(given)
-		require.NoError(t, err)
-	}
-	t.Logf("VIDRA_SEED=%d repeats these edits", seed)
+	seed, rounds := suite.Seed(t), suite.Size(randomRounds, randomRoundsLong)
 	ns := newNamespace(t)
 	var documents []string
 	for i, kind := range randomKinds {

@@ -22,13 +22,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 const (
-	// stormLasts is for how long TestF22StatusStorm writes, unless the environment
-	// variable VIDRA_STORM holds another Go duration, such as 1m.
-	stormLasts = 8 * time.Second
+	// stormLasts is for how long TestF22StatusStorm writes; see stormDuration.
+	stormLasts = 4 * time.Second
 	// stormRate is how many updates a second it tries to send. The API server takes
 	// most of the machine, so it lasts longer until it has sent stormLeast of them.
 	stormRate  = 2000
@@ -87,11 +87,16 @@ func TestF22StatusStorm(t *testing.T) {
 	requireCount(t, 1, func() requests { return operatorSince(t, mark).ObjectsIn(ns) })
 }
 
-// stormDuration is what the environment variable VIDRA_STORM holds, or otherwise.
+// stormDuration is how long a storm lasts: what the environment variable VIDRA_STORM holds,
+// such as 10m, or else a minute in long tests, and otherwise what the test says.
 func stormDuration(t *testing.T, otherwise time.Duration) time.Duration {
 	t.Helper()
 	text := os.Getenv("VIDRA_STORM")
-	if text == "" {
+	switch {
+	case text != "":
+	case suite.Long():
+		return time.Minute
+	default:
 		return otherwise
 	}
 	lasts, err := time.ParseDuration(text)

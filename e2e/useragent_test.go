@@ -42,9 +42,11 @@ func TestUserAgent(t *testing.T) {
 	metrics.Header.Set("Authorization", "Bearer nobody")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is one of its own
 	t.Cleanup(transport.CloseIdleConnections)
-	response, err := (&http.Client{Transport: transport}).Do(metrics)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	await(t, func(c *assert.CollectT) { // the operator may be ready before its metrics are served
+		response, err := (&http.Client{Transport: transport}).Do(metrics)
+		require.NoError(c, err)
+		require.NoError(c, response.Body.Close())
+	})
 
 	// Each of these is sent by another client.
 	wanted := []string{

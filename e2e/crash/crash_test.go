@@ -2,9 +2,6 @@ package crash
 
 import (
 	"context"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 const (
-	// defaultKills is how often the operator is killed unless VIDRA_KILLS says so.
-	defaultKills = 200
+	// killsShort and killsLong are how often the operator is killed.
+	killsShort, killsLong = 30, 200
 	// checkpoint is after how many kills the operator may finish its work.
-	checkpoint = 20
+	checkpoint = 15
 	// reach is how long after it has started, or after a change, the operator is
 	// killed at the latest.
 	reach = 300 * time.Millisecond
@@ -31,20 +29,7 @@ const (
 	// patience bounds the wait for the operator to finish. The kind of an object that is
 	// to be removed must have been gone for a while, and retries get fewer.
 	patience = time.Minute
-	poll     = 50 * time.Millisecond
 )
-
-// number reads a number from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(t, err, name)
-	return n
-}
 
 // victim is the operator that is killed again and again.
 type victim struct {
@@ -97,14 +82,13 @@ func (o *victim) lastWrite(t *testing.T) string {
 // created is in an inventory. At the checkpoints, everything is as the manifests say,
 // nothing else is there, and nothing was deleted that somebody wanted.
 func TestCrash(t *testing.T) {
-	kills, seed := number(t, "VIDRA_KILLS", defaultKills), number(t, "VIDRA_SEED", rand.Uint64()>>32)
-	t.Logf("VIDRA_SEED=%d VIDRA_KILLS=%d", seed, kills)
+	kills, seed := suite.Size(killsShort, killsLong), suite.Seed(t)
 	m, o := newModel(seed), &victim{}
 	require.NoError(t, m.prepare(t.Context()))
 	o.measureBoot(t, m)
 
 	begin, unfinished, last := time.Now(), 0, map[string]int{}
-	for kill := uint64(1); kill <= kills; kill++ {
+	for kill := 1; kill <= kills; kill++ {
 		for range m.rng.IntN(3) {
 			require.NoError(t, m.step(t.Context()))
 		}
@@ -132,7 +116,7 @@ func TestCrash(t *testing.T) {
 	}
 	t.Logf("%d kills in %s, boot %s; %d left work to do; the last write was: %v",
 		kills, time.Since(begin).Round(time.Second), o.boot.Round(time.Millisecond), unfinished, last)
-	require.GreaterOrEqual(t, unfinished, int(kills)/8, "too many kills hit nothing") //nolint:gosec // small
+	require.GreaterOrEqual(t, unfinished, kills/8, "too many kills hit nothing")
 	m.end(t, o, seed)
 }
 
@@ -164,7 +148,7 @@ func (o *victim) finish(t *testing.T, m *model, seed uint64) {
 		require.NoError(c, err)
 		wrong = m.compare(found)
 		require.Empty(c, wrong)
-	}, patience, poll)
+	}, patience, suite.Poll)
 	require.True(t, done, "VIDRA_SEED=%d, see %s:\n%s", seed, o.Log, strings.Join(wrong, "\n"))
 	m.settle(found)
 	t.Logf("all is as it should be, %s after the start: %d VidraResources, %d objects", time.Since(begin).Round(time.Millisecond), len(m.wants), len(m.settled))

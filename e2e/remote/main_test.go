@@ -24,7 +24,7 @@ var (
 	// operator runs here. Tests that end it, or measure it, are not parallel: they run
 	// before those that are.
 	operator *testenv.Operator
-	// operatorBinary is the operator, built with the race detector.
+	// operatorBinary is the operator, built with the race detector if the tests are.
 	operatorBinary string
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) (err error) {
-	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, true); err != nil {
+	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race); err != nil {
 		return err
 	}
 	if _, err := testenv.Assets(ctx, testenv.Options{Out: os.Stderr}); err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) error {
-	binary, err := testenv.BuildOperator(ctx, os.Stderr, true)
+	binary, err := testenv.BuildOperator(ctx, os.Stderr, suite.Race)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -71,21 +73,84 @@ func endOfLines(f *os.File) (int64, error) {
 // AuditSince returns the requests that were answered since the mark, in the
 // order of the answers, each once; a watch counts when it begins. The API
 // server notes a request before it answers, so whoever has the answer finds
-// the request here.
+// the request here. Each line of the log is parsed once, whoever asks.
 func (e *Env) AuditSince(mark AuditMark) ([]AuditEvent, error) {
-	f, err := os.Open(e.AuditLog)
+	events, err := e.audit.since(e.AuditLog, mark)
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
+	return events, nil
+}
+
+// auditTail is what was read of an audit log so far. It is safe for concurrent use.
+type auditTail struct {
+	// mu guards what stands below.
+	mu sync.Mutex
+	// end is where the part ends that was read.
+	end int64
+	// events are the requests in it, and starts where the line of each begins.
+	events []AuditEvent
+	starts []int64
+	// texts holds each text that many requests have once.
+	texts map[string]string
+}
+
+// since reads what has come to the log, and returns what stands behind the mark.
+func (a *auditTail) since(path string, mark AuditMark) ([]AuditEvent, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.readLocked(path); err != nil {
+		return nil, err
+	}
+	first, _ := slices.BinarySearch(a.starts, int64(mark))
+	return slices.Clone(a.events[first:]), nil
+}
+
+// readLocked reads whole lines; a line that is being written is left for the next time.
+func (a *auditTail) readLocked(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
 	defer f.Close() //nolint:errcheck // it was only read
-	if _, err := f.Seek(int64(mark), io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+	if _, err := f.Seek(a.end, io.SeekStart); err != nil {
+		return err
 	}
 	b, err := io.ReadAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return err
 	}
-	return parseAudit(b)
+	for {
+		line, rest, whole := bytes.Cut(b, []byte("\n"))
+		if !whole {
+			return nil
+		}
+		var l auditLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return fmt.Errorf("%w in %q", err, line)
+		}
+		if l.counts() {
+			a.events, a.starts = append(a.events, a.onceLocked(l.event())), append(a.starts, a.end)
+		}
+		a.end += int64(len(line)) + 1
+		b = rest
+	}
+}
+
+// onceLocked is the same request with the texts that others have, too.
+func (a *auditTail) onceLocked(e AuditEvent) AuditEvent {
+	if a.texts == nil {
+		a.texts = map[string]string{}
+	}
+	for _, text := range []*string{&e.User, &e.As, &e.Verb, &e.Group, &e.Resource, &e.Subresource, &e.Namespace, &e.Name, &e.UserAgent} {
+		known, found := a.texts[*text]
+		if !found {
+			known = *text
+			a.texts[known] = known
+		}
+		*text = known
+	}
+	return e
 }
 
 // auditLine is the part of audit.k8s.io/v1 Event that we use.
@@ -101,25 +166,6 @@ type auditLine struct {
 	}
 	ResponseStatus           struct{ Code int }
 	RequestReceivedTimestamp time.Time
-}
-
-// parseAudit reads whole lines; a line that is being written is left out.
-func parseAudit(b []byte) ([]AuditEvent, error) {
-	var events []AuditEvent
-	for {
-		line, rest, whole := bytes.Cut(b, []byte("\n"))
-		if !whole {
-			return events, nil
-		}
-		b = rest
-		var l auditLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return nil, fmt.Errorf("reading the audit log: %w in %q", err, line)
-		}
-		if l.counts() {
-			events = append(events, l.event())
-		}
-	}
 }
 
 // counts says whether the line is the one that stands for its request: the only

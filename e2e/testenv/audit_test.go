@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,4 +36,36 @@ func TestEndOfLines(t *testing.T) {
 			require.EqualValues(t, tt.want, got, tt.reason)
 		})
 	}
+}
+
+func TestAuditTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	add := func(text string) {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, errors.Join(err, f.Close()))
+	}
+	const get, list = `{"stage":"ResponseComplete","verb":"get"}` + "\n", `{"stage":"ResponseComplete","verb":"list"}` + "\n"
+	const begin, end = `{"stage":"ResponseStarted","verb":"watch"}` + "\n", `{"stage":"ResponseComplete","verb":"watch"}` + "\n"
+	tail := &auditTail{}
+	verbs := func(mark int) (verbs []string) {
+		events, err := tail.since(path, AuditMark(mark))
+		require.NoError(t, err)
+		for _, e := range events {
+			verbs = append(verbs, e.Verb)
+		}
+		return verbs
+	}
+	add(get + begin)
+	require.Equal(t, []string{"get", "watch"}, verbs(0))
+	require.Equal(t, []string{"watch"}, verbs(len(get)), "a mark is where a line begins")
+	add(end + list[:9])
+	require.Empty(t, verbs(len(get+begin)), "the end of a watch is none, and half a line neither")
+	add(list[9:])
+	require.Equal(t, []string{"list"}, verbs(len(get+begin)), "the line is whole now")
+	require.Equal(t, []string{"get", "watch", "list"}, verbs(0), "an older mark finds what was read before")
+	add("no JSON\n")
+	_, err := tail.since(path, 0)
+	require.ErrorContains(t, err, "no JSON")
 }

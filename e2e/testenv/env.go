@@ -62,6 +62,7 @@ type Env struct {
 	// KubeconfigPath is a kubeconfig of the administrator, for kubectl.
 	KubeconfigPath string
 
+	audit   auditTail
 	control *envtest.Environment
 	users   sync.Mutex
 	leash   *leash

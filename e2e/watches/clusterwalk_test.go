@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -31,9 +32,7 @@ type clusterWalk struct {
 // go, and compares with the model after each step who holds which watch.
 func TestRandomClusterSteps(t *testing.T) {
 	t.Parallel()
-	const steps = 2_000
-	seed := rand.Uint64()
-	t.Logf("the seed is %d", seed)
+	steps, seed := suite.Size(500, 2_000), suite.Seed(t)
 	count := goroutines(t)
 	w := &clusterWalk{
 		lab:      newLab(t, labOptions{linger: 5 * time.Millisecond}),

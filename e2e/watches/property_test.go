@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,16 +20,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 const (
-	// randomSteps are taken in all, and between two checkpoints.
-	randomSteps, checkpointEvery = 10_000, 250
+	// stepsShort or stepsLong are taken in all, and checkpointEvery between two checkpoints.
+	stepsShort, stepsLong, checkpointEvery = 2_000, 10_000, 250
 	// warmUpSteps show what stays of the first use, and customKinds come and go.
-	warmUpSteps, customKinds = 1_000, 10
+	warmUpSteps, customKinds = 500, 10
 	// agreement is how long the registry may take to agree with the model.
 	agreement = 8 * time.Second
 )
@@ -41,18 +40,12 @@ var resident = owner("resident")
 
 // TestRandomSteps does at random whatever can happen to a registry, and compares it
 // with a simple model of what must be true: after each step who needs which watch,
-// and at each checkpoint everything there is to see. 10,000 steps leave what 1,000 do.
+// and at each checkpoint everything there is to see. All of them leave what the first ones do.
 // VIDRA_SEED repeats the steps of an earlier run. It is not parallel: it measures.
 func TestRandomSteps(t *testing.T) {
-	seed := rand.Uint64()
-	if given := os.Getenv("VIDRA_SEED"); given != "" {
-		var err error
-		seed, err = strconv.ParseUint(given, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("VIDRA_SEED=%d repeats these steps", seed)
+	seed := suite.Seed(t)
 	before := walkAtRandom(t, "warm-up", seed, warmUpSteps)
-	after := walkAtRandom(t, "steps", seed+1, randomSteps)
+	after := walkAtRandom(t, "steps", seed+1, suite.Size(stepsShort, stepsLong))
 	t.Logf("goroutines %d -> %d, heap %d -> %d KiB", before.goroutines, after.goroutines, before.heap>>10, after.heap>>10)
 	require.LessOrEqual(t, after.goroutines, before.goroutines+2)
 	require.Less(t, after.heap, before.heap+512<<10, "less than 60 bytes of each step")

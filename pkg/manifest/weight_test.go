@@ -16,7 +16,7 @@ import (
 // measures how much that is.
 func TestWeightBoundsMemory(t *testing.T) {
 	const (
-		size   = 300_000
+		size   = 150_000
 		object = "apiVersion: v1\nkind: X\nmetadata: {name: a}\n"
 		begin  = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"x":[`
 	)

@@ -78,8 +78,8 @@ func TestMemoryOfAWatchedObject(t *testing.T) {
 		sample      sample
 		n, perOwner int
 	}{
-		"ConfigMaps":          {"The smallest objects.", smallConfigMap, 10_000, 100},
-		"SmallVidraResources": {"What is kept of an owner is shared by few objects.", smallConfigMap, 10_000, 4},
+		"ConfigMaps":          {"The smallest objects.", smallConfigMap, 5_000, 100},
+		"SmallVidraResources": {"What is kept of an owner is shared by few objects.", smallConfigMap, 5_000, 4},
 		"Deployments":         {"What is kept does not grow with the object.", fullDeployment, 1_500, 100},
 		"Unready":             {"Each says why in words of its own.", talkativeWidget, 1_500, 100},
 	}

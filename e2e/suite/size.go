@@ -1,0 +1,35 @@
+package suite
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Long reports whether tests run at their full size, as `make test-long` has them: VIDRA_LONG
+// is set.
+func Long() bool { return os.Getenv("VIDRA_LONG") != "" }
+
+// Size is how often a test does something: short by default, long if Long.
+func Size(short, long int) int {
+	if Long() {
+		return long
+	}
+	return short
+}
+
+// Seed is the seed of a test that acts at random. It is logged, and VIDRA_SEED repeats it.
+func Seed(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if given := os.Getenv("VIDRA_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err, "VIDRA_SEED")
+	}
+	t.Logf("VIDRA_SEED=%d repeats this", seed)
+	return seed
+}
