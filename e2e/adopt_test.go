@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -118,6 +119,49 @@ func requireOrphan(t *testing.T, owner string, obj *unstructured.Unstructured) {
 		require.NotContains(c, fmt.Sprint(live.GetAnnotations(), live.GetManagedFields()), "vidra/"+owner)
 		require.NotContains(c, live.GetAnnotations(), v1alpha1.OwnerAnnotationKey(owner))
 	})
+}
+
+// TestOwnerReferencesOfTheFirstOperator: an object that stays loses the ownerReference to its
+// VidraResource that the first operator set, so that the garbage collector does not delete it.
+func TestOwnerReferencesOfTheFirstOperator(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	all := manifests(configMap("shared", "hello"), configMap("kept", "hello"))
+	newVidraResource(t, ns, all, named(one))
+	first := awaitReady(t, one)
+	newVidraResource(t, ns, configMap("shared", "hello"), named(two))
+	awaitReady(t, two)
+	objs := declared(t, ns, all)
+	for _, obj := range objs {
+		require.NoError(t, edit(obj, types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"ownerReferences":[
+			{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true,"blockOwnerDeletion":true},
+			{"apiVersion":"v1","kind":"Namespace","name":%q,"uid":%q}]}}`,
+			map[string]string{"shared": "example.com/other", "kept": v1alpha1.KeepAnnotation}[obj.GetName()],
+			v1alpha1.GroupVersion, v1alpha1.Kind, one, first.UID, metav1.NamespaceSystem, uidOf(t, metav1.NamespaceSystem)), client.FieldOwner(firstOperator)))
+	}
+	before := map[string]types.UID{}
+	for _, obj := range objs {
+		before[obj.GetName()] = get(t, obj).GetUID()
+	}
+	require.NoError(t, deleteVidraResource(t.Context(), one))
+	awaitGone(t, first)
+	for _, obj := range objs {
+		live := get(t, obj)
+		require.Equal(t, before[obj.GetName()], live.GetUID())
+		require.Nil(t, live.GetDeletionTimestamp())
+		require.Len(t, live.GetOwnerReferences(), 1, "that of another owner stays")
+		require.Equal(t, "Namespace", live.GetOwnerReferences()[0].Kind)
+	}
+	awaitReady(t, two)
+}
+
+// uidOf is the UID of a Namespace.
+func uidOf(t *testing.T, namespace string) types.UID {
+	t.Helper()
+	ns := &corev1.Namespace{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Name: namespace}, ns))
+	return ns.UID
 }
 
 // TestOrphanThatIsShared leaves an object to the VidraResource that owns it as well.

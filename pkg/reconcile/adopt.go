@@ -80,6 +80,9 @@ func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstr
 	annotations := unlisted(live, a.owner.Name)
 	annotations[a.signature().annotation] = nil
 	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
+	if references, changed := otherReferences(live, a.owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
 	others, err := a.allOwners(ctx, key, live)
 	if err == nil && len(others) == 0 {
 		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}

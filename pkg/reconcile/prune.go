@@ -201,9 +201,16 @@ func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResou
 // the others have let go at the same time, nobody owns the object any more, and it is
 // deleted.
 func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	metadata := map[string]any{}
 	if annotations := unlisted(live, a.owner.Name); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if references, changed := otherReferences(live, a.owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	if len(metadata) > 0 {
 		var err error
-		if live, err = a.editMetadata(ctx, key, live, map[string]any{"annotations": annotations}); err != nil {
+		if live, err = a.editMetadata(ctx, key, live, metadata); err != nil {
 			return removal{err: err}
 		}
 	}
