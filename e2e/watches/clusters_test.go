@@ -141,7 +141,7 @@ func TestRemoveCluster(t *testing.T) {
 			}
 			l.requireRemoved(t, elsewhere, proxy, count, before)
 			require.Equal(t, []watchregistry.Owner{one}, l.watch(secrets).Owners, "the other cluster is not disturbed: "+tc.reason)
-			require.EqualValues(t, 1, l.watch(secrets).Incarnation)
+			require.EqualValues(t, 1, l.watch(secrets).InformerRuns)
 			require.Equal(t, watchregistry.Degraded, l.Ensure(two, keys)[keys[0]].State, "nobody knows it any more")
 
 			if tc.then == "" {
@@ -179,7 +179,7 @@ func TestRemoveClusterAndAddAnother(t *testing.T) {
 	l.becomes(t, key, watchregistry.Synced)
 	edit(t, cm)
 	await(t, func(c *assert.CollectT) { assert.True(c, l.knows(configMaps, cm)) })
-	require.EqualValues(t, 1, l.watch(key).Incarnation)
+	require.EqualValues(t, 1, l.watch(key).InformerRuns)
 	require.Empty(t, old.Requests(mark, faultproxy.Match{}), "the old one is asked for nothing any more")
 	require.Positive(t, next.Streams(resource(key, "watch")))
 	deleted, _ := l.gone(configMaps, cm)
@@ -225,6 +225,6 @@ func TestHundredClusterCycles(t *testing.T) {
 	t.Logf("goroutines %d -> %d, heap %d -> %d KiB", before.goroutines, after.goroutines, before.heap>>10, after.heap>>10)
 	require.LessOrEqual(t, after.goroutines, before.goroutines+5)
 	require.Less(t, after.heap, before.heap+512<<10, "less than 6 KiB of each cycle")
-	require.EqualValues(t, 1, l.watch(configMaps).Incarnation, "another cluster's watch is not disturbed")
+	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "another cluster's watch is not disturbed")
 	require.Empty(t, l.Audit())
 }

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -75,7 +77,12 @@ func TestCRDCycles(t *testing.T) {
 	require.Less(t, each, 30.0, "nothing is asked for in a loop")
 	require.LessOrEqual(t, after.goroutines, before.goroutines+5)
 	require.Less(t, after.heap, before.heap+512<<10, "less than what one byte in a hundred of an informer would add up to")
-	require.EqualValues(t, 1, l.watch(configMaps).Incarnation, "another kind's watch is not disturbed")
+	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "another kind's watch is not disturbed")
+	require.NoError(t, testutil.CollectAndCompare(l.Collector("vidra"), strings.NewReader(`
+# HELP vidra_watch_incomplete_hand_overs_total Informers of kinds that are no longer served that stopped before their handler had received every event.
+# TYPE vidra_watch_incomplete_hand_overs_total counter
+vidra_watch_incomplete_hand_overs_total 0
+`), "vidra_watch_incomplete_hand_overs_total"), "no event is lost when an informer stops")
 	require.Empty(t, l.Audit())
 }
 

@@ -42,7 +42,7 @@ func TestF13VersionsComeAndGo(t *testing.T) {
 		edit(t, thing)
 		for key, incarnation := range incarnations {
 			await(t, func(c *assert.CollectT) { assert.True(c, l.keeps(key, thing), "an edit arrives at %s", key) })
-			require.Equal(t, before[key]+incarnation, l.watch(key).Incarnation, "%s", key)
+			require.Equal(t, before[key]+incarnation, l.watch(key).InformerRuns, "%s", key)
 		}
 	}
 
@@ -59,7 +59,7 @@ func TestF13VersionsComeAndGo(t *testing.T) {
 	edit(t, thing)
 	for _, key := range both {
 		await(t, func(c *assert.CollectT) { assert.True(c, l.keeps(key, thing), "an edit arrives at %s", key) })
-		before[key] = l.watch(key).Incarnation - 1
+		before[key] = l.watch(key).InformerRuns - 1
 	}
 	follows(map[watchregistry.Key]uint64{v1: 1, v2: 1})
 
@@ -140,7 +140,7 @@ func TestF14DiscoveryOfOneGroupFails(t *testing.T) {
 			l.becomes(t, keyOf(here), watchregistry.Synced)
 			await(t, func(c *assert.CollectT) { assert.Contains(c, l.kinds("one"), kindHere) })
 			for _, key := range []watchregistry.Key{runs, configMaps} {
-				require.EqualValues(t, 1, l.watch(key).Incarnation, tt.reason)
+				require.EqualValues(t, 1, l.watch(key).InformerRuns, tt.reason)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestF24ExpiredWatch(t *testing.T) {
 			require.Equal(t, tc.verb, lists[len(lists)-1].Verb)
 			w := l.watch(configMaps)
 			require.EqualValues(t, tc.expired, w.Restarts["Expired"])
-			require.EqualValues(t, 1, w.Incarnation)
+			require.EqualValues(t, 1, w.InformerRuns)
 			if tc.expired == 1 {
 				require.Equal(t, []watchregistry.State{watchregistry.Synced}, l.states("one", configMaps), "no owner is told of what is usual")
 			}

@@ -98,7 +98,7 @@ func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
 	for round := range rounds {
 		createCRD(t, crd)
 		l.becomes(t, key, watchregistry.Synced)
-		require.EqualValues(t, 2+round, l.watch(key).Incarnation)
+		require.EqualValues(t, 2+round, l.watch(key).InformerRuns)
 		require.NoError(t, admin.Delete(t.Context(), crd))
 		l.becomes(t, key, watchregistry.Pending)
 		await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before, "what ran for the kind has ended") })
@@ -198,7 +198,7 @@ func TestF09MissingKindKeepsNobody(t *testing.T) {
 
 	install(t, crd)
 	l.becomes(t, key, watchregistry.Synced)
-	require.EqualValues(t, 1, l.watch(configMaps).Incarnation)
+	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns)
 	for _, group := range []string{"apiextensions.k8s.io", "apiregistration.k8s.io"} {
 		match := faultproxy.Match{Resource: schema.GroupVersionResource{Group: group}}
 		require.Zero(t, l.Streams(match), "it may not be watched")
@@ -246,5 +246,5 @@ func TestF10PassesAgainstMissingKind(t *testing.T) {
 		asked := len(l.Requests(mark, faultproxy.Match{Resource: schema.GroupVersionResource{Group: key.GVR.Group}}))
 		return asked > most
 	}, 3*time.Second, 10*time.Millisecond)
-	require.EqualValues(t, 1, l.watch(key).Incarnation)
+	require.EqualValues(t, 1, l.watch(key).InformerRuns)
 }

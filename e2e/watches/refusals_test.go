@@ -133,7 +133,7 @@ func TestF04WaveOf401(t *testing.T) {
 	over := time.Now()
 	l.synced(t, builtIn(8))
 	for _, key := range builtIn(8) {
-		require.EqualValues(t, 1, l.watch(key).Incarnation, "its informer has lived on")
+		require.EqualValues(t, 1, l.watch(key).InformerRuns, "its informer has lived on")
 	}
 	require.Less(t, time.Since(over), 10*time.Second)
 	await(t, func(c *assert.CollectT) {

@@ -43,7 +43,7 @@ func TestWatchIsSharedUntilItsLastOwnerHasLeft(t *testing.T) {
 	require.True(t, synced, "it works on while it lingers")
 	l.Sync(one, []watchregistry.Key{configMaps})
 	require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
-	require.EqualValues(t, 1, l.watch(configMaps).Incarnation, "who comes back while the watch lingers finds it running")
+	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "who comes back while the watch lingers finds it running")
 	l.Release(one)
 	await(t, func(c *assert.CollectT) {
 		assert.Equal(c, watchregistry.Watch{}, l.watch(configMaps), "nobody needs it any more")
@@ -117,7 +117,7 @@ func TestKindComesAndGoes(t *testing.T) {
 	l.becomes(t, key, watchregistry.Synced)
 	deleted, _ := l.gone(key, thing)
 	require.Equal(t, 1, deleted, "it went with its kind")
-	require.EqualValues(t, 1, l.watch(configMaps).Incarnation, "another kind's watch is not disturbed")
+	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "another kind's watch is not disturbed")
 	await(t, func(c *assert.CollectT) {
 		assert.Equal(c, []watchregistry.State{
 			watchregistry.Pending, watchregistry.Starting, watchregistry.Synced,

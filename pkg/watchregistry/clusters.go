@@ -1,40 +1,38 @@
 package watchregistry
 
-// AddCluster makes a cluster known under name and begins to watch its
-// CustomResourceDefinitions and APIServices. A name that is known already keeps
-// its cluster, until RemoveCluster.
+// AddCluster adds a cluster under name and begins to watch its CustomResourceDefinitions and
+// APIServices. If the name is in use, AddCluster does nothing.
 func (r *Registry) AddCluster(name string, cluster Cluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.clusters[name]; known {
 		return
 	}
-	s := newSite(r, name, cluster)
-	r.clusters[name] = s
-	r.goLocked(s.run)
+	c := newClusterWatches(r, name, cluster)
+	r.clusters[name] = c
+	r.goLocked(c.run)
 }
 
-// RemoveCluster stops and forgets everything that the registry has of the cluster
-// name: its watches, whatever their state and whoever needs them, and the kinds that
-// are awaited of it. Neither owners nor handlers are told; only a callback that has
-// begun may still be under way. Who needs a watch of it afterwards has to ask again,
-// once a cluster has been added under that name, which may be at once. A name that is
-// not known is ignored. It does not wait for the goroutines to end.
+// RemoveCluster stops and removes the watches of the cluster name, whatever their state and
+// owners, and the awaited kinds of it. It calls neither owners nor handlers; only a callback
+// that has begun may still run. Owners have to ask for new watches after a cluster was added
+// under that name, which may be at once. A name that is not known is ignored. RemoveCluster
+// does not wait for the goroutines to end.
 func (r *Registry) RemoveCluster(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.clusters[name]
-	if s == nil {
+	c := r.clusters[name]
+	if c == nil {
 		return
 	}
 	delete(r.clusters, name)
-	s.cancel()
+	c.cancel()
 	for key, w := range r.watches {
-		if w.site != s {
+		if w.cluster != c {
 			continue
 		}
 		for owner := range w.owners {
-			r.disownLocked(owner, key)
+			r.removeOwnerLocked(owner, key)
 		}
 		clear(w.owners)
 		if w.linger != nil {
@@ -49,29 +47,29 @@ func (r *Registry) RemoveCluster(name string) {
 	}
 }
 
-// Wake has what fails in the cluster name tried again now rather than when its
-// backoff is over: the watches that are Degraded or Pending, and those on the kinds.
-// It is for who learns that the cluster can be reached again. What was tried a moment
-// ago waits for the shortest time of its backoff, and a request under way goes on.
+// Wake ends the backoffs of the cluster name: of the watches that are Degraded or Pending,
+// and of those on CustomResourceDefinitions and APIServices. Call it when the cluster can be
+// reached again. A request that failed a moment ago waits for the shortest time of its
+// backoff, and a running request continues.
 func (r *Registry) Wake(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.clusters[name]
-	if s == nil {
+	c := r.clusters[name]
+	if c == nil {
 		return
 	}
-	for _, breaker := range s.breakers {
-		breaker.wake()
+	for _, backoff := range c.backoffs {
+		backoff.retryNow()
 	}
 	for _, w := range r.watches {
-		if w.site == s {
+		if w.cluster == c {
 			w.retryLocked()
 		}
 	}
 }
 
-// WakeWatch is Wake for one watch: for who learns that a right was granted. A watch
-// that does not exist is ignored.
+// WakeWatch is like Wake for one watch. Call it when a permission was granted. A watch that
+// does not exist is ignored.
 func (r *Registry) WakeWatch(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,13 +78,14 @@ func (r *Registry) WakeWatch(key Key) {
 	}
 }
 
-// retryLocked ends the wait of a watch that is Degraded or Pending.
+// retryLocked ends the wait of a watch that is Degraded or Pending. The registry's mutex must
+// be held.
 func (w *watch) retryLocked() {
 	switch w.phase.state {
 	case Degraded:
-		w.life.breaker.wake()
+		w.current.backoff.retryNow()
 	case Pending:
-		w.wakeUp()
+		w.probeNow()
 	case Starting, Synced, Draining, Stopped: // it waits for nothing
 	}
 }

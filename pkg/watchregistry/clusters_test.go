@@ -77,23 +77,23 @@ func TestRemovedClusterDoesNotSpeakForTheNext(t *testing.T) {
 	r.mu.Unlock()
 	r.Sync(owner, []Key{configMapsV1})
 	var w *watch
-	var life *incarnation
+	var run *informerRun
 	require.Eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		w = r.watches[configMapsV1]
-		life = w.life
-		return life != nil
+		run = w.current
+		return run != nil
 	}, 10*time.Second, time.Millisecond)
 
 	r.RemoveCluster("")
 	addEmptyCluster(t, r, nil, stall)
 	r.Sync(owner, []Key{configMapsV1})
 	r.Await(owner, []Kind{kind})
-	require.Empty(t, old.wanted("").kinds, "it is not asked")
-	old.arrived(kind)
+	require.Empty(t, old.interestIn("").kinds, "it is not asked")
+	old.notifyServed(kind)
 	for _, what := range []event{started, synced, listed, answered, failed, notServed} {
-		w.tell(life, what, ReasonForbidden, errNotServed(configMapsV1))
+		w.applyEvent(run, what, ReasonForbidden, errNotServed(configMapsV1))
 	}
 	told := make(chan struct{})
 	r.notifier.add(t.Context(), func() { close(told) })

@@ -2,91 +2,102 @@ package watchregistry
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
 )
 
-// Sized is an object that knows how many bytes are kept for it. What the
-// transform of a watch returns may implement it; the registry adds them up.
+// Sized is an object that knows how many bytes it takes in the store. The objects that
+// the transform of a watch returns may implement it; the registry adds up their sizes.
 type Sized interface {
-	// Size is an estimate in bytes. It must be cheap: it is called twice for each
+	// Size returns an estimate in bytes. It must be cheap: it is called twice for each
 	// event.
 	Size() int
 }
 
-// Successor is a state of an object that is told which earlier states a slow handler will
-// not see. What the transform of a watch returns may implement it.
+// Successor is a state of an object that records which earlier states a slow handler does
+// not receive. The objects that the transform of a watch returns may implement it.
 type Successor interface {
-	// Skip notes that the handler sees this state instead of an older one. It is called
-	// before the handler sees either.
+	// Skip records that the handler receives this state instead of an older one. It is
+	// called before the handler receives either.
 	Skip(older any)
 }
 
-// roomToKeep is for how many objects that wait the memory is kept.
-const roomToKeep = 1024
+// shrinkThreshold is the number of pending objects above which the map of pending events
+// is replaced when it is empty: a map does not shrink.
+const shrinkThreshold = 1024
 
-// delivery hands the events of one watch, through all its incarnations, to its
-// handler: one at a time, those of one object in order. What a slow handler has
-// not taken yet is merged for each object, so that what waits is bounded by the
-// number of objects, whereas the buffer of a shared informer grows with every
-// event. It is a cache.ResourceEventHandler that never blocks.
+// delivery passes the events of one watch, through all its informer runs, to its handler:
+// one at a time, and the events of one object in order. Events that wait for a slow handler
+// are merged for each object. So the number of pending entries is bounded by the number of
+// objects, whereas the buffer of a shared informer grows with every event. delivery is a
+// cache.ResourceEventHandler that never blocks.
 type delivery struct {
 	handler cache.ResourceEventHandler
 	stats   *stats
-	// wake holds a token when something waits.
+	// wake holds a token when events are pending.
 	wake chan struct{}
+	// received holds a token when an event came from the informer; see waitDelivered.
+	received chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// waiting holds what the handler has not taken yet, and queue the order.
-	waiting map[string]*notices
-	queue   []queued
-	// most is how many objects have waited since waiting was made.
-	most int
-	// left holds what an earlier incarnation kept and the present one has not
-	// seen yet; nil if there is no earlier one.
-	left map[string]any
+	// delivered is the sum of keyHash over the objects of which the informer has reported
+	// an addition and no deletion. It equals the sum over the store of the informer when
+	// the delivery has received all its additions and deletions.
+	delivered uint64
+	// pending holds the events that the handler has not taken yet, queue their order.
+	pending map[string]*pendingEvents
+	queue   []queueItem
+	// maxPending is the largest size of pending since it was made.
+	maxPending int
+	// previous holds the objects of earlier runs that the current run has not reported yet;
+	// nil if there was no earlier run.
+	previous map[string]any
 }
 
-// queued is an object with notices, or something to do when everything before
-// it has been handled.
-type queued struct {
+// queueItem is an object with pending events, or a function to call after everything
+// before it was handled.
+type queueItem struct {
 	key  string
 	then func()
 }
 
-// notices are what there is to say of one object: that it was deleted, and
-// then that it was added or updated. Either may be missing.
-type notices struct {
+// pendingEvents are the merged events of one object: a deletion, followed by an addition
+// or update. Either may be missing.
+type pendingEvents struct {
 	deleted any
 	current *current
 }
 
-// current is an object as it was added or updated.
+// current is the newest state of an object that was added or updated.
 type current struct {
-	// old is what the handler knows of it if it was updated.
+	// old is the state that the handler knows, if the object was updated.
 	old, obj  any
 	added     bool
 	inInitial bool
 }
 
 func newDelivery(handler cache.ResourceEventHandler, s *stats) *delivery {
-	return &delivery{handler: handler, stats: s, wake: make(chan struct{}, 1), waiting: map[string]*notices{}}
+	return &delivery{
+		handler: handler, stats: s, wake: make(chan struct{}, 1), received: make(chan struct{}, 1),
+		pending: map[string]*pendingEvents{},
+	}
 }
 
 // OnAdd implements cache.ResourceEventHandler.
 func (d *delivery) OnAdd(obj any, inInitial bool) {
-	d.kept(1, size(obj))
-	d.note(obj, func(n *notices) {
+	d.countStored(1, size(obj))
+	d.merge(obj, 1, func(n *pendingEvents) {
 		n.current = &current{obj: obj, added: true, inInitial: inInitial}
 	})
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (d *delivery) OnUpdate(old, obj any) {
-	d.kept(0, size(obj)-size(old))
-	d.note(obj, func(n *notices) {
+	d.countStored(0, size(obj)-size(old))
+	d.merge(obj, 0, func(n *pendingEvents) {
 		if n.current != nil {
 			if s, ok := obj.(Successor); ok {
 				s.Skip(n.current.obj)
@@ -104,12 +115,12 @@ func (d *delivery) OnDelete(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		last = tombstone.Obj
 	}
-	d.kept(-1, -size(last))
-	d.note(obj, func(n *notices) { n.deleted, n.current = obj, nil })
+	d.countStored(-1, -size(last))
+	d.merge(obj, -1, func(n *pendingEvents) { n.deleted, n.current = obj, nil })
 }
 
-// kept notes a change of what the watch keeps.
-func (d *delivery) kept(objects, bytes int) {
+// countStored adds a change of the store to the statistics.
+func (d *delivery) countStored(objects, bytes int) {
 	d.stats.objects.Add(int64(objects))
 	d.stats.bytes.Add(int64(bytes))
 }
@@ -121,30 +132,67 @@ func size(obj any) int {
 	return 0
 }
 
-// note merges an event into what waits for the same object.
-func (d *delivery) note(obj any, merge func(*notices)) {
+// merge merges an event into the pending events of the same object. added is 1 for an
+// addition, -1 for a deletion and 0 for an update.
+func (d *delivery) merge(obj any, added int, merge func(*pendingEvents)) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
-		return // the informer's store, which has the same key, refuses it before
+		return // the informer's store uses the same key and refuses it earlier
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.left, key)
-	d.noteLocked(key, merge)
+	delete(d.previous, key)
+	d.delivered += uint64(added) * keyHash(key) //nolint:gosec // -1 subtracts, modulo 2^64
+	d.mergeLocked(key, merge)
+	select {
+	case d.received <- struct{}{}:
+	default:
+	}
 }
 
-func (d *delivery) noteLocked(key string, merge func(*notices)) {
-	n := d.waiting[key]
+// keySeed is the seed of keyHash in this process.
+var keySeed = maphash.MakeSeed()
+
+// keyHash returns the hash of the key of an object.
+func keyHash(key string) uint64 { return maphash.String(keySeed, key) }
+
+// hasDelivered reports whether the informer with this store has passed on every addition and
+// deletion that the store shows. Both compare sums of hashes, which need no memory for each
+// object; sets of objects that differ have the same sum by chance once in 2^64.
+func (d *delivery) hasDelivered(store cache.Store) bool {
+	var stored uint64
+	for _, key := range store.ListKeys() {
+		stored += keyHash(key)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.delivered == stored
+}
+
+// waitDelivered blocks until hasDelivered, or until ctx ends. Only one goroutine at a time
+// may wait.
+func (d *delivery) waitDelivered(ctx context.Context, store cache.Store) {
+	for !d.hasDelivered(store) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.received:
+		}
+	}
+}
+
+func (d *delivery) mergeLocked(key string, merge func(*pendingEvents)) {
+	n := d.pending[key]
 	if n == nil {
-		n = &notices{}
-		d.waiting[key] = n
-		d.most = max(d.most, len(d.waiting))
-		d.pushLocked(queued{key: key})
+		n = &pendingEvents{}
+		d.pending[key] = n
+		d.maxPending = max(d.maxPending, len(d.pending))
+		d.pushLocked(queueItem{key: key})
 	}
 	merge(n)
 }
 
-func (d *delivery) pushLocked(q queued) {
+func (d *delivery) pushLocked(q queueItem) {
 	d.queue = append(d.queue, q)
 	select {
 	case d.wake <- struct{}{}:
@@ -152,38 +200,39 @@ func (d *delivery) pushLocked(q queued) {
 	}
 }
 
-// restart notes that an incarnation has ended. What it kept, and the next one
-// does not find, is reported as deleted once that has synced.
+// restart ends a run, whose informer has this store. Objects of the store that the next run
+// does not report are reported as deleted when the next run has synced.
 func (d *delivery) restart(store cache.Store) {
 	d.stats.objects.Store(0)
 	d.stats.bytes.Store(0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.left == nil {
-		d.left = map[string]any{}
+	d.delivered = 0
+	if d.previous == nil {
+		d.previous = map[string]any{}
 	}
 	for _, key := range store.ListKeys() {
 		if obj, found, err := store.GetByKey(key); err == nil && found {
-			d.left[key] = obj
+			d.previous[key] = obj
 		}
 	}
 }
 
-// synced notes that the informer has handed over its initial list, and calls
-// then when the handler has seen all of it.
+// synced records that the informer has passed on its initial list. It calls then after the
+// handler has handled all of it.
 func (d *delivery) synced(then func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for key, obj := range d.left {
-		d.noteLocked(key, func(n *notices) {
+	for key, obj := range d.previous {
+		d.mergeLocked(key, func(n *pendingEvents) {
 			n.deleted, n.current = cache.DeletedFinalStateUnknown{Key: key, Obj: obj}, nil
 		})
 	}
-	d.left = nil
-	d.pushLocked(queued{then: then})
+	d.previous = nil
+	d.pushLocked(queueItem{then: then})
 }
 
-// run hands events to the handler until ctx ends.
+// run passes events to the handler until ctx ends.
 func (d *delivery) run(ctx context.Context) {
 	for {
 		select {
@@ -199,13 +248,13 @@ func (d *delivery) run(ctx context.Context) {
 				q.then()
 				continue
 			}
-			d.deliver(d.takeOf(q.key))
+			d.deliver(d.takeObject(q.key))
 		}
 	}
 }
 
-// take takes the queue.
-func (d *delivery) take() []queued {
+// take returns the queue and empties it.
+func (d *delivery) take() []queueItem {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	queue := d.queue
@@ -213,19 +262,19 @@ func (d *delivery) take() []queued {
 	return queue
 }
 
-// takeOf takes what waits for one object.
-func (d *delivery) takeOf(key string) *notices {
+// takeObject returns the pending events of one object and removes them.
+func (d *delivery) takeObject(key string) *pendingEvents {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := d.waiting[key]
-	delete(d.waiting, key)
-	if len(d.waiting) == 0 && d.most > roomToKeep { // a map does not shrink
-		d.waiting, d.most = map[string]*notices{}, 0
+	n := d.pending[key]
+	delete(d.pending, key)
+	if len(d.pending) == 0 && d.maxPending > shrinkThreshold { // see shrinkThreshold
+		d.pending, d.maxPending = map[string]*pendingEvents{}, 0
 	}
 	return n
 }
 
-func (d *delivery) deliver(n *notices) {
+func (d *delivery) deliver(n *pendingEvents) {
 	if n.deleted != nil {
 		d.handler.OnDelete(n.deleted)
 	}

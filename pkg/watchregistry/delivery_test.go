@@ -111,11 +111,11 @@ func TestDeliveryIsBounded(t *testing.T) {
 	for i := range 10000 {
 		d.OnUpdate(revision(fmt.Sprint(i%7), i), revision(fmt.Sprint(i%7), i+1))
 	}
-	require.Len(t, d.waiting, 7)
+	require.Len(t, d.pending, 7)
 	require.Len(t, d.queue, 7)
 }
 
-// TestDeliveryReportsWhatIsMissingAfterARestart has an incarnation find less than
+// TestDeliveryReportsWhatIsMissingAfterARestart has an informer find less than
 // the one before.
 func TestDeliveryReportsWhatIsMissingAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

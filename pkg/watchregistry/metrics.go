@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads the metrics of a Registry when they are scraped, so that the
-// series of a watch end with it.
+// collector reads the metrics of a Registry when they are scraped, so that the series of a
+// watch end with the watch.
 type collector struct {
 	registry *Registry
 
 	state, owners, objects, bytes, events, restarts, sync, age *prometheus.Desc
-	audits, inconsistencies                                    *prometheus.Desc
+	audits, inconsistencies, handOvers                         *prometheus.Desc
 }
 
 // Collector returns the metrics of the registry for Prometheus. namespace is
@@ -38,13 +38,15 @@ func (r *Registry) Collector(namespace string) prometheus.Collector {
 		audits:   total("audits_total", "Audits, which compare owners, states and goroutines of the watches. One a minute."),
 		inconsistencies: total("inconsistencies_total",
 			"Contradictions that audits found. Anything but 0 is a defect: please report it."),
+		handOvers: total("incomplete_hand_overs_total",
+			"Informers of kinds that are no longer served that stopped before their handler had received every event."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.state, c.owners, c.objects, c.bytes, c.events, c.restarts, c.sync, c.age, c.audits, c.inconsistencies,
+		c.state, c.owners, c.objects, c.bytes, c.events, c.restarts, c.sync, c.age, c.audits, c.inconsistencies, c.handOvers,
 	} {
 		ch <- desc
 	}
@@ -78,9 +80,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(c.audits, prometheus.CounterValue, float64(c.registry.audits.Load()))
 	ch <- prometheus.MustNewConstMetric(c.inconsistencies, prometheus.CounterValue, float64(c.registry.inconsistencies.Load()))
+	ch <- prometheus.MustNewConstMetric(c.handOvers, prometheus.CounterValue, float64(c.registry.incompleteHandOvers.Load()))
 }
 
-// labels are the values of the labels of a series.
+// labels returns the label values of a series.
 func (w Watch) labels(more ...string) []string {
 	return append([]string{w.Cluster, w.GVR.Group, w.GVR.Version, w.GVR.Resource}, more...)
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// notifier calls the owners back, one call at a time and in the order in which
-// there was something to tell: no callback may run under the registry's mutex,
-// and goroutines of their own would tell an owner the newer state first.
+// notifier runs the callbacks of the owners, one at a time and in the order of the changes.
+// A callback must not run under the registry's mutex, and with a goroutine for each callback
+// an owner could receive the newer state first.
 type notifier struct {
 	// wake holds a token when calls wait.
 	wake chan struct{}
@@ -19,13 +19,13 @@ type notifier struct {
 
 func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
 
-// add has call made soon, unless about ends before: it is the context of what there
-// is something to tell of. It does not block.
-func (n *notifier) add(about context.Context, call func()) {
+// add enqueues call. call is skipped if subject, the context of the watch, cluster or
+// registry that it is about, has ended by then. add does not block.
+func (n *notifier) add(subject context.Context, call func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls = append(n.calls, func() {
-		if about.Err() == nil {
+		if subject.Err() == nil {
 			call()
 		}
 	})

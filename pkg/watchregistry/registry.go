@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// DefaultLinger is how long a watch outlives its last owner by default.
+// DefaultLinger is how long a watch runs on without an owner by default.
 const DefaultLinger = 60 * time.Second
 
-// Owner identifies who needs a watch.
+// Owner identifies an owner of watches.
 type Owner = types.NamespacedName
 
 // Key identifies a watch.
@@ -28,8 +28,7 @@ type Key struct {
 	GVR     schema.GroupVersionResource
 }
 
-// String names the watch for people: resource.version.group, and the cluster
-// where it is not the local one.
+// String returns resource.version.group, with the cluster unless it is the local one.
 func (k Key) String() string {
 	name := k.GVR.Resource + "." + k.GVR.Version
 	if k.GVR.Group != "" {
@@ -41,91 +40,90 @@ func (k Key) String() string {
 	return name
 }
 
-// Kind identifies a kind that an owner waits for.
+// Kind identifies a kind that an owner awaits.
 type Kind struct {
 	Cluster string
 	GVK     schema.GroupVersionKind
 }
 
-// Cluster is what the registry needs of a cluster. Its methods must be safe
-// for concurrent use.
+// Cluster is the part of a cluster that the registry uses. Its methods must be safe for
+// concurrent use.
 type Cluster interface {
-	// Dynamic is the client for the informers.
+	// Dynamic returns the client for the informers.
 	Dynamic() dynamic.Interface
-	// Metadata is the client for the watches on CustomResourceDefinitions and
+	// Metadata returns the client for the watches on CustomResourceDefinitions and
 	// APIServices.
 	Metadata() metadata.Interface
 	// ServesKind asks discovery whether gvk is served.
 	ServesKind(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// ServesResource asks discovery whether gvr is served.
 	ServesResource(ctx context.Context, gvr schema.GroupVersionResource) (bool, error)
-	// Invalidate forgets what discovery said of an API group.
+	// Invalidate discards the cached discovery of an API group.
 	Invalidate(group string)
 }
 
-// Options say what the watches of a Registry do.
+// Options configure the watches of a Registry.
 type Options struct {
-	// LabelSelector filters the objects of every watch, on the server. Defaults
-	// to all objects.
+	// LabelSelector filters the objects of every watch, on the server. Defaults to all
+	// objects.
 	LabelSelector string
-	// HandlerFor returns the callbacks of one watch. It is called once for each
-	// watch. The callbacks are called one at a time. They may be slow: what they
-	// have not taken is merged for each object. Required.
+	// HandlerFor returns the callbacks of a watch. It is called once for each watch. The
+	// callbacks are called one at a time. They may be slow: pending events are merged for
+	// each object. Required.
 	HandlerFor func(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler
-	// TransformFor returns the function that reduces the objects of one watch
-	// to what is kept of them (see Sized). It is called once for each watch.
-	// Defaults to keeping the objects as they are.
+	// TransformFor returns the function that reduces the objects of a watch before they are
+	// stored (see Sized). It is called once for each watch. Defaults to storing the objects
+	// unchanged.
 	TransformFor func(cluster string, gvr schema.GroupVersionResource) cache.TransformFunc
-	// OnWatch tells an owner that a watch that it needs changed its state or the
-	// reason of it, once for each change. Defaults to telling nobody.
+	// OnWatch is called once for each owner of a watch whose state or reason changed.
+	// Defaults to no call.
 	OnWatch func(owner Owner, key Key, status Status)
-	// OnKind tells an owner that a kind that it waits for is served now. Defaults
-	// to telling nobody.
+	// OnKind is called when a kind that an owner awaits is served. Defaults to no call.
 	OnKind func(owner Owner, kind Kind)
-	// OnRelist tells an owner that a watch that it needs, and that was Synced before,
-	// has asked for all objects anew: what was created and deleted again meanwhile,
-	// the handler was never told of. Defaults to telling nobody.
+	// OnRelist is called for each owner of a watch that was Synced and has listed all
+	// objects again: the handler received no events of objects that were created and
+	// deleted in between. Defaults to no call.
 	//
-	// OnWatch, OnKind and OnRelist are called one at a time, in the order of what
-	// happened, so none may block for long. They may call the registry, but not Stop.
+	// OnWatch, OnKind and OnRelist are called one at a time, in the order of the changes, so
+	// none may block for long. They may call the registry, but not Stop.
 	OnRelist func(owner Owner, key Key)
-	// Linger is how long a watch outlives its last owner. Defaults to
-	// DefaultLinger; a negative value means not at all.
+	// Linger is how long a watch runs on without an owner. Defaults to DefaultLinger; with
+	// a negative value a watch stops at once.
 	Linger time.Duration
-	// Log gets a line of verbosity 1 when a watch changes its state, and nothing
-	// in the steady state. Defaults to no log.
+	// Log receives a line of verbosity 1 when a watch changes its state, and nothing in the
+	// steady state. Defaults to no log.
 	Log logr.Logger
 }
 
-// Registry is a set of watches and of the owners that need them. All its
-// methods are safe for concurrent use and return without waiting for a server.
+// Registry is a set of watches and of the owners that need them. Its methods are safe for
+// concurrent use and return without waiting for a server.
 type Registry struct {
 	opts Options
-	// ctx ends when the registry stops; every goroutine ends with it.
+	// ctx ends when the registry stops, and with it every goroutine.
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	// notifier calls owners back.
+	// notifier runs the callbacks of the owners.
 	notifier *notifier
-	// inconsistencies and audits count what the audit found, and how often it
-	// looked.
+	// audits counts the audits, inconsistencies what they found.
 	inconsistencies, audits atomic.Uint64
+	// incompleteHandOvers counts the informers that stopped before their handler had
+	// received every event.
+	incompleteHandOvers atomic.Uint64
 
-	// mu guards clusters, watches, running, owners and awaited, and the fields of
-	// the watches and sites that say so.
+	// mu guards the fields below, and the fields of watches and clusterWatches that say so.
 	mu       sync.Mutex
-	clusters map[string]*site
+	clusters map[string]*clusterWatches
 	watches  map[Key]*watch
 	// running holds the watches whose goroutine has not ended.
 	running map[*watch]struct{}
 	// owners holds the watches that each owner needs.
 	owners map[Owner]map[Key]struct{}
-	// awaited holds the owners that wait for each kind.
+	// awaited holds the owners that await each kind.
 	awaited map[Kind]map[Owner]struct{}
 }
 
-// New makes a registry without clusters and watches. Stop it when it is no
-// longer needed.
+// New returns a registry without clusters and watches. The caller must stop it.
 func New(opts Options) *Registry {
 	if opts.TransformFor == nil {
 		opts.TransformFor = func(string, schema.GroupVersionResource) cache.TransformFunc { return nil }
@@ -148,7 +146,7 @@ func New(opts Options) *Registry {
 		ctx:      ctx,
 		cancel:   cancel,
 		notifier: newNotifier(),
-		clusters: map[string]*site{},
+		clusters: map[string]*clusterWatches{},
 		watches:  map[Key]*watch{},
 		running:  map[*watch]struct{}{},
 		owners:   map[Owner]map[Key]struct{}{},
@@ -159,17 +157,16 @@ func New(opts Options) *Registry {
 	return r
 }
 
-// Start blocks until ctx ends, then stops every watch and waits for their
-// goroutines. Watches run before Start too; it exists so that a
-// controller-runtime manager can own the registry.
+// Start blocks until ctx ends, then stops every watch and waits for their goroutines. It
+// makes the Registry a runnable of a controller-runtime manager; watches run before Start
+// too.
 func (r *Registry) Start(ctx context.Context) error {
 	<-ctx.Done()
 	r.Stop()
 	return nil
 }
 
-// Stop stops every watch and waits for their goroutines to end. Afterwards the
-// registry starts nothing any more.
+// Stop stops every watch and waits for their goroutines. A stopped registry starts nothing.
 func (r *Registry) Stop() {
 	r.mu.Lock() // no goroutine is added between the cancel and the wait
 	r.cancel()
@@ -191,20 +188,17 @@ func (r *Registry) goLocked(f func()) {
 	r.wg.Go(f)
 }
 
-// Ensure adds the watches want to those that owner needs, starts the ones that
-// do not run yet, and returns the present status of each. It is the first of the
-// two phases of what may fail in between: Sync, when it has not failed, releases
-// what is needed no longer. A key whose cluster is unknown is Degraded, and not
-// noted.
+// Ensure adds the watches want to those that owner needs, starts those that do not run yet,
+// and returns the status of each. Use it where the caller may fail before the new set is
+// complete, and Sync after that. A key whose cluster is unknown is Degraded and not added.
 func (r *Registry) Ensure(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ensureLocked(owner, want)
 }
 
-// Sync makes the set of watches that owner needs exactly want: it does what
-// Ensure does and releases the others, which stop after the linger time unless
-// somebody else needs them.
+// Sync makes the set of watches that owner needs exactly want. It does what Ensure does and
+// releases the others, which stop after the linger time unless another owner needs them.
 func (r *Registry) Sync(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,16 +219,14 @@ func (r *Registry) ensureLocked(owner Owner, want []Key) map[Key]Status {
 	return statuses
 }
 
-// Release empties the set of watches that owner needs and of the kinds that it
-// waits for.
+// Release empties the sets of watches and of awaited kinds of owner.
 func (r *Registry) Release(owner Owner) {
 	r.Sync(owner, nil)
 	r.Await(owner, nil)
 }
 
-// Await makes the set of kinds that owner waits for exactly kinds. When the API
-// server begins to serve one of them, OnKind is called once, and the owner
-// waits for it no longer.
+// Await makes the set of kinds that owner awaits exactly kinds. When the API server begins
+// to serve one of them, OnKind is called once and the kind is removed from the set.
 func (r *Registry) Await(owner Owner, kinds []Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,15 +247,14 @@ func (r *Registry) Await(owner Owner, kinds []Kind) {
 		}
 		r.awaited[kind][owner] = struct{}{}
 		if s := r.clusters[kind.Cluster]; s != nil {
-			// It may have come between the caller's look and now.
-			s.check(kind.GVK.Group)
+			// The API server may have begun to serve it after the caller had checked.
+			s.enqueueGroup(kind.GVK.Group)
 		}
 	}
 }
 
-// Get returns what the watch key keeps of an object. It reports synced false
-// while the watch has not seen every object; a missing object then means
-// nothing.
+// Get returns an object from the store of a watch. synced is false while the watch has not
+// listed every object; a missing object means nothing then.
 func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced bool) {
 	store, synced := r.store(key)
 	if store == nil {
@@ -277,8 +268,8 @@ func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced 
 	return obj, found && err == nil, synced
 }
 
-// List returns what the watch key keeps of all objects. It reports synced false while the
-// watch has not seen every object.
+// List returns all objects in the store of a watch. synced is false while the watch has not
+// listed every object.
 func (r *Registry) List(key Key) (objs []any, synced bool) {
 	store, synced := r.store(key)
 	if store == nil {
@@ -287,8 +278,8 @@ func (r *Registry) List(key Key) (objs []any, synced bool) {
 	return store.List(), synced
 }
 
-// store returns the store of a watch that has been synced once, and whether it is synced;
-// nil if it never was.
+// store returns the store of a watch and whether the watch is synced; nil if the watch has
+// never been synced.
 func (r *Registry) store(key Key) (store cache.Store, synced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,10 +287,11 @@ func (r *Registry) store(key Key) (store cache.Store, synced bool) {
 	if w == nil || !w.phase.hasSynced {
 		return nil, false
 	}
-	return w.life.informer.GetStore(), w.phase.state == Synced
+	return w.current.informer.GetStore(), w.phase.state == Synced
 }
 
-// acquireLocked adds owner to the watch key, which it makes if need be.
+// acquireLocked adds owner to the watch key, and starts the watch if there is none. r.mu must
+// be held.
 func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 	w := r.watches[key]
 	if w == nil {
@@ -319,19 +311,19 @@ func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 		}
 		r.owners[owner][key] = struct{}{}
 		if w.phase.state == Degraded {
-			w.life.breaker.wake() // somebody new asks
+			w.current.backoff.retryNow() // a new owner may have changed the cause
 		}
 	}
 	if w.linger != nil {
 		w.linger.Stop()
 		w.linger = nil
-		w.enterLocked(needed, "", nil)
+		w.transitionLocked(needed, "", nil)
 	}
 	return w.statusLocked()
 }
 
-// startLocked makes a watch and starts its goroutine, which does the rest.
-func (r *Registry) startLocked(key Key, s *site) *watch {
+// startLocked adds a watch and starts its goroutine. r.mu must be held.
+func (r *Registry) startLocked(key Key, s *clusterWatches) *watch {
 	w := newWatch(r, key, s)
 	r.watches[key] = w
 	r.running[w] = struct{}{}
@@ -344,10 +336,10 @@ func (r *Registry) startLocked(key Key, s *site) *watch {
 	return w
 }
 
-// releaseLocked takes owner from the watch key and, if it was the last one,
-// lets the watch linger.
+// releaseLocked removes owner from the watch key. A watch without owners stops after the
+// linger time. r.mu must be held.
 func (r *Registry) releaseLocked(owner Owner, key Key) {
-	r.disownLocked(owner, key)
+	r.removeOwnerLocked(owner, key)
 	w := r.watches[key]
 	if w == nil {
 		return
@@ -360,30 +352,30 @@ func (r *Registry) releaseLocked(owner Owner, key Key) {
 		r.stopLocked(w)
 		return
 	}
-	w.enterLocked(abandoned, "", nil)
+	w.transitionLocked(unowned, "", nil)
 	var timer *time.Timer
 	timer = time.AfterFunc(r.opts.Linger, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if w.linger == timer { // nobody has come since
+		if w.linger == timer { // no owner came back
 			r.stopLocked(w)
 		}
 	})
 	w.linger = timer
 }
 
-// disownLocked takes the watch key from the set of owner.
-func (r *Registry) disownLocked(owner Owner, key Key) {
+// removeOwnerLocked removes the watch key from the set of owner. r.mu must be held.
+func (r *Registry) removeOwnerLocked(owner Owner, key Key) {
 	delete(r.owners[owner], key)
 	if len(r.owners[owner]) == 0 {
 		delete(r.owners, owner)
 	}
 }
 
-// stopLocked ends a watch, whose owners have left, and forgets it.
+// stopLocked stops and removes a watch without owners. r.mu must be held.
 func (r *Registry) stopLocked(w *watch) {
 	w.linger = nil
-	w.enterLocked(released, "", nil)
+	w.transitionLocked(released, "", nil)
 	w.cancel()
 	delete(r.watches, w.key)
 }

@@ -250,10 +250,10 @@ func TestAuditFindsContradictions(t *testing.T) {
 		"NoGoroutine":          {"Nobody follows the changes.", func(r *Registry, w *watch) { delete(r.running, w) }},
 		"StrayGoroutine":       {"Nobody can stop it.", func(r *Registry, _ *watch) { r.running[newWatch(r, configMapsV1, nil)] = struct{}{} }},
 		"SyncedWithoutSync":    {"It would pass for complete.", func(_ *Registry, w *watch) { w.phase = phase{state: Synced} }},
-		"PendingWithInformer":  {"It would ask for what is not served.", func(_ *Registry, w *watch) { w.phase.state, w.life = Pending, &incarnation{} }},
+		"PendingWithInformer":  {"It would ask for what is not served.", func(_ *Registry, w *watch) { w.phase.state, w.current = Pending, &informerRun{} }},
 		"StoppedAndKept":       {"It would never start again.", func(_ *Registry, w *watch) { w.phase.state = Stopped }},
 		"ClusterWasRemoved":    {"Nobody could stop it.", func(r *Registry, _ *watch) { delete(r.clusters, "") }},
-		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.phase.abandoned = true }},
+		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.phase.unowned = true }},
 		"AwaitedByNobody":      {"It would be looked for forever.", func(r *Registry, _ *watch) { r.awaited[Kind{}] = map[Owner]struct{}{} }},
 	}
 	for name, tc := range cases {

@@ -9,38 +9,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is where a watch is in its life.
+// State is the state of a watch.
 type State string
 
 const (
 	// Pending is a watch whose resource the API server does not serve.
 	Pending State = "Pending"
-	// Starting is a watch that has not seen every object yet.
+	// Starting is a watch that has not listed every object yet.
 	Starting State = "Starting"
-	// Synced is a watch that has seen every object and follows the changes.
+	// Synced is a watch that has listed every object and receives the changes.
 	Synced State = "Synced"
-	// Degraded is a watch that the API server refuses or does not answer. What
-	// it knew before is kept, and it is tried again with a backoff.
+	// Degraded is a watch whose requests the API server refuses or does not answer. Its
+	// store is kept, and the requests are retried with a backoff.
 	Degraded State = "Degraded"
-	// Draining is a watch that nobody needs any more. It runs on for the linger
-	// time, and is what it was before if an owner comes back.
+	// Draining is a watch without owners during the linger time. It returns to its previous
+	// state when an owner needs it again.
 	Draining State = "Draining"
 	// Stopped is a watch that has ended.
 	Stopped State = "Stopped"
 )
 
-// Reason says why a watch is Pending or Degraded.
+// Reason is why a watch is Pending or Degraded.
 type Reason string
 
 const (
-	// ReasonNotFound says that the API server does not know the resource. While
-	// discovery still serves it, the watch is Degraded, otherwise Pending.
+	// ReasonNotFound means that the API server does not know the resource. The watch is
+	// Degraded while discovery still serves it, otherwise Pending.
 	ReasonNotFound Reason = "NotFound"
-	// ReasonForbidden says that the API server does not let this client list or
-	// watch, or that the resource cannot be watched by anybody.
+	// ReasonForbidden means that this client may not list or watch the resource, or that
+	// the resource does not support it.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonUnavailable says that the API server cannot be reached, fails, does
-	// not answer, throttles for long or does not know this client (401).
+	// ReasonUnavailable means that the API server cannot be reached, fails, does not
+	// answer, throttles for long or does not accept the credentials (401).
 	ReasonUnavailable Reason = "Unavailable"
 )
 
@@ -55,51 +55,51 @@ type Status struct {
 	Since time.Time `json:"since"`
 }
 
-// event is what happens to a watch.
+// event is an input of the state machine of a watch.
 type event int
 
 const (
 	// started: an informer runs.
 	started event = iota
-	// synced: the handler has seen every object of the initial list.
+	// synced: the handler has handled every object of the initial list.
 	synced
 	// listed: a list of all objects succeeded.
 	listed
 	// answered: a WATCH succeeded.
 	answered
-	// failed: a LIST or WATCH failed, and the resource is served.
+	// answered: a WATCH succeeded.
 	failed
 	// notServed: the resource is not served; the informer is stopped.
 	notServed
-	// abandoned: the last owner has left.
-	abandoned
-	// needed: an owner has come.
+	// unowned: the last owner released the watch.
+	unowned
+	// needed: an owner needs the watch again.
 	needed
-	// released: the last owner has been gone for the linger time.
+	// released: the linger time without an owner is over.
 	released
 )
 
-// phase is what the transitions of a watch depend on.
+// phase is the state of a watch and what its transitions depend on.
 type phase struct {
 	// state is the state for an owner: never Draining.
 	state  State
 	reason Reason
-	// hasSynced is whether the present informer has synced.
+	// hasSynced is whether the current informer has synced.
 	hasSynced bool
-	// abandoned is whether there is no owner.
-	abandoned bool
+	// unowned is whether the watch has no owner.
+	unowned bool
 }
 
-// shown is the state for those who look on.
-func (p phase) shown() State {
-	if p.abandoned && p.state != Stopped {
+// displayState returns the state that the status and the metrics show.
+func (p phase) displayState() State {
+	if p.unowned && p.state != Stopped {
 		return Draining
 	}
 	return p.state
 }
 
-// next is the transition function of a watch: from its phase and what happened
-// to its next phase. reason is why, for failed and notServed.
+// next is the transition function of a watch. It returns the phase after an event. reason is
+// used for failed and notServed.
 func next(p phase, what event, reason Reason) phase {
 	if p.state == Stopped {
 		return p
@@ -110,7 +110,7 @@ func next(p phase, what event, reason Reason) phase {
 	case synced:
 		p.hasSynced = p.state != Pending
 		if p.state == Starting {
-			p.state = Synced // what is Degraded has to be answered first
+			p.state = Synced // a Degraded watch needs an answered WATCH first
 		}
 	case answered:
 		if p.state == Degraded && p.hasSynced {
@@ -122,13 +122,13 @@ func next(p phase, what event, reason Reason) phase {
 		if p.state != Pending {
 			p.state = Degraded
 		}
-	case listed: // only what the handler was told of it counts: see synced
+	case listed: // the state changes when the handler has handled the list: see synced
 	case notServed:
 		p.state, p.hasSynced = Pending, false
-	case abandoned:
-		p.abandoned = true
+	case unowned:
+		p.unowned = true
 	case needed:
-		p.abandoned = false
+		p.unowned = false
 	case released:
 		p.state, p.hasSynced = Stopped, false
 	}
@@ -141,26 +141,25 @@ func next(p phase, what event, reason Reason) phase {
 	return p
 }
 
-// verdict is what the outcome of a request means.
-type verdict int
+// outcome classifies the result of a request.
+type outcome int
 
 const (
-	// success: the API server did what it was asked for.
-	success verdict = iota
-	// retry: it is to be asked again after a while.
+	// success: the request succeeded.
+	success outcome = iota
+	// retry: the request is sent again after a backoff.
 	retry
-	// missing: it does not know the resource.
-	missing
-	// pass: the reflector knows what to do; it is no failure of the watch.
-	pass
+	// notFound: the API server does not know the resource.
+	notFound
+	// passThrough: the reflector handles the error; the watch has not failed.
+	passThrough
 )
 
-// classify says what the outcome of a LIST or WATCH means, and the reason for
-// which a watch is Degraded by it. What passes to the reflector is a
-// resourceVersion that has expired (410) or that the server does not know yet, a
-// cancelled request, which is our own doing, and a request for a streamed list
-// that the server does not understand.
-func classify(err error, streamedList bool) (verdict, Reason) {
+// classify returns the outcome of a LIST or WATCH, and the reason if it makes the watch
+// Degraded. These errors pass through to the reflector: a resourceVersion that has expired
+// (410) or that the server does not know yet, a request that was canceled by this process,
+// and a streamed list that the server does not support.
+func classify(err error, streamedList bool) (outcome, Reason) {
 	switch {
 	case err == nil:
 		return success, ""
@@ -168,9 +167,9 @@ func classify(err error, streamedList bool) (verdict, Reason) {
 		apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge),
 		streamedList && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
-		return pass, ""
+		return passThrough, ""
 	case apierrors.IsNotFound(err):
-		return missing, ReasonNotFound
+		return notFound, ReasonNotFound
 	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		return retry, ReasonForbidden
 	default:

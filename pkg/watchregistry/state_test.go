@@ -19,8 +19,8 @@ func TestNext(t *testing.T) {
 		syncedNow = phase{state: Synced, hasSynced: true}
 		forbidden = phase{state: Degraded, reason: ReasonForbidden}
 		wasSynced = phase{state: Degraded, reason: ReasonUnavailable, hasSynced: true}
-		draining  = phase{state: Synced, hasSynced: true, abandoned: true}
-		stopped   = phase{state: Stopped, abandoned: true}
+		draining  = phase{state: Synced, hasSynced: true, unowned: true}
+		stopped   = phase{state: Stopped, unowned: true}
 	)
 	cases := map[string]struct {
 		reason string
@@ -46,10 +46,10 @@ func TestNext(t *testing.T) {
 		"Gone":                    {"The CRD was deleted.", syncedNow, notServed, ReasonNotFound, pending},
 		"NeverServed":             {"The CRD was never there.", starting, notServed, ReasonNotFound, pending},
 		"GoneWhileForbidden":      {"The CRD of a forbidden kind was deleted.", forbidden, notServed, ReasonNotFound, pending},
-		"Abandoned":               {"The last owner left: it lingers.", syncedNow, abandoned, "", draining},
+		"Unowned":                 {"The last owner left: it lingers.", syncedNow, unowned, "", draining},
 		"NeededAgain":             {"An owner comes back while it lingers.", draining, needed, "", syncedNow},
-		"FailsWhileAbandoned":     {"It lives on while it lingers.", draining, failed, ReasonUnavailable, phase{state: Degraded, reason: ReasonUnavailable, hasSynced: true, abandoned: true}},
-		"Released":                {"Nobody came back.", draining, released, "", stopped},
+		"FailsWhileUnowned":       {"It lives on while it lingers.", draining, failed, ReasonUnavailable, phase{state: Degraded, reason: ReasonUnavailable, hasSynced: true, unowned: true}},
+		"Released":                {"No owner came back.", draining, released, "", stopped},
 		"StoppedIsFinal":          {"What comes late does not revive a watch.", stopped, answered, "", stopped},
 		"StoppedDoesNotStart":     {"A new owner gets a new watch.", stopped, started, "", stopped},
 		"StoppedIsNotNeededAgain": {"A new owner gets a new watch.", stopped, needed, "", stopped},
@@ -63,12 +63,12 @@ func TestNext(t *testing.T) {
 
 func TestShown(t *testing.T) {
 	for _, state := range []State{Pending, Starting, Synced, Degraded, Stopped} {
-		require.Equal(t, state, phase{state: state}.shown())
+		require.Equal(t, state, phase{state: state}.displayState())
 	}
 	for _, state := range []State{Pending, Starting, Synced, Degraded} {
-		require.Equal(t, Draining, phase{state: state, abandoned: true}.shown())
+		require.Equal(t, Draining, phase{state: state, unowned: true}.displayState())
 	}
-	require.Equal(t, Stopped, phase{state: Stopped, abandoned: true}.shown())
+	require.Equal(t, Stopped, phase{state: Stopped, unowned: true}.displayState())
 }
 
 func TestClassify(t *testing.T) {
@@ -79,23 +79,23 @@ func TestClassify(t *testing.T) {
 		reason   string
 		err      error
 		streamed bool
-		what     verdict
+		what     outcome
 		why      Reason
 	}{
 		"Success":      {"It works.", nil, false, success, ""},
-		"NotFound":     {"The resource is not known.", apierrors.NewNotFound(widgets, ""), false, missing, ReasonNotFound},
+		"NotFound":     {"The resource is not known.", apierrors.NewNotFound(widgets, ""), false, notFound, ReasonNotFound},
 		"Forbidden":    {"RBAC says no.", apierrors.NewForbidden(widgets, "", nil), false, retry, ReasonForbidden},
 		"NoSuchVerb":   {"The resource cannot be watched.", apierrors.NewMethodNotSupported(widgets, "watch"), false, retry, ReasonForbidden},
 		"Unauthorized": {"Credentials are being rotated.", apierrors.NewUnauthorized("no"), false, retry, ReasonUnavailable},
 		"Refused":      {"The API server is down.", errors.New("connection refused"), false, retry, ReasonUnavailable},
 		"Broken":       {"A conversion webhook fails.", apierrors.NewInternalError(errors.New("webhook")), false, retry, ReasonUnavailable},
 		"Throttled":    {"The client has waited for it ten times already.", apierrors.NewTooManyRequests("slow down", 1), false, retry, ReasonUnavailable},
-		"Expired":      {"410 is answered with a new list.", apierrors.NewResourceExpired("old"), false, pass, ""},
-		"TooLarge":     {"An API server that lags behind is asked for its newest.", tooLarge, false, pass, ""},
-		"NotStreamed":  {"A server that does not stream lists is asked for a plain one.", apierrors.NewBadRequest("no"), true, pass, ""},
+		"Expired":      {"410 is answered with a new list.", apierrors.NewResourceExpired("old"), false, passThrough, ""},
+		"TooLarge":     {"An API server that lags behind is asked for its newest.", tooLarge, false, passThrough, ""},
+		"NotStreamed":  {"A server that does not stream lists is asked for a plain one.", apierrors.NewBadRequest("no"), true, passThrough, ""},
 		"BadRequest":   {"A plain list that is refused is tried again.", apierrors.NewBadRequest("no"), false, retry, ReasonUnavailable},
-		"Cancelled":    {"We stopped the watch.", fmt.Errorf("list: %w", context.Canceled), false, pass, ""},
-		"Silent":       {"Nobody answers.", fmt.Errorf("%w for long", errSilent), false, retry, ReasonUnavailable},
+		"Cancelled":    {"We stopped the watch.", fmt.Errorf("list: %w", context.Canceled), false, passThrough, ""},
+		"Silent":       {"Nobody answers.", fmt.Errorf("%w for long", errNoAnswer), false, retry, ReasonUnavailable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,23 +8,22 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Why a LIST or WATCH had to be sent again, besides the reasons of a watch that
-// is Degraded.
+// Reasons for which a LIST or WATCH was sent again, in addition to the reasons of a Degraded
+// watch.
 const (
 	// restartClosed: the API server ended the stream, as it does every few minutes.
 	restartClosed = "Closed"
-	// restartExpired: what was to be watched from is too old (410).
+	// restartExpired: the resourceVersion was too old (410).
 	restartExpired = "Expired"
 )
 
-// stats count what happens to a watch. They are safe for concurrent use.
+// stats counts the events and objects of a watch. It is safe for concurrent use.
 type stats struct {
-	// lastEvent is when the last event came, in nanoseconds since 1970; 0 if none
-	// has.
+	// lastEvent is the time of the last event in nanoseconds since 1970; 0 before the first.
 	lastEvent atomic.Int64
-	// syncTook is how long the last start took, in nanoseconds; 0 before the first.
+	// syncTook is the duration of the last start in nanoseconds; 0 before the first.
 	syncTook atomic.Int64
-	// objects and bytes are what the watch keeps.
+	// objects and bytes describe the store of the watch.
 	objects, bytes atomic.Int64
 
 	// mu guards events and restarts.

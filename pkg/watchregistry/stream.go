@@ -10,20 +10,20 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// causeWatchDecoding is the cause of the error that client-go makes of a WATCH
-// whose bytes end in the middle, as those of a cut connection do.
+// causeWatchDecoding is the cause of the error that client-go returns for a WATCH whose
+// bytes end within an event, as after a cut connection.
 const causeWatchDecoding metav1.CauseType = "ClientWatchDecoding"
 
-// stream is the answer to a WATCH, on its way to the reflector.
+// stream passes the events of a WATCH to the reflector.
 type stream struct {
-	gate   *gate
+	client *retryingClient
 	source apiwatch.Interface
-	// began is when the reflector began to take the present events of it: the
+	// startedAt is when the reflector began to take the current part of the events: the
 	// initial ones, or those that follow.
-	began time.Time
-	// initial is the place for the list that the stream begins with; nil if it
-	// does not, or no longer.
-	initial *place
+	startedAt time.Time
+	// initial is the slot of the list that the stream begins with; nil if it does not begin
+	// with a list, or the list has ended.
+	initial *listSlot
 	// added counts the objects of that list.
 	added int64
 	out   chan apiwatch.Event
@@ -31,9 +31,9 @@ type stream struct {
 	stopped, done chan struct{}
 }
 
-func newStream(g *gate, source apiwatch.Interface, initial *place) *stream {
+func newStream(g *retryingClient, source apiwatch.Interface, initial *listSlot) *stream {
 	s := &stream{
-		gate: g, source: source, began: time.Now(), initial: initial,
+		client: g, source: source, startedAt: time.Now(), initial: initial,
 		out: make(chan apiwatch.Event), stopped: make(chan struct{}), done: make(chan struct{}),
 	}
 	go s.run()
@@ -43,8 +43,8 @@ func newStream(g *gate, source apiwatch.Interface, initial *place) *stream {
 // ResultChan implements watch.Interface.
 func (s *stream) ResultChan() <-chan apiwatch.Event { return s.out }
 
-// Stop implements watch.Interface. When it returns, the stream touches the gate
-// no more.
+// Stop implements watch.Interface. After it returned, the stream does not use the
+// retryingClient any more.
 func (s *stream) Stop() {
 	select {
 	case <-s.stopped:
@@ -58,7 +58,7 @@ func (s *stream) run() {
 	defer close(s.done)
 	defer close(s.out)
 	defer s.source.Stop()
-	defer func() { s.initial.leave() }()
+	defer func() { s.initial.release() }()
 	deadline := time.NewTimer(streamTimeout)
 	defer deadline.Stop()
 	for {
@@ -67,15 +67,15 @@ func (s *stream) run() {
 			return
 		case <-deadline.C:
 			if s.initial != nil {
-				s.gate.plain = true
+				s.client.plainLists = true
 				return
 			}
 		case e, ok := <-s.source.ResultChan():
 			if !ok {
-				s.ended()
+				s.closedByServer()
 				return
 			}
-			if e.Type == apiwatch.Added && time.Since(s.began) < streamMost {
+			if e.Type == apiwatch.Added && time.Since(s.startedAt) < streamedListTimeout {
 				deadline.Reset(streamTimeout)
 			}
 			if !s.forward(e) {
@@ -85,22 +85,22 @@ func (s *stream) run() {
 	}
 }
 
-// forward hands an event on. It reports whether the stream goes on.
+// forward passes an event on. It reports whether the stream continues.
 func (s *stream) forward(e apiwatch.Event) bool {
-	s.gate.stats.event(e.Type)
+	s.client.stats.event(e.Type)
 	if s.initial != nil && e.Type == apiwatch.Added {
-		s.initial.sign()
+		s.initial.progress()
 		s.added++
 	}
-	if most := s.gate.most; most > 0 && max(s.added, s.gate.stats.objects.Load()) > most {
-		s.gate.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
+	if most := s.client.maxObjects; most > 0 && max(s.added, s.client.stats.objects.Load()) > most {
+		s.client.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
 		return false
 	}
-	if e.Type == apiwatch.Error && s.swallows(apierrors.FromObject(e.Object)) {
+	if e.Type == apiwatch.Error && s.hides(apierrors.FromObject(e.Object)) {
 		return false
 	}
 	if e.Type != apiwatch.Error {
-		s.gate.expired, s.gate.unread = false, 0
+		s.client.expired, s.client.undecodable = false, 0
 	}
 	select {
 	case s.out <- e:
@@ -108,31 +108,32 @@ func (s *stream) forward(e apiwatch.Event) bool {
 		return false
 	}
 	if s.initial != nil && endsInitialEvents(e) {
-		s.initial.leave()
-		s.initial, s.began = nil, time.Now()
-		s.gate.tell(listed, "", nil)
-		s.gate.tell(answered, "", nil)
+		s.initial.release()
+		s.initial, s.startedAt = nil, time.Now()
+		s.client.report(listed, "", nil)
+		s.client.report(answered, "", nil)
 	}
 	return e.Type != apiwatch.Error
 }
 
-// swallows notes an error that the API server ended the stream with. It reports
-// whether the reflector is better off not to know: it resumes a stream that just
-// ends where it was, but lists everything anew after an error.
-func (s *stream) swallows(err error) bool {
-	g := s.gate
+// hides records an error with which the API server ended the stream. It reports whether the
+// error is hidden from the reflector, which resumes a stream that ends without an error, but
+// lists all objects again after an error.
+func (s *stream) hides(err error) bool {
+	g := s.client
 	what, reason := classify(err, s.initial != nil)
 	switch {
 	case isExpired(err):
 		g.expire(err)
 		return false
-	case apierrors.HasStatusCause(err, causeWatchDecoding) && g.unread < unreadMost:
-		g.unread++
-		s.ended()
+	case apierrors.HasStatusCause(err, causeWatchDecoding) && g.undecodable < maxUndecodableStreams:
+		g.undecodable++
+		s.closedByServer()
 		return true
-	case what == pass:
-		// A list that comes from too old a cache, for ever if that is stuck.
-		g.brokeOff = s.initial != nil
+	case what == passThrough:
+		// The list comes from a watch cache that is too old; without listInterrupted it would
+		// be requested from it again.
+		g.listInterrupted = s.initial != nil
 		return false
 	default:
 		g.fail(reason, err)
@@ -144,31 +145,29 @@ func (s *stream) swallows(err error) bool {
 	}
 }
 
-// ended notes that the API server ended the stream, as it does every few
-// minutes. If that was in the middle of a list, it could not tell why: a LIST is
-// asked for next, whose answer may be an error. The reflector takes a stream that
-// ends at once for one that failed: it would list everything anew, and wait longer
-// each time. So a short one ends for the reflector some time later, and is resumed
-// then.
-func (s *stream) ended() {
-	s.gate.stats.restarted(restartClosed)
+// closedByServer records that the API server ended the stream, as it does every few minutes.
+// If that was within a list, the stream cannot say why: the next request is a LIST, whose
+// answer may be an error. The reflector treats a stream that ends at once as failed: it would
+// list all objects again and wait longer each time. So pause delays the end of a short stream.
+func (s *stream) closedByServer() {
+	s.client.stats.restarted(restartClosed)
 	if s.initial != nil {
-		s.gate.brokeOff = true
+		s.client.listInterrupted = true
 		return
 	}
-	if time.Since(s.began) >= shortLived {
-		s.gate.expired = false
+	if time.Since(s.startedAt) >= minStreamLife {
+		s.client.expired = false
 	}
 	s.pause()
 }
 
-// pause waits if the stream was so short that the reflector would take it for a
-// WATCH that failed.
+// pause waits if the stream was so short that the reflector would treat it as a failed
+// WATCH.
 func (s *stream) pause() {
-	if s.initial != nil || time.Since(s.began) >= shortLived {
+	if s.initial != nil || time.Since(s.startedAt) >= minStreamLife {
 		return
 	}
-	timer := time.NewTimer(shortLived)
+	timer := time.NewTimer(minStreamLife)
 	defer timer.Stop()
 	select {
 	case <-s.stopped:
@@ -176,7 +175,7 @@ func (s *stream) pause() {
 	}
 }
 
-// endsInitialEvents says whether an event marks the end of a streamed list.
+// endsInitialEvents reports whether an event marks the end of a streamed list.
 func endsInitialEvents(e apiwatch.Event) bool {
 	if e.Type != apiwatch.Bookmark {
 		return false

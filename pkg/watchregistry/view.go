@@ -12,39 +12,39 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Watch describes one watch of a Registry.
+// Watch describes a watch of a Registry.
 type Watch struct {
 	Key `json:"-"`
 	Status
-	// Owners that need it.
+	// Owners are the owners that need it.
 	Owners []Owner `json:"-"`
-	// Objects is how many objects it keeps, and Bytes an estimate of the memory
-	// that they take, as far as they are Sized.
+	// Objects is the number of objects in the store, Bytes an estimate of the memory of
+	// those that are Sized.
 	Objects int64 `json:"objects"`
 	Bytes   int64 `json:"bytes"`
-	// Incarnation counts the starts of its informer.
-	Incarnation uint64 `json:"incarnation"`
-	// SyncTook is how long the last start took until the handler had seen every
-	// object. Zero if it has not yet.
+	// InformerRuns counts the starts of its informer.
+	InformerRuns uint64 `json:"incarnation"`
+	// SyncTook is the duration of the last start until the handler had handled every
+	// object; zero before that.
 	SyncTook time.Duration `json:"-"`
-	// LastEvent is when the API server last sent something, bookmarks included.
-	// Zero if it has not yet.
+	// LastEvent is when the API server last sent an event or a bookmark; zero before the
+	// first.
 	LastEvent time.Time `json:"lastEvent,omitzero"`
-	// Events counts what the API server sent, by type.
+	// Events counts the events that the API server sent, by type.
 	Events map[apiwatch.EventType]uint64 `json:"events"`
-	// Restarts counts why a LIST or WATCH had to be sent again: a Reason, Closed
-	// (the API server ended the stream, as it does every few minutes) or Expired
-	// (what was to be watched from is too old).
+	// Restarts counts why a LIST or WATCH was sent again: a Reason, Closed (the API server
+	// ended the stream, as it does every few minutes) or Expired (the resourceVersion was
+	// too old).
 	Restarts map[string]uint64 `json:"restarts"`
 }
 
-// Watches describes every watch, in the order of their keys.
+// Watches returns a description of every watch, sorted by key.
 func (r *Registry) Watches() []Watch {
 	r.mu.Lock()
 	all := make([]Watch, 0, len(r.watches))
 	for key, w := range r.watches {
 		all = append(all, Watch{
-			Key: key, Status: w.statusLocked(), Incarnation: w.starts,
+			Key: key, Status: w.statusLocked(), InformerRuns: w.starts,
 			Owners: slices.Collect(maps.Keys(w.owners)),
 		})
 		w.stats.fill(&all[len(all)-1])
@@ -69,13 +69,13 @@ func (s *stats) fill(w *Watch) {
 	w.Events, w.Restarts = maps.Clone(s.events), maps.Clone(s.restarts)
 }
 
-// ServeHTTP answers a GET with every watch as a JSON list: which resources are
-// watched, for whom, since when, in which state, and why not. It names no
-// object. Who may see it is for the caller to decide.
+// ServeHTTP answers a GET with a JSON list of the watches: resource, owners, state, since
+// when, reason, message and statistics. It names no objects. The caller decides who may
+// read it.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET is answered: the watches cannot be changed here", http.StatusMethodNotAllowed)
+		http.Error(w, "only GET is supported: the watches are read-only", http.StatusMethodNotAllowed)
 		return
 	}
 	type row struct {
@@ -94,9 +94,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	// What fails here is the connection to whom the error could be told.
+	// An error here is one of the connection, so the client cannot be told.
 	_ = encoder.Encode(rows)
 }
 
-// description is a Watch as it is shown, without what is shown in another form.
+// description is a Watch without the fields that ServeHTTP shows in another form.
 type description Watch

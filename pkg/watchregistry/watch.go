@@ -13,27 +13,25 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// probeBackoff is how often discovery is asked for a resource that is not
-// served. It is the backstop for the watches on CustomResourceDefinitions and
-// APIServices, which wake a Pending watch at once.
+// probeBackoff spaces the requests to discovery for a resource that is not served. It is
+// the backstop for the watches on CustomResourceDefinitions and APIServices, which end
+// the wait of a Pending watch at once.
 var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 9, Cap: 5 * time.Minute}
 
-// toldPoll is how often it is looked whether an informer has told its handler
-// everything, and toldTimeout how long.
-const (
-	toldPoll    = 5 * time.Millisecond
-	toldTimeout = 5 * time.Second
-)
+// handOverTimeout bounds how long an informer whose resource is no longer served runs on
+// until its handler has received every event. The handler takes events without blocking, so
+// this is only reached where the API server goes on sending changes, or on a defect.
+const handOverTimeout = 30 * time.Second
 
-// watch is one resource of one cluster.
+// watch is the watch of one resource of one cluster.
 type watch struct {
 	registry *Registry
 	key      Key
-	site     *site
-	// ctx ends when the watch is stopped for good.
+	cluster  *clusterWatches
+	// ctx ends when the watch is stopped.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// stats count the requests of all its informers.
+	// stats counts the requests and objects of all runs.
 	stats *stats
 	// wake ends the wait of a Pending watch early.
 	wake chan struct{}
@@ -44,34 +42,36 @@ type watch struct {
 	// linger is set while there is no owner.
 	linger *time.Timer
 	phase  phase
-	// message is the last error while phase has a reason, and since is when the
-	// state that is shown began.
+	// message is the last error while phase has a reason. since is when the displayed
+	// state began.
 	message string
 	since   time.Time
-	// life is the present incarnation; nil between two.
-	life *incarnation
-	// starts counts the incarnations.
+	// current is the current informer run; nil between two runs.
+	current *informerRun
+	// starts counts the informer runs.
 	starts uint64
 }
 
-// incarnation is one life of an informer of a watch.
-type incarnation struct {
+// informerRun is one informer of a watch, from its start to its stop.
+type informerRun struct {
 	informer cache.SharedIndexInformer
-	// breaker spaces its requests. It has one of its own: what failed before the
-	// kind went says nothing of it now, and a LIST of the reflector may outlive it.
-	breaker *breaker
-	began   time.Time
-	// stop ends ctx and with it the informer.
+	// backoff spaces the requests of this run. Each run has its own, because failures of
+	// an earlier run say nothing about this one, and a LIST may outlive its run.
+	backoff   *requestBackoff
+	startedAt time.Time
+	// events receives the events of the informer.
+	events *delivery
+	// stop cancels ctx, which stops the informer.
 	ctx  context.Context
 	stop context.CancelFunc
-	// synced waits until the informer has synced.
-	synced sync.WaitGroup
+	// syncWaiter is the goroutine that waits until the informer has synced.
+	syncWaiter sync.WaitGroup
 }
 
-func newWatch(r *Registry, key Key, at *site) *watch {
+func newWatch(r *Registry, key Key, at *clusterWatches) *watch {
 	ctx, cancel := context.WithCancel(r.ctx)
 	return &watch{
-		registry: r, key: key, site: at,
+		registry: r, key: key, cluster: at,
 		ctx: ctx, cancel: cancel,
 		stats:  newStats(),
 		wake:   make(chan struct{}, 1),
@@ -80,8 +80,8 @@ func newWatch(r *Registry, key Key, at *site) *watch {
 	}
 }
 
-// run is the goroutine of a watch: it runs informers until the watch is
-// stopped, and waits while the resource is not served.
+// run is the goroutine of a watch. It runs one informer after the other until the watch is
+// stopped, and waits in between while the resource is not served.
 func (w *watch) run() {
 	opts := w.registry.opts
 	transform := opts.TransformFor(w.key.Cluster, w.key.GVR)
@@ -93,64 +93,74 @@ func (w *watch) run() {
 	}()
 	defer func() { <-delivered }()
 	for {
-		life := w.newIncarnation(events, transform)
-		if !w.begin(life) {
-			life.stop()
+		run := w.newRun(events, transform)
+		if !w.beginRun(run) {
+			run.stop()
 			return
 		}
-		// What client-go would log is told by the state of the watch.
-		life.informer.RunWithContext(klog.NewContext(life.ctx, logr.Discard()))
-		life.synced.Wait()
+		// The state of the watch has what client-go would log.
+		run.informer.RunWithContext(klog.NewContext(run.ctx, logr.Discard()))
+		run.syncWaiter.Wait()
 		if w.ctx.Err() != nil {
 			return
 		}
-		events.restart(life.informer.GetStore())
+		if store := run.informer.GetStore(); !events.hasDelivered(store) {
+			w.registry.countIncompleteHandOver(w.key)
+		}
+		events.restart(run.informer.GetStore())
 		if !w.awaitServed() {
 			return
 		}
 	}
 }
 
-// newIncarnation makes an informer, which hands its events to events.
-func (w *watch) newIncarnation(events *delivery, transform cache.TransformFunc) *incarnation {
+// newRun returns a run whose informer passes its events to events.
+func (w *watch) newRun(events *delivery, transform cache.TransformFunc) *informerRun {
 	r := w.registry
-	life := &incarnation{breaker: newBreaker(), began: time.Now()}
-	life.ctx, life.stop = context.WithCancel(w.ctx)
-	client := gatedDynamic{Interface: w.site.cluster.Dynamic(), gate: &gate{
+	run := &informerRun{backoff: newRequestBackoff(), startedAt: time.Now(), events: events}
+	run.ctx, run.stop = context.WithCancel(w.ctx)
+	client := retryingDynamic{Interface: w.cluster.client.Dynamic(), requests: &retryingClient{
 		served: func(ctx context.Context) (bool, error) {
-			return w.site.serves(ctx, w.key.GVR)
+			return w.cluster.serves(ctx, w.key.GVR)
 		},
-		tell:  func(what event, reason Reason, err error) { w.tell(life, what, reason, err) },
-		lists: w.site.lists, breaker: life.breaker, stats: w.stats, most: w.site.objectsMost(),
+		report:      func(what event, reason Reason, err error) { w.applyEvent(run, what, reason, err) },
+		listLimiter: w.cluster.listLimiter, backoff: run.backoff, stats: w.stats, maxObjects: w.cluster.maxObjects(),
 	}}
-	life.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
+	run.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
-	registration := r.prepare(life.informer, transform, events, w.key.String())
-	life.synced.Go(func() {
+	registration := r.prepareInformer(run.informer, transform, events, w.key.String())
+	run.syncWaiter.Go(func() {
 		select {
 		case <-registration.HasSyncedChecker().Done():
-			if life.ctx.Err() == nil {
-				events.synced(func() { w.tell(life, synced, "", nil) })
+			if run.ctx.Err() == nil {
+				events.synced(func() { w.applyEvent(run, synced, "", nil) })
 			}
-		case <-life.ctx.Done():
+		case <-run.ctx.Done():
 		}
 	})
-	return life
+	return run
 }
 
-// end stops the informer of an incarnation, but not before its handler was told what
-// left its store: an informer that stops forgets what it has not told yet.
-func (life *incarnation) end(ctx context.Context, told *stats) {
-	// A timeout means that the handler is told of nothing any more.
-	_ = wait.PollUntilContextTimeout(ctx, toldPoll, toldTimeout, true, func(context.Context) (bool, error) {
-		return told.objects.Load() == int64(len(life.informer.GetStore().ListKeys())), nil
-	})
-	life.stop()
+// stopAfterDelivery stops the informer when its handler has received every addition and
+// deletion that the store shows, because a shared informer that stops drops the events
+// that it has not passed on yet. watch.run counts the case that it stopped too early.
+func (run *informerRun) stopAfterDelivery(ctx context.Context, events *delivery) {
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	events.waitDelivered(ctx, run.informer.GetStore())
+	run.stop()
 }
 
-// prepare sets up an informer that has not been started. It fails only if it
-// has.
-func (r *Registry) prepare(
+// countIncompleteHandOver counts and logs that an informer stopped before its handler had
+// received every event.
+func (r *Registry) countIncompleteHandOver(key Key) {
+	r.incompleteHandOvers.Add(1)
+	r.opts.Log.Info("Stopped an informer before its handler had received every event: "+
+		"deletions may go unnoticed until the owners compare their objects next", "watch", key.String())
+}
+
+// prepareInformer configures an informer, which must not have been started.
+func (r *Registry) prepareInformer(
 	informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler, name string,
 ) cache.ResourceEventHandlerRegistration {
 	log := r.opts.Log.WithValues("watch", name)
@@ -159,7 +169,7 @@ func (r *Registry) prepare(
 			log.Error(err, "Cannot set the transform of a watch")
 		}
 	}
-	// The gate tells the same errors, and successes too.
+	// retryingClient reports the same errors, and successes too.
 	quiet := func(context.Context, *cache.Reflector, error) {}
 	if err := informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
 		log.Error(err, "Cannot set the error handler of a watch")
@@ -171,68 +181,68 @@ func (r *Registry) prepare(
 	return registration
 }
 
-// begin makes an incarnation the present one. It reports false when the watch
-// was stopped meanwhile.
-func (w *watch) begin(life *incarnation) bool {
+// beginRun makes run the current one. It returns false when the watch was stopped
+// meanwhile.
+func (w *watch) beginRun(run *informerRun) bool {
 	r := w.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return false
 	}
-	w.life = life
+	w.current = run
 	w.starts++
-	w.enterLocked(started, "", nil)
+	w.transitionLocked(started, "", nil)
 	return true
 }
 
-// awaitServed blocks until discovery serves the resource. It reports false when
-// the watch was stopped.
+// awaitServed blocks until discovery serves the resource. It returns false when the watch
+// was stopped.
 func (w *watch) awaitServed() bool {
 	backoff := probeBackoff
 	for {
 		if sleep(w.ctx, backoff.Step(), w.wake) != nil {
 			return false
 		}
-		if served, err := w.site.serves(w.ctx, w.key.GVR); err == nil && served {
+		if served, err := w.cluster.serves(w.ctx, w.key.GVR); err == nil && served {
 			return true
 		}
 	}
 }
 
-// wakeUp ends the wait of a Pending watch early.
-func (w *watch) wakeUp() {
+// probeNow ends the wait of a Pending watch early. It does not block.
+func (w *watch) probeNow() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// tell applies an event of one incarnation.
-func (w *watch) tell(life *incarnation, what event, reason Reason, err error) {
+// applyEvent applies an event of one run. Events of earlier runs are ignored.
+func (w *watch) applyEvent(run *informerRun, what event, reason Reason, err error) {
 	r := w.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w.life != life {
+	if w.current != run {
 		return
 	}
 	switch {
 	case what == synced:
-		w.stats.syncTook.Store(int64(time.Since(life.began)))
+		w.stats.syncTook.Store(int64(time.Since(run.startedAt)))
 	case what == notServed:
-		r.wg.Go(func() { life.end(w.ctx, w.stats) })
-		w.life = nil
+		r.wg.Go(func() { run.stopAfterDelivery(w.ctx, run.events) })
+		w.current = nil
 	case what == listed && w.phase.hasSynced:
 		for owner := range w.owners {
 			r.notifier.add(w.ctx, func() { r.opts.OnRelist(owner, w.key) })
 		}
 	}
-	w.enterLocked(what, reason, err)
+	w.transitionLocked(what, reason, err)
 }
 
-// enterLocked applies an event, and tells the owners if that changes the state
-// or its reason.
-func (w *watch) enterLocked(what event, reason Reason, err error) {
+// transitionLocked applies an event, and calls the owners if the state or its reason
+// changed. The registry's mutex must be held.
+func (w *watch) transitionLocked(what event, reason Reason, err error) {
 	before := w.phase
 	w.phase = next(before, what, reason)
 	switch {
@@ -241,7 +251,7 @@ func (w *watch) enterLocked(what event, reason Reason, err error) {
 	case err != nil:
 		w.message = err.Error()
 	}
-	if w.phase.shown() != before.shown() {
+	if w.phase.displayState() != before.displayState() {
 		w.since = time.Now()
 	}
 	if w.phase.state == before.state && w.phase.reason == before.reason {
@@ -257,25 +267,25 @@ func (w *watch) enterLocked(what event, reason Reason, err error) {
 		r.notifier.add(w.ctx, func() { r.opts.OnWatch(owner, key, status) })
 	}
 	if before.state == Degraded && (w.phase.state == Starting || w.phase.state == Synced) {
-		r.recoveredLocked(w)
+		r.retryDegradedLocked(w)
 	}
 }
 
-// statusLocked is the status of a watch.
+// statusLocked returns the status of a watch. The registry's mutex must be held.
 func (w *watch) statusLocked() Status {
-	s := Status{State: w.phase.shown(), Since: w.since}
+	s := Status{State: w.phase.displayState(), Since: w.since}
 	if s.State == Pending || s.State == Degraded {
 		s.Reason, s.Message = w.phase.reason, w.message
 	}
 	return s
 }
 
-// recoveredLocked has the other watches of a cluster that are Degraded tried
-// again: what was in the way of one was often in the way of all.
-func (r *Registry) recoveredLocked(recovered *watch) {
+// retryDegradedLocked retries the other Degraded watches of a cluster now, because one
+// cause often affects all of them. r.mu must be held.
+func (r *Registry) retryDegradedLocked(recovered *watch) {
 	for _, w := range r.watches {
-		if w != recovered && w.site == recovered.site && w.phase.state == Degraded {
-			w.life.breaker.wake()
+		if w != recovered && w.cluster == recovered.cluster && w.phase.state == Degraded {
+			w.current.backoff.retryNow()
 		}
 	}
 }

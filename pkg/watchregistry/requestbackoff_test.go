@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waited is how long a breaker has its next attempt wait.
-func waited(t *testing.T, b *breaker) time.Duration {
+// waited returns how long the next attempt waits.
+func waited(t *testing.T, b *requestBackoff) time.Duration {
 	t.Helper()
 	start := time.Now()
 	require.NoError(t, b.wait(t.Context()))
 	return time.Since(start)
 }
 
-func TestBreakerBacksOff(t *testing.T) {
+func TestRequestBackoffGrows(t *testing.T) {
 	cases := map[string]struct {
 		reason      Reason
 		least, most time.Duration
@@ -29,18 +29,18 @@ func TestBreakerBacksOff(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBreaker()
+				b := newRequestBackoff()
 				require.Zero(t, waited(t, b), "the first attempt is made at once")
-				b.trip(tc.reason, 0)
+				b.failed(tc.reason, 0)
 				first := waited(t, b)
-				require.LessOrEqual(t, first, 2*schedules[tc.reason].Duration, "the second soon")
+				require.LessOrEqual(t, first, 2*retrySchedules[tc.reason].Duration, "the second soon")
 				for range 20 {
-					b.trip(tc.reason, 0)
+					b.failed(tc.reason, 0)
 					waited(t, b)
 				}
 				different := map[time.Duration]struct{}{}
 				for range 5 {
-					b.trip(tc.reason, 0)
+					b.failed(tc.reason, 0)
 					wait := waited(t, b)
 					require.GreaterOrEqual(t, wait, tc.least)
 					require.LessOrEqual(t, wait, tc.most)
@@ -49,33 +49,33 @@ func TestBreakerBacksOff(t *testing.T) {
 				require.Greater(t, len(different), 1, "watches that fail together do not try again together")
 				b.reset()
 				require.Zero(t, waited(t, b), "success forgets")
-				b.trip(tc.reason, 0)
-				require.LessOrEqual(t, waited(t, b), 2*schedules[tc.reason].Duration)
+				b.failed(tc.reason, 0)
+				require.LessOrEqual(t, waited(t, b), 2*retrySchedules[tc.reason].Duration)
 			})
 		})
 	}
 }
 
-func TestBreakerIsWoken(t *testing.T) {
+func TestRequestBackoffEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker()
+		b := newRequestBackoff()
 		for range 20 {
-			b.trip(ReasonForbidden, 0)
+			b.failed(ReasonForbidden, 0)
 		}
-		b.wake()
+		b.retryNow()
 		early := waited(t, b)
-		require.GreaterOrEqual(t, early, schedules[ReasonForbidden].Duration, "early, but not in a loop")
-		require.Less(t, early, 2*schedules[ReasonForbidden].Duration)
-		b.trip(ReasonUnavailable, 30*time.Second)
-		b.wake()
+		require.GreaterOrEqual(t, early, retrySchedules[ReasonForbidden].Duration, "early, but not in a loop")
+		require.Less(t, early, 2*retrySchedules[ReasonForbidden].Duration)
+		b.failed(ReasonUnavailable, 30*time.Second)
+		b.retryNow()
 		require.GreaterOrEqual(t, waited(t, b), 30*time.Second, "what the API server asks for is kept")
 	})
 }
 
-func TestBreakerEndsWithItsWatch(t *testing.T) {
+func TestRequestBackoffEndsWithItsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker()
-		b.trip(ReasonForbidden, time.Hour)
+		b := newRequestBackoff()
+		b.failed(ReasonForbidden, time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -88,11 +88,11 @@ func TestBreakerEndsWithItsWatch(t *testing.T) {
 // time.Time with a reading of the monotonic clock prints it.
 func TestF24ClockThatJumps(t *testing.T) {
 	t.Parallel()
-	b := newBreaker()
-	b.trip(ReasonForbidden, 0)
-	for _, at := range []time.Time{b.until, b.floor} {
+	b := newRequestBackoff()
+	b.failed(ReasonForbidden, 0)
+	for _, at := range []time.Time{b.until, b.earliest} {
 		require.Contains(t, at.String(), " m=")
 	}
-	b.hold(time.Second)
+	b.delay(time.Second)
 	require.Contains(t, b.until.String(), " m=")
 }

@@ -15,38 +15,38 @@ import (
 )
 
 // TestWatchThatComesTooLate: a WATCH that the API server accepts at the moment at
-// which the informer ends is stopped, and its place is free again.
+// which the informer ends is stopped, and its list slot is free again.
 func TestWatchThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	lists := newLists()
-	g := &gate{
+	lists := newListLimiter()
+	g := &retryingClient{
 		served: func(context.Context) (bool, error) { return true, nil },
-		tell:   func(event, Reason, error) {}, lists: lists, breaker: newBreaker(), stats: newStats(),
+		report: func(event, Reason, error) {}, listLimiter: lists, backoff: newRequestBackoff(), stats: newStats(),
 	}
 	source := apiwatch.NewFake()
 	_, err := g.watch(ctx, metav1.ListOptions{SendInitialEvents: ptr.To(true)},
 		func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { cancel(); return source, nil })
 	require.ErrorIs(t, err, context.Canceled)
-	require.True(t, lists.places.TryAcquire(maxLists), "no place is taken")
+	require.True(t, lists.slots.TryAcquire(maxConcurrentLists), "no slot is taken")
 	require.True(t, source.IsStopped())
 }
 
-// newTestGate is a gate that tells what happens to told.
-func newTestGate(told func(what event)) *gate {
-	return &gate{
-		served: func(context.Context) (bool, error) { return true, nil },
-		tell:   func(what event, _ Reason, _ error) { told(what) },
-		lists:  newLists(), breaker: newBreaker(), stats: newStats(),
+// newTestClient returns a retryingClient that reports what happens to told.
+func newTestClient(told func(what event)) *retryingClient {
+	return &retryingClient{
+		served:      func(context.Context) (bool, error) { return true, nil },
+		report:      func(what event, _ Reason, _ error) { told(what) },
+		listLimiter: newListLimiter(), backoff: newRequestBackoff(), stats: newStats(),
 	}
 }
 
-// TestAnswerAsPatienceEnds: a WATCH that is answered in the moment in which it is
+// TestAnswerAsTimeoutEnds: a WATCH that is answered in the moment in which it is
 // given up is given up, and is no answer without a stream.
-func TestAnswerAsPatienceEnds(t *testing.T) {
+func TestAnswerAsTimeoutEnds(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			g := newTestGate(func(event) {})
+			g := newTestClient(func(event) {})
 			source, err := g.open(t.Context(), metav1.ListOptions{}, func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
 				time.Sleep(listTimeout)
 				return apiwatch.NewFake(), nil
@@ -64,7 +64,7 @@ func TestAnswerAsPatienceEnds(t *testing.T) {
 func TestWatchesThatExpireForEver(t *testing.T) {
 	t.Parallel()
 	failures := 0
-	g := newTestGate(func(what event) {
+	g := newTestClient(func(what event) {
 		if what == failed {
 			failures++
 		}
@@ -87,7 +87,7 @@ func TestWatchesThatExpireForEver(t *testing.T) {
 // cannot be read, each time, is not resumed for ever.
 func TestEventThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(func(event) {})
+		g := newTestClient(func(event) {})
 		unreadable := &metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Details: &metav1.StatusDetails{
 			Causes: []metav1.StatusCause{{Type: causeWatchDecoding}},
 		}}
@@ -106,7 +106,7 @@ func TestEventThatCannotBeRead(t *testing.T) {
 			}
 			return last.Type == apiwatch.Error
 		}
-		for range unreadMost {
+		for range maxUndecodableStreams {
 			require.False(t, passed(), "it may have been cut")
 		}
 		require.True(t, passed())

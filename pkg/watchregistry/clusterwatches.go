@@ -1,0 +1,254 @@
+package watchregistry
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// The resources that define which kinds the API server serves.
+var (
+	crds        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+const (
+	// The API server publishes a new kind in discovery some time after its
+	// CustomResourceDefinition changed. So a group is checked again up to maxRechecks
+	// times, with a backoff between recheckMin and recheckMax.
+	recheckMin  = 20 * time.Millisecond
+	recheckMax  = 500 * time.Millisecond
+	maxRechecks = 24
+)
+
+// clusterWatches holds what the watches of one cluster share. It also notices which kinds
+// the cluster begins or ceases to serve.
+type clusterWatches struct {
+	registry *Registry
+	name     string
+	client   Cluster
+	// ctx ends when the cluster is removed, or the registry stops.
+	ctx         context.Context
+	cancel      context.CancelFunc
+	listLimiter *listLimiter
+	// backoffs space the requests of the watches on crds and apiServices.
+	backoffs map[schema.GroupVersionResource]*requestBackoff
+	// groups is the queue of API groups to check.
+	groups workqueue.TypedRateLimitingInterface[string]
+}
+
+func newClusterWatches(r *Registry, name string, cluster Cluster) *clusterWatches {
+	c := &clusterWatches{
+		registry: r, name: name, client: cluster, listLimiter: newListLimiter(),
+		backoffs: map[schema.GroupVersionResource]*requestBackoff{crds: newRequestBackoff(), apiServices: newRequestBackoff()},
+		groups: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
+	}
+	c.ctx, c.cancel = context.WithCancel(r.ctx)
+	context.AfterFunc(c.ctx, c.groups.ShutDown)
+	return c
+}
+
+// maxRemoteObjects is the limit of objects of one kind in a remote cluster, which may be
+// hostile and send objects without end.
+const maxRemoteObjects = 50_000
+
+// maxObjects returns the limit of objects of one kind; zero means no limit.
+func (c *clusterWatches) maxObjects() int64 {
+	if c.name == "" {
+		return 0
+	}
+	return maxRemoteObjects
+}
+
+// serves asks discovery, without its cache, whether gvr is served.
+func (c *clusterWatches) serves(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	c.client.Invalidate(gvr.Group)
+	return c.client.ServesResource(ctx, gvr)
+}
+
+// run watches the kinds until the cluster is removed.
+func (c *clusterWatches) run() {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for gvr, backoff := range c.backoffs {
+		wg.Go(func() { c.watchKinds(gvr, backoff) })
+	}
+	for {
+		group, shutdown := c.groups.Get()
+		if shutdown {
+			return
+		}
+		// A group whose server does not answer must not delay other groups.
+		wg.Go(func() {
+			defer c.groups.Done(group)
+			c.checkGroup(group)
+		})
+	}
+}
+
+// watchKinds runs a metadata informer on crds or apiServices. Each event enqueues the API
+// group that the object defines. While the informer fails, new kinds are found by the
+// probes of Pending watches and by the retries of the owners.
+func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *requestBackoff) {
+	client := retryingMetadata{Interface: c.client.Metadata(), requests: &retryingClient{
+		maxObjects:  c.maxObjects(),
+		served:      func(context.Context) (bool, error) { return true, nil }, // retry in any case
+		report:      c.reporter(gvr),
+		listLimiter: newListLimiter(), // it must not wait for the lists of the kinds
+		backoff:     backoff,
+		stats:       newStats(), // these are not reported
+	}}
+	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr,
+		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	changed := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			c.enqueueGroup(groupOf(name.Name))
+		}
+	}
+	c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, obj any) { changed(obj) },
+		DeleteFunc: changed,
+	}, gvr.String())
+	informer.RunWithContext(klog.NewContext(c.ctx, logr.Discard()))
+}
+
+// reporter returns a function that logs when the watch on gvr begins to fail, and when it
+// works again.
+func (c *clusterWatches) reporter(gvr schema.GroupVersionResource) func(event, Reason, error) {
+	log := c.registry.opts.Log.WithValues("cluster", c.name, "resource", gvr.String())
+	var failing atomic.Bool
+	return func(what event, reason Reason, err error) {
+		switch {
+		case what == failed && failing.CompareAndSwap(false, true):
+			log.Error(err, "Cannot watch which kinds are served: new kinds are noticed late", "reason", reason)
+		case what == answered && failing.CompareAndSwap(true, false):
+			log.Info("Watching which kinds are served works again")
+		}
+	}
+}
+
+// enqueueGroup enqueues an API group to be checked without a backoff.
+func (c *clusterWatches) enqueueGroup(group string) {
+	c.groups.Forget(group)
+	c.groups.Add(group)
+}
+
+// groupInterest lists what the registry needs to know about an API group.
+type groupInterest struct {
+	kinds   []Kind
+	pending []*watch
+	// running maps each watch with an informer to its current run.
+	running map[*watch]*informerRun
+}
+
+// checkGroup asks discovery about everything that the registry needs to know about a
+// group: awaited kinds, Pending watches, and running watches whose kind may be gone.
+func (c *clusterWatches) checkGroup(group string) {
+	want := c.interestIn(group)
+	c.client.Invalidate(group)
+	again := len(want.pending) > 0
+	for _, w := range want.pending {
+		w.probeNow()
+	}
+	for w, run := range want.running {
+		switch served, err := c.client.ServesResource(c.ctx, w.key.GVR); {
+		case err != nil:
+			again = true
+		case !served:
+			w.applyEvent(run, notServed, ReasonNotFound, errNotServed(w.key))
+		default:
+			run.backoff.retryNow() // if it fails, the change may have fixed it
+		}
+	}
+	for _, kind := range want.kinds {
+		if served, err := c.client.ServesKind(c.ctx, kind.GVK); err != nil || !served {
+			again = true
+			continue
+		}
+		c.notifyServed(kind)
+	}
+	if again && c.groups.NumRequeues(group) < maxRechecks {
+		c.groups.AddRateLimited(group)
+		return
+	}
+	c.groups.Forget(group)
+}
+
+// groupInterest is what the registry wants to know of a group.
+func (c *clusterWatches) interestIn(group string) groupInterest {
+	r := c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want := groupInterest{running: map[*watch]*informerRun{}}
+	if c.ctx.Err() != nil {
+		return want // another cluster may have this name now
+	}
+	for kind := range r.awaited {
+		if kind.Cluster == c.name && kind.GVK.Group == group {
+			want.kinds = append(want.kinds, kind)
+		}
+	}
+	for key, w := range r.watches {
+		switch {
+		case w.cluster != c || key.GVR.Group != group:
+		case w.phase.state == Pending:
+			want.pending = append(want.pending, w)
+		case w.current != nil:
+			want.running[w] = w.current
+		}
+	}
+	return want
+}
+
+// errNotServed returns the error of a watch whose resource is not served.
+func errNotServed(key Key) error {
+	return apierrors.NewNotFound(key.GVR.GroupResource(), "")
+}
+
+// notifyServed calls the owners that await a kind, which is served now.
+func (c *clusterWatches) notifyServed(kind Kind) {
+	r := c.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return // another cluster may have this name now
+	}
+	for owner := range r.awaited[kind] {
+		r.notifier.add(c.ctx, func() { r.opts.OnKind(owner, kind) })
+	}
+	delete(r.awaited, kind)
+}
+
+// nameOnly is a transform that keeps only the name of an object.
+func nameOnly(obj any) (any, error) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: m.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		},
+	}, nil
+}
+
+// groupOf returns the API group that an object defines. A CustomResourceDefinition is
+// named resource.group, an APIService version.group ("v1." for the core group).
+func groupOf(name string) string {
+	_, group, _ := strings.Cut(name, ".")
+	return group
+}
