@@ -49,6 +49,13 @@ webhooks:
   sideEffects: None
   admissionReviewVersions: [v1]
   clientConfig: {service: {namespace: none, name: none}}
+  matchConditions: [{name: none, expression: "false"}]
+  rules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
+- name: two.example.com
+  failurePolicy: Ignore
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  clientConfig: {url: "https://none.example.com"}
   rules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
 `,
 	"ValidatingAdmissionPolicy": `
@@ -59,6 +66,8 @@ spec:
   failurePolicy: Ignore
   matchConstraints:
     resourceRules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
+  variables: [{name: one, expression: "1"}, {name: two, expression: "2"}]
+  matchConditions: [{name: none, expression: "false"}]
   validations: [{expression: "true"}]
 `,
 	"CustomResourceDefinition": `

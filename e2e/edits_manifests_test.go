@@ -131,11 +131,13 @@ apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: <name>}
 spec:
-  updateStrategy: {rollingUpdate: {maxUnavailable: 1}}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}
   selector: {matchLabels: {app: <name>}}
   template:
     metadata: {labels: {app: <name>}}
-    spec: {containers: [{name: web, image: "registry.invalid/web:1"}]}
+    spec:
+      nodeSelector: {none: such}
+      containers: [{name: web, image: "registry.invalid/web:1", ports: [{containerPort: 80}]}]
 `,
 	"ReplicaSet without replicas": `
 apiVersion: apps/v1
@@ -166,9 +168,15 @@ spec:
   schedule: 0 0 1 1 *
   suspend: true
   jobTemplate:
+    metadata: {labels: {app: web}}
     spec:
       template:
-        spec: {restartPolicy: Never, containers: [{name: job, image: "registry.invalid/job:1"}]}
+        spec:
+          restartPolicy: Never
+          volumes: [{name: scratch, emptyDir: {}}]
+          containers:
+          - {name: job, image: "registry.invalid/job:1", env: [{name: LOG, value: info}]}
+          - {name: helper, image: "registry.invalid/helper:1"}
 `,
 	"PodDisruptionBudget": `
 apiVersion: policy/v1
@@ -184,6 +192,7 @@ spec:
   maxReplicas: 3
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: none}
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]
+  behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}
 `,
 	"Lease": `
 apiVersion: coordination.k8s.io/v1
@@ -206,7 +215,7 @@ metadata: {name: <name>}
 spec:
   podSelector: {matchLabels: {app: web}}
   policyTypes: [Ingress]
-  ingress: [{ports: [{port: 80, protocol: TCP}]}]
+  ingress: [{from: [{podSelector: {matchLabels: {app: web}}}], ports: [{port: 80, protocol: TCP}]}]
 `,
 	"NetworkPolicy with nothing": `
 apiVersion: networking.k8s.io/v1

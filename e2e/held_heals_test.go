@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -28,7 +28,7 @@ import (
 const (
 	// heldObjects is how many objects TestHeldHeals edits, and heldText the size of the text
 	// that a tenant adds to each of them: together more than Vidra keeps (maxHeld in
-	// pkg/trigger). With VIDRA_STORM there are heldObjectsLong, which take about as much memory
+	// pkg/trigger). In long tests there are heldObjectsLong, which take about as much memory
 	// as there is.
 	heldObjects, heldObjectsLong = 54, 400
 	heldText                     = 1_000_000
@@ -55,10 +55,7 @@ func TestHeldHeals(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, limited.Stop(stopTimeout)) })
-	many := heldObjects
-	if os.Getenv("VIDRA_STORM") != "" {
-		many = heldObjectsLong
-	}
+	many := suite.Size(heldObjects, heldObjectsLong)
 
 	other, ns := newNamespace(t), newNamespace(t)
 	newVidraResource(t, other, configMap("neighbour", "hello"))

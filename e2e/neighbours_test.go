@@ -74,7 +74,7 @@ var neighbours = map[string]map[string]anEdit{
 			change: change{clients["kubectl-replace"], `[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/name","value":"LEVEL"}]`},
 		},
 	},
-	"ValidatingWebhookConfiguration of many webhooks": {
+	"ValidatingWebhookConfiguration": {
 		"certificate injector": {
 			reason: "beside the member of a union",
 			first:  &change{updatedBy("cainjector"), `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"<ca>"}]`},

@@ -33,10 +33,10 @@ const (
 
 // randomKinds are the built-in kinds of which there is an object.
 var randomKinds = []string{
-	"Deployment of many parts", "Deployment without replicas", "StatefulSet of many parts", "DaemonSet of many parts", "CronJob of many parts",
-	"Service of many ports", "Ingress of many parts", "NetworkPolicy of many parts", "PodDisruptionBudget", "HorizontalPodAutoscaler with behavior",
-	"ConfigMap", "Secret", "ServiceAccount of many Secrets", "Role", "ResourceQuota", "ValidatingWebhookConfiguration of many webhooks",
-	"ValidatingAdmissionPolicy of many parts", "PodTemplate",
+	"Deployment of many parts", "Deployment without replicas", "StatefulSet of many parts", "DaemonSet", "CronJob",
+	"Service of many ports", "Ingress of many parts", "NetworkPolicy", "PodDisruptionBudget", "HorizontalPodAutoscaler",
+	"ConfigMap", "Secret", "ServiceAccount of many Secrets", "Role", "ResourceQuota", "ValidatingWebhookConfiguration",
+	"ValidatingAdmissionPolicy", "PodTemplate",
 }
 
 // TestRandomEdits makes random edits of random objects through every client. After each,

@@ -72,7 +72,7 @@ var structuralServices = map[string]map[string]structuralEdit{
 			removed: []string{`metadata.annotations["example.com/rewrite"]`}, added: []string{`metadata.annotations["example.com/redirect"]`},
 		},
 	},
-	"NetworkPolicy of many parts": {
+	"NetworkPolicy": {
 		"peer": {
 			reason: "a union in an atomic list", value: true,
 			ops:     `[{"op":"replace","path":"/spec/ingress/0/from/0","value":{"ipBlock":{"cidr":"0.0.0.0/0"}}}]`,
@@ -166,7 +166,7 @@ var structuralPolicies = map[string]map[string]structuralEdit{
 			removed: []string{`spec.maxUnavailable`}, added: []string{`spec.minAvailable`},
 		},
 	},
-	"HorizontalPodAutoscaler with behavior": {
+	"HorizontalPodAutoscaler": {
 		"metric": {
 			reason: "a union in an atomic list", value: true,
 			ops:     `[{"op":"replace","path":"/spec/metrics/0","value":{"type":"Pods","pods":{"metric":{"name":"requests"},"target":{"type":"AverageValue","averageValue":"10"}}}}]`,
@@ -192,7 +192,7 @@ var structuralPolicies = map[string]map[string]structuralEdit{
 			removed: []string{`subjects`},
 		},
 	},
-	"ValidatingWebhookConfiguration of many webhooks": {
+	"ValidatingWebhookConfiguration": {
 		"webhook renamed": {
 			reason:  "with all that is in it",
 			ops:     `[{"op":"replace","path":"/webhooks/1/name","value":"three.example.com"}]`,
@@ -214,7 +214,7 @@ var structuralPolicies = map[string]map[string]structuralEdit{
 			removed: []string{`webhooks[name="one.example.com"].rules`},
 		},
 	},
-	"ValidatingAdmissionPolicy of many parts": {
+	"ValidatingAdmissionPolicy": {
 		"variable renamed": {
 			reason:  "an item of a list by its name",
 			ops:     `[{"op":"replace","path":"/spec/variables/0/name","value":"three"}]`,

@@ -98,37 +98,6 @@ spec:
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `,
-	"DaemonSet of many parts": `
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: <name>}
-spec:
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}
-  selector: {matchLabels: {app: <name>}}
-  template:
-    metadata: {labels: {app: <name>}}
-    spec:
-      nodeSelector: {none: such}
-      containers: [{name: web, image: "registry.invalid/web:1", ports: [{containerPort: 80}]}]
-`,
-	"CronJob of many parts": `
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: <name>}
-spec:
-  schedule: 0 0 1 1 *
-  suspend: true
-  jobTemplate:
-    metadata: {labels: {app: web}}
-    spec:
-      template:
-        spec:
-          restartPolicy: Never
-          volumes: [{name: scratch, emptyDir: {}}]
-          containers:
-          - {name: job, image: "registry.invalid/job:1", env: [{name: LOG, value: info}]}
-          - {name: helper, image: "registry.invalid/helper:1"}
-`,
 	"Service of many ports": `
 apiVersion: v1
 kind: Service
@@ -178,25 +147,6 @@ kind: PodDisruptionBudget
 metadata: {name: <name>}
 spec: {maxUnavailable: 1, selector: {matchLabels: {app: <name>, tier: front}}}
 `,
-	"HorizontalPodAutoscaler with behavior": `
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: <name>}
-spec:
-  maxReplicas: 3
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: none}
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]
-  behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}
-`,
-	"NetworkPolicy of many parts": `
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: <name>}
-spec:
-  podSelector: {matchLabels: {app: web}}
-  policyTypes: [Ingress]
-  ingress: [{from: [{podSelector: {matchLabels: {app: web}}}], ports: [{port: 80, protocol: TCP}]}]
-`,
 	"ServiceAccount of many Secrets": `
 apiVersion: v1
 kind: ServiceAccount
@@ -209,37 +159,6 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: <name>, finalizers: [example.com/a, example.com/b], labels: {app: web}}
 data: {greeting: hello}
-`,
-	"ValidatingWebhookConfiguration of many webhooks": `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: <name>}
-webhooks:
-- name: one.example.com
-  failurePolicy: Ignore
-  sideEffects: None
-  admissionReviewVersions: [v1]
-  clientConfig: {service: {namespace: none, name: none}}
-  matchConditions: [{name: none, expression: "false"}]
-  rules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
-- name: two.example.com
-  failurePolicy: Ignore
-  sideEffects: None
-  admissionReviewVersions: [v1]
-  clientConfig: {url: "https://none.example.com"}
-  rules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
-`,
-	"ValidatingAdmissionPolicy of many parts": `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: <name>}
-spec:
-  failurePolicy: Ignore
-  matchConstraints:
-    resourceRules: [{apiGroups: [none.example.com], apiVersions: [v1], resources: [none], operations: [CREATE]}]
-  variables: [{name: one, expression: "1"}, {name: two, expression: "2"}]
-  matchConditions: [{name: none, expression: "false"}]
-  validations: [{expression: "true"}]
 `,
 	"ValidatingAdmissionPolicyBinding": `
 apiVersion: admissionregistration.k8s.io/v1

@@ -208,7 +208,7 @@ var structuralWorkloads = map[string]map[string]structuralEdit{
 			removed: []string{`spec.updateStrategy.type`},
 		},
 	}),
-	"DaemonSet of many parts": inTemplate("/spec/template", map[string]structuralEdit{
+	"DaemonSet": inTemplate("/spec/template", map[string]structuralEdit{
 		"update strategy": {
 			reason:  "one member of a map for another",
 			ops:     `[{"op":"replace","path":"/spec/updateStrategy/rollingUpdate","value":{"maxSurge":1,"maxUnavailable":0}}]`,
@@ -225,7 +225,7 @@ var structuralWorkloads = map[string]map[string]structuralEdit{
 			removed: []string{`nodeSelector`},
 		},
 	}),
-	"CronJob of many parts": inTemplate("/spec/jobTemplate/spec/template", map[string]structuralEdit{
+	"CronJob": inTemplate("/spec/jobTemplate/spec/template", map[string]structuralEdit{
 		"container renamed": {
 			reason:  "a template in a template",
 			ops:     `[{"op":"replace","path":"<pod>/containers/1/name","value":"sidecar"}]`,
