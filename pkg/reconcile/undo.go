@@ -80,80 +80,107 @@ func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstr
 	if !a.edited(*t) {
 		return a.sendCeding(ctx, *t)
 	}
-	undo := a.undo(*t)
-	if undo.BeforeKnown {
-		t.before = &undo.Before
+	u := undoing{applier: a, task: t, undo: a.undo(*t), live: t.cause.Found}
+	if u.undo.BeforeKnown {
+		t.before = &u.undo.Before
 		t.cause.Before = t.before // for another attempt
 	}
-	undone := *t
-	live, scope, applied := t.cause.Found, 0, false
-	var invalid error
-	// found is the object before anything was reclaimed that no apply has removed; nil if
-	// nothing was.
-	var found *unstructured.Unstructured
-	refuse := func(err error) (*unstructured.Unstructured, error) {
-		if found == nil {
-			return nil, err
-		}
-		_, failed := a.giveBack(ctx, *t, live, found) // so that the next attempt finds the whole edit
-		return nil, errors.Join(err, failed)
-	}
 	for range maxUndos {
-		undo.Scope = scopes[scope]
-		before := live
-		taken, reclaimed, err := a.reclaim(ctx, t, live, undo)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case taken != nil:
-			if live = taken; found == nil {
-				found = before
-			}
-		case !reclaimed:
-		case applied:
-			return live, nil // others added the rest: their events tell whether with an edit
-		case invalid != nil:
-			if scope++; scope == len(scopes) {
-				return refuse(invalid)
-			}
-			continue
-		}
-		undone.cause.Found, t.sent = live, live
-		answer, err := a.sendCeding(ctx, undone)
-		switch {
-		case err == nil && reclaimed && !a.addedMore(*t, answer):
-			return answer, nil
-		case err == nil:
-			live, found, applied, invalid, undo.Editors = answer, nil, true, nil, undo.EditorsOf(t.cause.Found)
-		case denied(err):
-			return refuse(err)
-		case !apierrors.IsInvalid(err):
-			return nil, err
-		case reclaimed:
-			if applied {
-				return a.giveBack(ctx, *t, live, before)
-			}
-			if invalid = err; scope == len(scopes)-1 {
-				return refuse(err)
-			}
-			scope++
-			if !ownership.Recorded(live) {
-				if live, err = a.applyMarks(ctx, *t, live); err != nil {
-					return nil, err
-				}
-			}
-		default: // the answer to an apply would have been the object to go on with
-			applied, invalid = false, err
-			if live, err = a.get(ctx, t.key); err != nil {
-				return nil, err
-			}
-			if live == nil {
-				return nil, invalid // its deletion is another event
-			}
+		if undone, err := u.attempt(ctx); undone != nil || err != nil {
+			return undone, err
 		}
 	}
 	return nil, fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos)
+}
+
+// undoing is the state of an edit of an object that is being undone.
+type undoing struct {
+	*applier
+	task *task
+	undo ownership.Undo
+	// live is the object as it is known now.
+	live *unstructured.Unstructured
+	// scope is the index in scopes of how much is undone.
+	scope int
+	// unclaimed is the object before anything was reclaimed that no apply has removed; nil if
+	// nothing was.
+	unclaimed *unstructured.Unstructured
+	// applied reports whether the last apply was accepted, and invalid is why it was not.
+	applied bool
+	invalid error
+}
+
+// attempt reclaims what was added and applies. It returns the object if that has undone the
+// edit, and nil if it takes another attempt.
+func (u *undoing) attempt(ctx context.Context) (*unstructured.Unstructured, error) {
+	before := u.live
+	u.undo.Scope = scopes[u.scope]
+	taken, reclaimed, err := u.reclaim(ctx, u.task, u.live, u.undo)
+	switch {
+	case err != nil:
+		return nil, err
+	case taken != nil:
+		if u.live = taken; u.unclaimed == nil {
+			u.unclaimed = before
+		}
+	case reclaimed && u.applied:
+		return u.live, nil // others added the rest: their events tell whether with an edit
+	case reclaimed && u.invalid != nil:
+		return nil, u.widen(ctx)
+	}
+	sent := *u.task
+	sent.cause.Found, u.task.sent = u.live, u.live
+	answer, err := u.sendCeding(ctx, sent)
+	switch {
+	case err == nil && reclaimed && !u.addedMore(*u.task, answer):
+		return answer, nil
+	case err == nil:
+		u.live, u.unclaimed, u.applied, u.invalid = answer, nil, true, nil
+		u.undo.Editors = u.undo.EditorsOf(u.task.cause.Found)
+		return nil, nil
+	case !apierrors.IsInvalid(err) && !denied(err):
+		return nil, err
+	case denied(err):
+		return nil, u.refuse(ctx, err)
+	case reclaimed && u.applied:
+		return u.giveBack(ctx, *u.task, u.live, before)
+	}
+	u.invalid = err
+	return nil, u.goOn(ctx, reclaimed)
+}
+
+// goOn prepares another attempt after the API server called the apply invalid.
+func (u *undoing) goOn(ctx context.Context, reclaimed bool) (err error) {
+	if !reclaimed { // the answer to an apply would have been the object to go on with
+		u.applied = false
+		if u.live, err = u.get(ctx, u.task.key); err == nil && u.live == nil {
+			return u.invalid // its deletion is another event
+		}
+		return err
+	}
+	if err := u.widen(ctx); err != nil || ownership.Recorded(u.live) {
+		return err
+	}
+	u.live, err = u.applyMarks(ctx, *u.task, u.live)
+	return err
+}
+
+// widen has more undone by the next attempt.
+func (u *undoing) widen(ctx context.Context) error {
+	if u.scope++; u.scope == len(scopes) {
+		return u.refuse(ctx, u.invalid)
+	}
+	return nil
+}
+
+// refuse returns err after it gave back what was reclaimed, so that a later heal finds the
+// whole edit.
+func (u *undoing) refuse(ctx context.Context, err error) error {
+	if u.unclaimed == nil {
+		return err
+	}
+	_, failed := u.giveBack(ctx, *u.task, u.live, u.unclaimed)
+	return errors.Join(err, failed)
 }
 
 // applyMarks applies the label and the annotation of the owner alone to an object whose
