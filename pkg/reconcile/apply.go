@@ -117,7 +117,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	}
 	if found := r.cause.Found; found != nil && found.GetDeletionTimestamp() != nil {
 		if r.ending = true; t.why == whyNew && a.watched {
-			a.index.Leave(a.owner, t.key) // its end is no drift
+			a.index.ExpectRemoval(a.owner, t.key) // its end is no drift
 		}
 		return r
 	}
@@ -214,12 +214,12 @@ func (a *applier) expected(t task) (trigger.Applied, bool) {
 // as it was left.
 func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asLeft bool) {
 	expected, known := a.expected(t)
-	return known && asExpected(live, expected), expected.Left
+	return known && asExpected(live, expected), expected.Unreverted
 }
 
 // asExpected says whether what is ours in live is as expected, and its label.
 func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
-	return trigger.DigestOf(live, expected.Manager, expected.Left, expected.Tools) == expected.Digest && labelled(live)
+	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && labelled(live)
 }
 
 // labelled says whether an object has the label by which it is watched.

@@ -174,7 +174,7 @@ func TestTwoWriters(t *testing.T) {
 		var longest time.Duration
 		for start := time.Now(); time.Since(start) < lasts; {
 			since := time.Now()
-			l.Trigger.GiveBack(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{object: {Deleted: true, Since: since}}})
+			l.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{object: {Deleted: true, Since: since}}})
 			for healed := false; !healed; passes++ {
 				l.done = nil
 				result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
@@ -265,7 +265,7 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 			for _, name := range names {
 				causes.Objects[trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: name}] = trigger.Cause{Deleted: true, Since: time.Now()}
 			}
-			l.Trigger.GiveBack(faulty, causes)
+			l.Trigger.RequeueCauses(faulty, causes)
 			return l.mustPass(t)
 		}
 		for range healBurst {

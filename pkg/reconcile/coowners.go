@@ -88,7 +88,7 @@ func (a *applier) marksOn(live *unstructured.Unstructured) marks {
 func (a *applier) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
 	names := map[string]bool{}
 	for _, claim := range claims {
-		applied := claim.Known && !claim.Leaving && claim.Applied.UID == live.GetUID()
+		applied := claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID()
 		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.installation.FieldManager(name)] {
 			names[name] = true
 		}
@@ -127,7 +127,7 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
 func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
-	if claim.InFlight || claim.Known && !claim.Applied.Left && claim.Applied.Digest == expected {
+	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {
 		return true
 	}
 	id := identityIn(live)

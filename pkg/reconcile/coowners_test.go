@@ -152,7 +152,7 @@ func TestCoOwnersWithoutMarks(t *testing.T) {
 		"None":           {"Nobody has applied it.", func(*trigger.Index) {}, 0},
 		"Applied":        {"It wants the object as it was.", func(x *trigger.Index) { applied(x, "a") }, 1},
 		"AppliedAnother": {"That object is gone.", func(x *trigger.Index) { applied(x, "b") }, 0},
-		"Leaving":        {"It removes the object.", func(x *trigger.Index) { applied(x, "a"); x.Leave(api, key) }, 0},
+		"Leaving":        {"It removes the object.", func(x *trigger.Index) { applied(x, "a"); x.ExpectRemoval(api, key) }, 0},
 		"Begun":          {"It has not applied the object yet.", func(x *trigger.Index) { x.Begin(api, key, "vidra/api") }, 0},
 	}
 	for name, tc := range cases {

@@ -194,7 +194,7 @@ func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error)
 	}
 	p.all = true // all that there is to say of this generation
 	result, err := p.finish(ctx, outcome{blocked: &why})
-	p.Trigger.GiveBack(p.owner, trigger.Causes{All: true})
+	p.Trigger.RequeueCauses(p.owner, trigger.Causes{All: true})
 	return result, err
 }
 

@@ -152,7 +152,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 	r.fields = append(r.fields, a.byTools(r.task, found).Changes...)
 	if a.watched {
 		a.trigger.Observed(a.owner, r.key, trigger.Applied{
-			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent, a.additions.tools), Left: !l.silent,
+			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent, a.additions.tools), Unreverted: !l.silent,
 			UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
 		})
 	}

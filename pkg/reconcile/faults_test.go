@@ -167,7 +167,7 @@ func (l *lab) pass(t *testing.T, changed ...string) ([]string, error) {
 		key := trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: name}
 		causes.Objects[key] = trigger.Cause{Deleted: true}
 	}
-	l.Trigger.GiveBack(faulty, causes)
+	l.Trigger.RequeueCauses(faulty, causes)
 	l.done = nil
 	_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
 	return l.done, err

@@ -88,7 +88,7 @@ func (p *pass) seen(id identity, live *unstructured.Unstructured) {
 	if p.session.seen == nil {
 		p.session.seen = map[identity]trigger.Health{}
 	}
-	p.session.seen[id] = trigger.Examine(live)
+	p.session.seen[id] = trigger.ComputeHealth(live)
 }
 
 // healthyCondition tells how healthy the objects are.

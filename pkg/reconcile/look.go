@@ -41,7 +41,7 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 		case p.applier.watched && p.outdated(d) && !p.recomputes():
 		case p.applier.watched && synced:
 			entry := p.session.inventory[d.id]
-			suspect = !p.Index.InOrder(p.owner, d.key, obj, found) || entry != nil && entry.State == v1alpha1.ObjectDrifted
+			suspect = !p.Index.AsExpected(p.owner, d.key, obj, found) || entry != nil && entry.State == v1alpha1.ObjectDrifted
 		case p.applier.watched && p.first: // the watches are about to tell
 		default:
 			suspect = p.resync

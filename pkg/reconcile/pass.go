@@ -217,12 +217,12 @@ func (p *pass) read(ctx context.Context) *failure {
 // giveBack returns the causes, so that the next pass does what this one did not.
 func (p *pass) giveBack() {
 	p.causes.All = p.causes.All || p.all
-	p.Trigger.GiveBack(p.owner, p.causes)
+	p.Trigger.RequeueCauses(p.owner, p.causes)
 }
 
 // giveBackUntold returns what the status could not be told of.
 func (p *pass) giveBackUntold() {
-	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
 }
 
 // load makes the inventory known to the index, after a restart.
@@ -347,7 +347,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 			return reconcile.Result{}, err
 		}
 	}
-	p.Trigger.GiveBack(p.owner, trigger.Causes{Objects: p.unsolved})
+	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.unsolved})
 	p.record(p.owner, referenceToOwner(p.vr), p.before, s.status, s.untold)
 	s.untold = nil
 	return p.requeue(rest), nil

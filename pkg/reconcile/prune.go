@@ -89,7 +89,7 @@ func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	}
 	key := trigger.ObjectKey{Cluster: a.destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	if a.watched {
-		a.index.Leave(a.owner, key)
+		a.index.ExpectRemoval(a.owner, key)
 	}
 	var done removal
 	// Somebody may write to the object between our look and our deletion.

@@ -149,11 +149,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	causes := r.Trigger.Take(owner)
+	causes := r.Trigger.TakeCauses(owner)
 	if r.isHeavy(owner, vr, causes) {
 		leaveHeavy, ok := r.heavy.enter()
 		if !ok {
-			r.Trigger.GiveBack(owner, causes)
+			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(heavyRetry, 1)}, nil
 		}
 		defer leaveHeavy()

@@ -118,7 +118,7 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 			return
 		}
 		if p.applier.watched {
-			p.Index.Leave(p.owner, r.key)
+			p.Index.ExpectRemoval(p.owner, r.key)
 		}
 		r.err = p.applier.delete(ctx, r.key, r.replace).err
 	})

@@ -57,7 +57,7 @@ func (p *pass) sees(id identity) (seen, watching bool) {
 		return true, false
 	}
 	kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-	return synced && found && p.Index.Seen(p.owner, d.key, kept), synced
+	return synced && found && p.Index.HasObserved(p.owner, d.key, kept), synced
 }
 
 // unseenText tells what watches in order have not seen yet; empty if there is nothing.

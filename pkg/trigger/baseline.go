@@ -32,46 +32,46 @@ func (c *claim) raced() *baseline {
 	return c.baseline.raced
 }
 
-// learn keeps the baseline of an object up to date with an event. As long as the object is
+// updateBaseline keeps the baseline of an object up to date with an event. As long as the object is
 // in order, its Snapshot has it.
-func (c *claim) learn(verdict Verdict, o observation) {
+func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	switch verdict {
-	case VerdictInOrder, VerdictEcho:
-		if !c.left {
+	case VerdictAsExpected, VerdictEcho:
+		if !c.unreverted {
 			c.baseline, c.alone = nil, false
 		}
 	case VerdictDrift, VerdictStale:
 		if stale(c.expected.version, o) {
-			c.raced().learnOlder(o.snapshot, c.expected)
+			c.raced().updateOlder(o.snapshot, c.expected)
 			return
 		}
 		if c.baseline == nil {
-			c.begin(o.before)
+			c.startBaseline(o.before)
 		}
-		c.baseline.learn(o.snapshot, c.expected.manager)
+		c.baseline.update(o.snapshot, c.expected.manager)
 	case VerdictDeleted: // an object without its label looks deleted: this is what it was
 		if c.baseline == nil {
-			c.begin(o.snapshot)
+			c.startBaseline(o.snapshot)
 		}
 	case VerdictUnchanged, VerdictForeign, VerdictInFlight, VerdictTerminating, VerdictGone, VerdictUnknown:
 	}
 }
 
-// begin begins the baseline with an object that is in order. Another one says nothing of
+// startBaseline begins the baseline with an object that is in order. Another one says nothing of
 // what was there before an edit.
-func (c *claim) begin(s *Snapshot) {
+func (c *claim) startBaseline(s *Snapshot) {
 	switch {
 	case c.alone:
 		c.baseline, c.alone = &baseline{digest: c.expected.digest}, false
-	case s != nil && !c.left && s.has(c.expected.owned):
+	case s != nil && !c.unreverted && s.has(c.expected.owned):
 		c.baseline = &baseline{before: s.others(), latest: s.others(), digest: c.expected.digest}
 	}
 }
 
-// learn takes a write into account that brought an object into a state other than expected.
+// updateBaseline takes a write into account that brought an object into a state other than expected.
 // What another manager adds with a write that changes nothing of ours is no part of an edit: it
 // was there before the next one.
-func (b *baseline) learn(s *Snapshot, manager managerID) {
+func (b *baseline) update(s *Snapshot, manager managerID) {
 	if b == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (b *baseline) learn(s *Snapshot, manager managerID) {
 	if !known {
 		return
 	}
-	others, object := s.others(), s.found()
+	others, object := s.others(), s.pendingState()
 	switch {
 	case object == nil: // the same event again
 	case digest == b.digest:
@@ -90,14 +90,14 @@ func (b *baseline) learn(s *Snapshot, manager managerID) {
 	b.digest, b.latest = digest, others
 }
 
-// learnOlder takes a write into account that came before the last apply.
-func (b *baseline) learnOlder(s *Snapshot, expected expectation) {
+// updateOlder takes a write into account that came before the last apply.
+func (b *baseline) updateOlder(s *Snapshot, expected expectation) {
 	switch {
 	case b == nil:
 	case s.has(expected.owned): // whoever had edited it took that back
 		*b = baseline{before: s.others(), latest: s.others(), digest: expected.digest}
 	default:
-		b.learn(s, expected.manager)
+		b.update(s, expected.manager)
 	}
 }
 
@@ -106,14 +106,14 @@ func (b *baseline) edits(s *Snapshot, manager managerID) bool {
 	if digest, known := s.digestOf(manager); !known || digest != b.digest {
 		return true
 	}
-	object := s.found()
+	object := s.pendingState()
 	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest)
 }
 
 // digestOf is the digest of what a manager owns in the object.
 func (s *Snapshot) digestOf(manager managerID) (ownership.Digest, bool) {
 	all := s.owned
-	if e := s.evidence.Load(); e != nil && len(e.owned) > 0 {
+	if e := s.pending.Load(); e != nil && len(e.owned) > 0 {
 		all = e.owned
 	}
 	i := slices.IndexFunc(all, func(o owned) bool { return o.manager == manager })

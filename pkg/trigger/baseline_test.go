@@ -118,7 +118,7 @@ func TestBaselineOfAnObjectThatIsLeft(t *testing.T) {
 	edited := othersIn("red", "101", "a", "me/b")
 	before := r.replay(t, nil, othersIn("blue", "100", "a"), edited)
 	r.index.Begin(owner, key, manager)
-	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true, nil), ResourceVersion: "101", Left: true})
+	r.Observed(owner, key, Applied{Manager: manager, Digest: DigestOf(edited, manager, true, nil), ResourceVersion: "101", Unreverted: true})
 	r.replay(t, before, othersIn("red", "102", "a", "me/b", "c")) // by a controller
 	r.index.Load(owner, map[ObjectKey]Applied{key: appliedAt("blue", "")})
 	paths, known := r.index.Before(owner, key)
@@ -139,7 +139,7 @@ func TestRacedEdit(t *testing.T) {
 				r.index.Begin(owner, key, manager)
 				r.Commit(owner, key, first)
 				kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a"))
-				r.Take(owner)
+				r.TakeCauses(owner)
 
 				r.index.Begin(owner, key, manager)
 				events := []*unstructured.Unstructured{othersIn("green", "102", "a", "b"), othersIn("blue", "103", "a", "b")}
@@ -155,7 +155,7 @@ func TestRacedEdit(t *testing.T) {
 				if !early {
 					r.replay(t, kept, events...)
 				}
-				cause, told := r.Take(owner).Objects[key]
+				cause, told := r.TakeCauses(owner).Objects[key]
 				require.Equal(t, raced, told)
 				if raced {
 					require.Equal(t, "102", cause.Found.GetResourceVersion())
@@ -212,7 +212,7 @@ func TestSkippedStates(t *testing.T) {
 					}
 					r.handler.OnUpdate(kept, last)
 				}
-				require.Len(t, r.Take(owner).Objects, 1)
+				require.Len(t, r.TakeCauses(owner).Objects, 1)
 				before, known := r.index.Before(owner, key)
 				require.True(t, known, tc.reason)
 				require.Equal(t, tc.want, before, tc.reason)
@@ -232,7 +232,7 @@ func TestControllerWritesDuringAnApply(t *testing.T) {
 			r.index.Begin(owner, key, manager)
 			r.Commit(owner, key, first)
 			kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a", "me/b"))
-			r.Take(owner)
+			r.TakeCauses(owner)
 			r.index.Begin(owner, key, manager)
 			events := []*unstructured.Unstructured{othersIn("red", "102", "a", "me/b", "c"), othersIn("blue", "103", "a", "me/b", "c")}
 			if early {
@@ -244,7 +244,7 @@ func TestControllerWritesDuringAnApply(t *testing.T) {
 			if !early {
 				r.replay(t, kept, events...)
 			}
-			require.Empty(t, r.Take(owner).Objects)
+			require.Empty(t, r.TakeCauses(owner).Objects)
 		})
 	}
 }
@@ -257,7 +257,7 @@ func TestEditBeforeTheApplyIsKept(t *testing.T) {
 			r := newRig(t)
 			r.apply("blue", "100", nil)
 			kept := r.replay(t, nil, othersIn("blue", "100"), othersIn("red", "101"))
-			r.Take(owner)
+			r.TakeCauses(owner)
 			r.replay(t, kept, othersIn("green", "102", "me/b"))
 			r.index.Begin(owner, key, manager)
 			applied := appliedAt("blue", "103")
@@ -266,7 +266,7 @@ func TestEditBeforeTheApplyIsKept(t *testing.T) {
 				applied.Raced = new(ownership.Paths(""))
 			}
 			r.Commit(owner, key, applied)
-			cause, told := r.Take(owner).Objects[key]
+			cause, told := r.TakeCauses(owner).Objects[key]
 			require.Equal(t, raced, told)
 			if raced {
 				require.Equal(t, "102", cause.Found.GetResourceVersion())

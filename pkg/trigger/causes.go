@@ -52,9 +52,9 @@ func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone &
 // Beyond it the owner looks at all its objects, which finds the same.
 const maxCauses = 4096
 
-// ledger keeps the causes of each owner until it takes them. It is safe for
+// pendingCauses keeps the causes of each owner until it takes them. It is safe for
 // concurrent use.
-type ledger struct {
+type pendingCauses struct {
 	// mu guards causes and contended.
 	mu     sync.Mutex
 	causes map[Owner]*Causes
@@ -67,16 +67,16 @@ type ledger struct {
 	held *heldObjects
 }
 
-func newLedger(overflows prometheus.Counter, held *heldObjects) ledger {
-	return ledger{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
+func newPendingCauses(overflows prometheus.Counter, held *heldObjects) pendingCauses {
+	return pendingCauses{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
 }
 
-// note adds a cause; it replaces an older one of the same object, whose drift
+// add adds a cause; it replaces an older one of the same object, whose drift
 // the newer state still shows.
-func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.ofLocked(owner)
+func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causesLocked(owner)
 	if cause.Before == nil { // what an edit before it added is still there
 		cause.Before = c.Objects[key].Before
 	}
@@ -86,7 +86,7 @@ func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
 		cause.Since = older.Since
 	case len(c.Objects) >= maxCauses:
 		c.All = true
-		l.overflows.Inc()
+		p.overflows.Inc()
 		return
 	default:
 		cause.Since = time.Now()
@@ -94,42 +94,42 @@ func (l *ledger) note(owner Owner, key ObjectKey, cause Cause) {
 	c.Objects[key] = cause
 }
 
-// noteAll has the owner look at all its objects.
-func (l *ledger) noteAll(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ofLocked(owner).All = true
+// addAll has the owner look at all its objects.
+func (p *pendingCauses) addAll(owner Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.causesLocked(owner).All = true
 }
 
-// noteGone tells the owner that an object which was to be removed is gone.
-func (l *ledger) noteGone(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ofLocked(owner).Gone = true
+// addGone tells the owner that an object which was to be removed is gone.
+func (p *pendingCauses) addGone(owner Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.causesLocked(owner).Gone = true
 }
 
-// noteHealth tells the owner that the health of an object is another one.
-func (l *ledger) noteHealth(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ofLocked(owner).Health = true
+// addHealth tells the owner that the health of an object is another one.
+func (p *pendingCauses) addHealth(owner Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.causesLocked(owner).Health = true
 }
 
-// settle drops the cause of an object that is in order again.
-func (l *ledger) settle(owner Owner, key ObjectKey) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c := l.causes[owner]; c != nil {
+// drop drops the cause of an object that is in order again.
+func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.causes[owner]; c != nil {
 		delete(c.Objects, key)
 	}
 }
 
-// settleRaced keeps the cause of an object that was applied while users changed it: what they
+// keepRaced keeps the cause of an object that was applied while users changed it: what they
 // added since the object was found may be there still. before is what others owned before.
-func (l *ledger) settleRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c := l.causes[owner]; c != nil {
+func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.causes[owner]; c != nil {
 		if cause, known := c.Objects[key]; known && cause.Before == nil {
 			cause.Before = before
 			c.Objects[key] = cause
@@ -137,37 +137,37 @@ func (l *ledger) settleRaced(owner Owner, key ObjectKey, before *ownership.Paths
 	}
 }
 
-// settleUnlessRaced drops the cause of an object that an event shows in order, unless what an
+// dropUnlessRaced drops the cause of an object that an event shows in order, unless what an
 // edit added is still there.
-func (l *ledger) settleUnlessRaced(owner Owner, key ObjectKey) {
-	l.mu.Lock()
-	raced := l.causes[owner] != nil && l.causes[owner].Objects[key].Before != nil
-	l.mu.Unlock()
+func (p *pendingCauses) dropUnlessRaced(owner Owner, key ObjectKey) {
+	p.mu.Lock()
+	raced := p.causes[owner] != nil && p.causes[owner].Objects[key].Before != nil
+	p.mu.Unlock()
 	if !raced {
-		l.settle(owner, key)
+		p.drop(owner, key)
 	}
 }
 
 // take hands the causes of an owner over.
-func (l *ledger) take(owner Owner) Causes {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.causes[owner]
-	delete(l.causes, owner)
+func (p *pendingCauses) take(owner Owner) Causes {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causes[owner]
+	delete(p.causes, owner)
 	if c == nil {
 		return Causes{}
 	}
 	return *c
 }
 
-// giveBack returns causes that were not dealt with. Newer ones stay.
-func (l *ledger) giveBack(owner Owner, back Causes) {
+// requeue returns causes that were not dealt with. Newer ones stay.
+func (p *pendingCauses) requeue(owner Owner, back Causes) {
 	if back.Empty() {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.ofLocked(owner)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causesLocked(owner)
 	c.All = c.All || back.All
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
@@ -177,7 +177,7 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 			cause = newer
 		}
 		if cause.Found != nil && !cause.held {
-			if cause.held = l.held.hold(cause.Found); !cause.held {
+			if cause.held = p.held.hold(cause.Found); !cause.held {
 				cause.Found, cause.Unsure = nil, true // the owner reads it again
 			}
 		}
@@ -185,11 +185,11 @@ func (l *ledger) giveBack(owner Owner, back Causes) {
 	}
 }
 
-func (l *ledger) ofLocked(owner Owner) *Causes {
-	c := l.causes[owner]
+func (p *pendingCauses) causesLocked(owner Owner) *Causes {
+	c := p.causes[owner]
 	if c == nil {
 		c = &Causes{Objects: map[ObjectKey]Cause{}}
-		l.causes[owner] = c
+		p.causes[owner] = c
 	}
 	return c
 }

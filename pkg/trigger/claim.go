@@ -14,17 +14,17 @@ type claim struct {
 	// baseline is what was there before the edits that are not reverted yet; nil if what
 	// a watch keeps of the object has it, or nothing does.
 	baseline *baseline
-	// parked is the last event that arrived while an apply was under way.
-	parked *observation
+	// deferredEvent is the last event that arrived while an apply was under way.
+	deferredEvent *observation
 	// known is whether expected holds anything: false from before the first
 	// apply of an object until it has returned.
 	known bool
 	// inFlight is whether an apply is under way.
 	inFlight bool
-	// left is whether the object was left as somebody changed it.
-	left bool
-	// leaving is whether the object is to be removed: its deletion is expected.
-	leaving bool
+	// unreverted is whether the object was left as somebody changed it.
+	unreverted bool
+	// expectsRemoval is whether the object is to be removed: its deletion is expected.
+	expectsRemoval bool
 	// alone is whether the last apply left nothing of others behind, and no event has
 	// shown so yet: a baseline of nothing.
 	alone bool
@@ -35,14 +35,14 @@ type claim struct {
 // expect notes what an apply left behind.
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
-	c.expected, c.known, c.left = expect(a), true, a.Left
+	c.expected, c.known, c.unreverted = expect(a), true, a.Unreverted
 }
 
 // commit notes what an apply left behind, or a look at an object that is left as it is.
 func (c *claim) commit(a Applied) {
 	c.expect(a)
 	switch {
-	case a.Left:
+	case a.Unreverted:
 	case a.Others == "":
 		c.baseline, c.alone = nil, true
 	default:
@@ -74,18 +74,18 @@ type observation struct {
 	// rewound says that the version is older than that of the event before: etcd was
 	// restored from a backup, and the versions that are known mean nothing any more.
 	rewound bool
-	// news is how long the owners may wait until they are told of the health of the
+	// healthDelay is how long the owners may wait until they are told of the health of the
 	// object; 0 if it is as it was.
-	news time.Duration
+	healthDelay time.Duration
 }
 
 // Verdict says what an event means for an owner.
 type Verdict string
 
 const (
-	// VerdictInOrder says that what is ours is as expected. It is counted as
+	// VerdictAsExpected says that what is ours is as expected. It is counted as
 	// VerdictUnchanged or VerdictForeign.
-	VerdictInOrder Verdict = "InOrder"
+	VerdictAsExpected Verdict = "AsExpected"
 	// VerdictUnchanged says that the object is as it was: a relist, or a start.
 	VerdictUnchanged Verdict = "Unchanged"
 	// VerdictForeign says that only what is not ours was changed: the status, or
@@ -121,60 +121,60 @@ func judge(c *claim, o observation) Verdict {
 		return VerdictDrift
 	case stale(c.expected.version, o):
 		return VerdictStale
-	case o.deleted && c.leaving:
+	case o.deleted && c.expectsRemoval:
 		return VerdictGone
 	case o.deleted:
 		return VerdictDeleted
-	case c.leaving || o.snapshot.terminating():
+	case c.expectsRemoval || o.snapshot.terminating():
 		return VerdictTerminating
 	case o.snapshot.has(c.expected.owned):
-		return VerdictInOrder
+		return VerdictAsExpected
 	default:
 		return VerdictDrift
 	}
 }
 
-// see judges an event, and what was skipped before it, in their order. What counts is the
+// judgeEvent judges an event, and what was skipped before it, in their order. What counts is the
 // event, or the last edit before it that the last apply has not undone whole.
-func (c *claim) see(o observation) judgement {
+func (c *claim) judgeEvent(o observation) judgement {
 	var raced *judgement
 	for _, s := range o.skipped {
-		if j := c.seeOne(observation{snapshot: s, before: o.before, changed: true}); j.before != nil {
+		if j := c.judgeState(observation{snapshot: s, before: o.before, changed: true}); j.before != nil {
 			raced = &j
 		}
 		o.before = s
 	}
-	last := c.seeOne(o)
+	last := c.judgeState(o)
 	if raced != nil && last.verdict != VerdictDrift && !o.deleted {
 		return *raced
 	}
 	return last
 }
 
-// seeOne judges one state of an object.
-func (c *claim) seeOne(o observation) judgement {
+// judgeState judges one state of an object.
+func (c *claim) judgeState(o observation) judgement {
 	j := judgement{owner: c.holder.owner, verdict: judge(c, o), observation: o}
 	raced := j.verdict == VerdictDrift && stale(c.expected.version, o)
 	if raced && !c.raced().edits(o.snapshot, c.expected.manager) {
 		j.verdict, raced = VerdictStale, false
 	}
-	c.learn(j.verdict, o)
+	c.updateBaseline(j.verdict, o)
 	if raced {
 		j.before = new(c.raced().before)
 	}
 	return j
 }
 
-// park keeps an event until the apply that is under way has ended.
-func (c *claim) park(o observation) {
-	if p := c.parked; p != nil && !p.deleted && !o.deleted {
+// deferEvent keeps an event until the apply that is under way has ended.
+func (c *claim) deferEvent(o observation) {
+	if p := c.deferredEvent; p != nil && !p.deleted && !o.deleted {
 		skipped := p.skipped
 		for _, s := range append([]*Snapshot{p.snapshot}, o.skipped...) {
-			skipped = join(skipped, s)
+			skipped = appendSkipped(skipped, s)
 		}
 		o.before, o.skipped = p.before, skipped
 	}
-	c.parked = &o
+	c.deferredEvent = &o
 }
 
 // isEcho says whether the observation is of the apply that left a version behind.
@@ -192,15 +192,15 @@ func stale(applied version, o observation) bool {
 	return ok && order < 0
 }
 
-// landLocked ends the flight of an apply and judges what was parked, before any
+// endApplyLocked ends the flight of an apply and judges what was deferred, before any
 // later event can be; nil if nothing was.
-func (c *claim) landLocked() *judgement {
-	parked := c.parked
-	c.inFlight, c.parked = false, nil
-	if parked == nil {
+func (c *claim) endApplyLocked() *judgement {
+	deferred := c.deferredEvent
+	c.inFlight, c.deferredEvent = false, nil
+	if deferred == nil {
 		return nil
 	}
-	j := c.see(*parked)
-	j.event = parked.snapshot
+	j := c.judgeEvent(*deferred)
+	j.event = deferred.snapshot
 	return &j
 }

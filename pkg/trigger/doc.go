@@ -5,7 +5,7 @@
 //	informer -> Factory.TransformFor: a Snapshot (snapshot.go) with its Health (health.go)
 //	         -> Factory.HandlerFor: an observation (factory.go)
 //	         -> Index.judge: a Verdict for each owner (index.go, claim.go)
-//	         -> Factory.act: a Cause in the ledger (causes.go), and the owner in the queue
+//	         -> Factory.act: a pending Cause (causes.go), and the owner in the queue
 //
 // The [Index] knows for every managed object who owns it and which digest each
 // owner expects (see package ownership). The reconciler writes it; the handlers

@@ -31,7 +31,7 @@ type Factory struct {
 	Installation v1alpha1.Installation
 
 	index   *Index
-	ledger  ledger
+	pending pendingCauses
 	held    heldObjects
 	metrics metrics
 
@@ -45,8 +45,8 @@ type Factory struct {
 // NewFactory makes a Factory over an Index.
 func NewFactory(index *Index) *Factory {
 	f := &Factory{index: index, metrics: newMetrics()}
-	f.held.refused = f.metrics.unkept
-	f.ledger = newLedger(f.metrics.overflows, &f.held)
+	f.held.refused = f.metrics.notKept
+	f.pending = newPendingCauses(f.metrics.overflows, &f.held)
 	return f
 }
 
@@ -54,19 +54,19 @@ func NewFactory(index *Index) *Factory {
 // through TransformFor.
 func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
-	tally := f.metrics.tallyOf(cluster, gvr)
+	tally := f.metrics.countersOf(cluster, gvr)
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
 			o.snapshot, o.skipped = s, s.skipped()
-			f.see(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o, tally)
+			f.handleEvent(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o, tally)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { see(obj, observation{news: healthNews(nil, obj)}) },
+		AddFunc: func(obj any) { see(obj, observation{healthDelay: healthDelay(nil, obj)}) },
 		UpdateFunc: func(oldObj, newObj any) {
 			before, _ := oldObj.(*Snapshot)
 			after, _ := newObj.(*Snapshot)
-			o := observation{changed: true, news: healthNews(oldObj, newObj)}
+			o := observation{changed: true, healthDelay: healthDelay(oldObj, newObj)}
 			if before != nil && after != nil {
 				order, ok := after.version.compare(before.version)
 				o.changed, o.rewound = !before.version.is(after.version), ok && order < 0
@@ -84,59 +84,59 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	}
 }
 
-// see judges an event for every owner of its object.
-func (f *Factory) see(key compactKey, o observation, tally tally) {
+// handleEvent judges an event for every owner of its object.
+func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounters) {
 	judgements := f.index.judge(key, o)
 	if len(judgements) == 0 {
 		tally.count(VerdictUnknown, o)
 		if !o.deleted {
-			f.introduce(o.snapshot)
+			f.enqueueUnknownOwners(o.snapshot)
 		}
 	}
 	for _, j := range judgements {
 		tally.count(j.verdict, o)
-		f.tellHealth(j.owner, o)
+		f.enqueueHealth(j.owner, o)
 		f.act(key.objectKey(), j)
 	}
-	f.settleEvidence(key, o.snapshot)
+	f.releaseObject(key, o.snapshot)
 }
 
 // act does what a verdict asks for.
 func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
 	switch j.verdict {
-	case VerdictInOrder:
-		f.ledger.settleUnlessRaced(owner, key)
+	case VerdictAsExpected:
+		f.pending.dropUnlessRaced(owner, key)
 	case VerdictDrift:
-		found := j.observation.snapshot.found()
-		f.ledger.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before})
-		f.enqueue(owner, f.ledger.urgency(owner, key))
+		found := j.observation.snapshot.pendingState()
+		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before})
+		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictDeleted:
-		f.ledger.note(owner, key, Cause{Deleted: true, Unsure: j.observation.missed})
-		f.enqueue(owner, f.ledger.urgency(owner, key))
+		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed})
+		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictGone:
-		f.ledger.noteGone(owner)
+		f.pending.addGone(owner)
 		f.EnqueueAll(owner)
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
 }
 
-// tellHealth has an owner learn of the health of an object, as routine work. It comes
+// enqueueHealth has an owner learn of the health of an object, as routine work. It comes
 // before act, so that drift in the same event takes it along. An owner that is in the
 // queue stays where it is, but for one that waits for longer.
-func (f *Factory) tellHealth(owner Owner, o observation) {
-	if o.news > 0 {
-		f.ledger.noteHealth(owner)
-		f.enqueue(owner, priorityqueue.AddOpts{After: o.news})
+func (f *Factory) enqueueHealth(owner Owner, o observation) {
+	if o.healthDelay > 0 {
+		f.pending.addHealth(owner)
+		f.enqueue(owner, priorityqueue.AddOpts{After: o.healthDelay})
 	}
 }
 
-// introduce has the owners that an object names look at it, if they are not
+// enqueueUnknownOwners has the owners that an object names look at it, if they are not
 // known yet. An owner that is known and does not list the object does not own
 // it: its annotations were copied.
-func (f *Factory) introduce(s *Snapshot) {
-	seen := s.evidence.Load()
+func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
+	seen := s.pending.Load()
 	if seen == nil {
 		return // it had an owner until a moment ago, who let it go
 	}
@@ -153,60 +153,60 @@ func (f *Factory) introduce(s *Snapshot) {
 // may find an edit in the store of its watch before the handler notes it.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
 	if applied.Raced != nil {
-		f.ledger.settleRaced(owner, key, applied.Raced)
+		f.pending.keepRaced(owner, key, applied.Raced)
 	} else {
-		f.ledger.settle(owner, key)
+		f.pending.drop(owner, key)
 	}
-	f.land(key, f.index.commit(owner, compact(key), applied))
+	f.finishApply(key, f.index.commit(owner, compact(key), applied))
 }
 
 // Observed ends a look at an object that was left as it was found. Unlike Commit, it
 // puts nothing right: what was noted before it has still to be looked at.
 func (f *Factory) Observed(owner Owner, key ObjectKey, found Applied) {
-	f.land(key, f.index.commit(owner, compact(key), found))
+	f.finishApply(key, f.index.commit(owner, compact(key), found))
 }
 
 // Abort ends an apply that was not accepted, and judges what arrived meanwhile.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
-	f.land(key, f.index.abort(owner, compact(key)))
+	f.finishApply(key, f.index.abort(owner, compact(key)))
 }
 
-// land does what the verdict on a parked event asks for; nil if there was none. That it was
+// finishApply does what the verdict on a deferred event asks for; nil if there was none. That it was
 // in order settles nothing: a later event may have been judged since.
-func (f *Factory) land(key ObjectKey, parked *judgement) {
-	if parked == nil {
+func (f *Factory) finishApply(key ObjectKey, deferred *judgement) {
+	if deferred == nil {
 		return
 	}
-	if parked.verdict != VerdictInOrder {
-		f.act(key, *parked)
+	if deferred.verdict != VerdictAsExpected {
+		f.act(key, *deferred)
 	}
-	f.settleEvidence(compact(key), parked.event)
+	f.releaseObject(compact(key), deferred.event)
 }
 
-// settleEvidence lets go of an object that nobody has to judge any more.
-func (f *Factory) settleEvidence(key compactKey, s *Snapshot) {
-	if s.evidence.Load() != nil && !f.index.parked(key, s) {
-		s.evidence.Store(nil)
+// releaseObject lets go of an object that nobody has to judge any more.
+func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
+	if s.pending.Load() != nil && !f.index.isDeferred(key, s) {
+		s.pending.Store(nil)
 	}
 }
 
-// Take hands over what an owner has to look at.
-func (f *Factory) Take(owner Owner) Causes { return f.ledger.take(owner) }
+// TakeCauses hands over what an owner has to look at.
+func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) }
 
-// GiveBack returns what an owner took and could not deal with. It does not
+// RequeueCauses returns what an owner took and could not deal with. It does not
 // enqueue the owner.
-func (f *Factory) GiveBack(owner Owner, causes Causes) { f.ledger.giveBack(owner, causes) }
+func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.requeue(owner, causes) }
 
 // Release forgets an owner.
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
-	f.ledger.take(owner)
-	f.ledger.endContentions(owner)
+	f.pending.take(owner)
+	f.pending.removeAllContended(owner)
 }
 
 // EnqueueAll has an owner look at all its objects.
 func (f *Factory) EnqueueAll(owner Owner) {
-	f.ledger.noteAll(owner)
+	f.pending.addAll(owner)
 	f.enqueue(owner, priorityqueue.AddOpts{})
 }
 

@@ -38,10 +38,10 @@ func HealthOf(kept any) (health Health, ok bool) {
 const (
 	// maxMessage is how many bytes of a message are kept.
 	maxMessage = 256
-	// healthDelay and messageDelay are how long an owner is not told of a change of
+	// statusDelay and messageDelay are how long an owner is not told of a change of
 	// health, so that it looks once at what changes in bursts: another status soon,
 	// another message in the same status, such as a count, when there is time.
-	healthDelay  = 200 * time.Millisecond
+	statusDelay  = 200 * time.Millisecond
 	messageDelay = 5 * time.Second
 )
 
@@ -83,13 +83,13 @@ func (s *Snapshot) health() Health {
 // terminating says that the object is being deleted.
 func (s *Snapshot) terminating() bool { return s.health().Status == status.TerminatingStatus }
 
-// Examine computes the health of an object. It keeps nothing of the object but
+// ComputeHealth computes the health of an object. It keeps nothing of the object but
 // text, and does not change it.
-func Examine(u *unstructured.Unstructured) Health {
+func ComputeHealth(u *unstructured.Unstructured) Health {
 	if u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
 		return Health{Status: status.CurrentStatus}
 	}
-	result, err := compute(essence(u))
+	result, err := compute(healthRelevant(u))
 	var health Health
 	switch {
 	case err != nil:
@@ -103,7 +103,7 @@ func Examine(u *unstructured.Unstructured) Health {
 	if ownership.Sensitive(u) {
 		health.Message = ""
 	}
-	health.Message = shorten(health.Message)
+	health.Message = truncate(health.Message)
 	return health
 }
 
@@ -117,9 +117,9 @@ func alwaysCurrent(u *unstructured.Unstructured) bool {
 	return !reports && status.GetLegacyConditionsFn(u) == nil
 }
 
-// essence is an object with the conditions that kstatus looks at where it does not
+// healthRelevant is an object with the conditions that kstatus looks at where it does not
 // know the kind. It takes apart, by reflection and twice, all that it is given.
-func essence(u *unstructured.Unstructured) *unstructured.Unstructured {
+func healthRelevant(u *unstructured.Unstructured) *unstructured.Unstructured {
 	reported, _ := u.Object["status"].(map[string]any)
 	conditions, _ := reported["conditions"].([]any)
 	if len(conditions) == 0 || status.GetLegacyConditionsFn(u) != nil {
@@ -148,8 +148,8 @@ func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
 	return status.Compute(u)
 }
 
-// shorten cuts a message that is too long, between two runes.
-func shorten(message string) string {
+// truncate cuts a message that is too long, between two runes.
+func truncate(message string) string {
 	const more = "..."
 	if len(message) <= maxMessage {
 		return message
@@ -157,10 +157,10 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
 }
 
-// healthNews is how long the owners of an object may wait until they are told of
+// statusDelay is how long the owners of an object may wait until they are told of
 // its health, from what a watch kept of it and keeps now; 0 if there is nothing to
 // tell. An object that was not there before was as good as Current.
-func healthNews(before, after any) time.Duration {
+func healthDelay(before, after any) time.Duration {
 	was, ok := HealthOf(before)
 	if !ok {
 		was.Status = status.CurrentStatus
@@ -171,6 +171,6 @@ func healthNews(before, after any) time.Duration {
 	case is.Status == was.Status:
 		return messageDelay
 	default:
-		return healthDelay
+		return statusDelay
 	}
 }

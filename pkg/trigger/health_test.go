@@ -91,7 +91,7 @@ func TestHealthByKind(t *testing.T) {
 			require.Equal(t, whole.Status, health.Status, "what is not computed would have given the same")
 
 			u.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-			require.Equal(t, status.TerminatingStatus, Examine(u).Status, "whatever is deleted")
+			require.Equal(t, status.TerminatingStatus, ComputeHealth(u).Status, "whatever is deleted")
 		})
 	}
 }
@@ -113,7 +113,7 @@ func TestMalformedObjectsHaveAHealth(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			health := Examine(ofKind(t, tc.apiVersion, tc.kind, tc.more))
+			health := ComputeHealth(ofKind(t, tc.apiVersion, tc.kind, tc.more))
 			require.Equal(t, status.UnknownStatus, health.Status, tc.reason)
 			require.Contains(t, health.Message, tc.want)
 		})
@@ -149,7 +149,7 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 				require.NoError(t, wrong.UnmarshalJSON([]byte(`{"kind":"Junk","value":`+value+`}`)))
 				require.NoError(t, unstructured.SetNestedField(u.Object, wrong.Object["value"], strings.Split(place, ".")...))
 				before := u.DeepCopy()
-				health := Examine(u)
+				health := ComputeHealth(u)
 				require.Contains(t, statuses, health.Status)
 				require.LessOrEqual(t, len(health.Message), maxMessage)
 				require.True(t, utf8.ValidString(health.Message))
@@ -161,21 +161,21 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 
 func TestHealthIsCheap(t *testing.T) {
 	none := smallConfigMap.decoded(t, 0, owner, "blue", "100")
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { Examine(none) }), 2.0, "what has no status costs nothing to speak of")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { ComputeHealth(none) }), 2.0, "what has no status costs nothing to speak of")
 	ten := talkativeWidget.decoded(t, 0, owner, "blue", "100")
-	require.Less(t, testing.AllocsPerRun(100, func() { Examine(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
+	require.Less(t, testing.AllocsPerRun(100, func() { ComputeHealth(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
 }
 
 func TestMessagesThatAreTooLongAreCut(t *testing.T) {
 	for n := range 4 {
 		long := strings.Repeat("x", n) + strings.Repeat("€", maxMessage)
-		short := shorten(long)
+		short := truncate(long)
 		require.LessOrEqual(t, len(short), maxMessage)
 		require.Greater(t, len(short), maxMessage-len("€"))
 		require.True(t, strings.HasPrefix(long, strings.TrimSuffix(short, "...")), "it is cut between two runes")
 	}
 	whole := strings.Repeat("x", maxMessage)
-	require.Equal(t, whole, shorten(whole))
+	require.Equal(t, whole, truncate(whole))
 }
 
 func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
@@ -200,7 +200,7 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 			if tc.sensitive {
 				u.SetAnnotations(map[string]string{ownership.SensitiveAnnotation: "true"})
 			}
-			require.Equal(t, tc.want, Examine(u), tc.reason)
+			require.Equal(t, tc.want, ComputeHealth(u), tc.reason)
 		})
 	}
 }

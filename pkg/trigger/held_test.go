@@ -33,7 +33,7 @@ func TestHeldObjects(t *testing.T) {
 	}
 	require.InDelta(t, 2*maxHeld/maxHeldEach, len(kept), 2)
 	require.False(t, f.held.hold(largeObject(maxHeldEach/2)))
-	require.InDelta(t, 3, testutil.ToFloat64(f.metrics.unkept), 0)
+	require.InDelta(t, 3, testutil.ToFloat64(f.metrics.notKept), 0)
 	runtime.KeepAlive(kept)
 
 	clear(kept)
@@ -50,16 +50,16 @@ func TestCausesBeyondTheMemory(t *testing.T) {
 	f := NewFactory(NewIndex())
 	owner := Owner{Name: "shop"}
 	small, large := ObjectKey{Name: "small"}, ObjectKey{Name: "large"}
-	f.GiveBack(owner, Causes{Objects: map[ObjectKey]Cause{
+	f.RequeueCauses(owner, Causes{Objects: map[ObjectKey]Cause{
 		small: {Found: largeObject(10)},
 		large: {Found: largeObject(maxHeldEach + 1)},
 	}})
-	causes := f.Take(owner)
+	causes := f.TakeCauses(owner)
 	require.NotNil(t, causes.Objects[small].Found)
 	require.Equal(t, Cause{Unsure: true}, causes.Objects[large])
 	used := f.held.used.Load()
 	require.Positive(t, used)
-	f.GiveBack(owner, causes)
+	f.RequeueCauses(owner, causes)
 	require.Equal(t, used, f.held.used.Load(), "an object counts once, however often it is given back")
 	runtime.KeepAlive(causes)
 }

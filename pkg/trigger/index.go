@@ -39,10 +39,10 @@ type Applied struct {
 	// while the apply was under way: with an edit whose event counts although it is older
 	// than the apply. nil otherwise.
 	Raced *ownership.Paths
-	// Left says that the object was not applied but left as somebody changed it:
+	// Unreverted says that the object was not applied but left as somebody changed it:
 	// what is ours is not known from the object any more, so Digest is over all of
 	// it but its status, and every other change counts.
-	Left bool
+	Unreverted bool
 }
 
 // Index knows who owns which object and what each owner expects of it. It is
@@ -103,7 +103,7 @@ func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, compact(key))
-	c.inFlight, c.leaving = true, false
+	c.inFlight, c.expectsRemoval = true, false
 	c.holder.manager, c.expected.manager = manager, identify(manager)
 }
 
@@ -116,7 +116,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 		return Applied{}, false
 	}
 	applied := c.expected.applied(c.holder.manager)
-	applied.Left, applied.Tools = c.left, c.holder.tools
+	applied.Unreverted, applied.Tools = c.unreverted, c.holder.tools
 	return applied, c.known
 }
 
@@ -127,7 +127,7 @@ type Claim struct {
 	Applied Applied
 	Known   bool
 	// InFlight says that an apply is under way, Leaving that the object is to be removed.
-	InFlight, Leaving bool
+	InFlight, ExpectsRemoval bool
 }
 
 // Claims returns the claims on an object, which include those that an apply is about to
@@ -137,17 +137,17 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	defer x.mu.Unlock()
 	var all []Claim
 	for c := x.claims[compact(key)]; c != nil; c = c.next {
-		claim := Claim{Owner: c.holder.owner, Applied: c.expected.applied(c.holder.manager), Known: c.known, InFlight: c.inFlight, Leaving: c.leaving}
-		claim.Applied.Left, claim.Applied.Tools = c.left, c.holder.tools
+		claim := Claim{Owner: c.holder.owner, Applied: c.expected.applied(c.holder.manager), Known: c.known, InFlight: c.inFlight, ExpectsRemoval: c.expectsRemoval}
+		claim.Applied.Unreverted, claim.Applied.Tools = c.unreverted, c.holder.tools
 		all = append(all, claim)
 	}
 	return all
 }
 
-// InOrder tells whether an owner finds an object as expected, from what a watch
+// AsExpected tells whether an owner finds an object as expected, from what a watch
 // keeps of it. What the owner expects nothing of is not in order. What is not
 // judged yet counts as in order: its event is on its way, with what was changed.
-func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
+func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) bool {
 	s, ok := kept.(*Snapshot)
 	if !found || !ok {
 		return false
@@ -155,12 +155,12 @@ func (x *Index) InOrder(owner Owner, key ObjectKey, kept any, found bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
-	return c != nil && c.known && (s.found() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
+	return c != nil && c.known && (s.pendingState() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
 }
 
-// Seen tells whether what a watch keeps of an object is what the owner's last apply left,
+// HasObserved tells whether what a watch keeps of an object is what the owner's last apply left,
 // or newer and as expected.
-func (x *Index) Seen(owner Owner, key ObjectKey, kept any) bool {
+func (x *Index) HasObserved(owner Owner, key ObjectKey, kept any) bool {
 	s, ok := kept.(*Snapshot)
 	if !ok {
 		return false
@@ -172,40 +172,40 @@ func (x *Index) Seen(owner Owner, key ObjectKey, kept any) bool {
 		return false
 	}
 	verdict := judge(c, observation{snapshot: s})
-	return verdict == VerdictEcho || verdict == VerdictInOrder
+	return verdict == VerdictEcho || verdict == VerdictAsExpected
 }
 
-// commit ends an apply that succeeded, and judges the event that was parked
+// commit ends an apply that succeeded, and judges the event that was deferred
 // meanwhile; nil if there was none.
 func (x *Index) commit(owner Owner, key compactKey, applied Applied) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	c.commit(applied)
-	return c.landLocked()
+	return c.endApplyLocked()
 }
 
-// abort ends an apply that failed, and judges the event that was parked
+// abort ends an apply that failed, and judges the event that was deferred
 // meanwhile; nil if there was none. What was never applied is in order as it is.
 func (x *Index) abort(owner Owner, key compactKey) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
 	if c.known {
-		return c.landLocked()
+		return c.endApplyLocked()
 	}
 	x.forgetLocked(c)
-	if c.parked == nil {
+	if c.deferredEvent == nil {
 		return nil
 	}
-	return &judgement{owner: owner, verdict: VerdictInOrder, observation: *c.parked, event: c.parked.snapshot}
+	return &judgement{owner: owner, verdict: VerdictAsExpected, observation: *c.deferredEvent, event: c.deferredEvent.snapshot}
 }
 
-// Leave notes that an object is to be removed.
-func (x *Index) Leave(owner Owner, key ObjectKey) {
+// ExpectRemoval notes that an object is to be removed.
+func (x *Index) ExpectRemoval(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.claimLocked(owner, compact(key)).leaving = true
+	x.claimLocked(owner, compact(key)).expectsRemoval = true
 }
 
 // Forget drops what an owner expects of an object.
@@ -253,21 +253,21 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 			c.expected.version = version{}
 		}
 		if c.inFlight {
-			c.park(o)
+			c.deferEvent(o)
 			all = append(all, judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o})
 			continue
 		}
-		all = append(all, c.see(o))
+		all = append(all, c.judgeEvent(o))
 	}
 	return all
 }
 
-// parked says whether the event that brought a snapshot waits for an apply.
-func (x *Index) parked(key compactKey, s *Snapshot) bool {
+// isDeferred says whether the event that brought a snapshot waits for an apply.
+func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
-		if c.parked != nil && (c.parked.snapshot == s || slices.Contains(c.parked.skipped, s)) {
+		if c.deferredEvent != nil && (c.deferredEvent.snapshot == s || slices.Contains(c.deferredEvent.skipped, s)) {
 			return true
 		}
 	}
@@ -285,7 +285,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 		if c.expected.manager != 0 { // a claim on what is only to be removed has none
 			managers = append(managers, c.holder.manager)
 		}
-		if c.left {
+		if c.unreverted {
 			left = append(left, c.holder.manager)
 		}
 		if len(c.holder.tools) > 0 {
@@ -298,15 +298,15 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 	return key, managers, left, tools
 }
 
-// inOrder says whether anybody owns an object, and whether every owner finds it
+// asExpected says whether anybody owns an object, and whether every owner finds it
 // as expected.
-func (x *Index) inOrder(key compactKey, s *Snapshot) (claimed, inOrder bool) {
+func (x *Index) asExpected(key compactKey, s *Snapshot) (claimed, asExpected bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := x.claims[key]
 	for c := first; c != nil; c = c.next {
 		switch judge(c, observation{snapshot: s}) {
-		case VerdictInOrder, VerdictEcho, VerdictStale, VerdictTerminating:
+		case VerdictAsExpected, VerdictEcho, VerdictStale, VerdictTerminating:
 		default:
 			return true, false
 		}

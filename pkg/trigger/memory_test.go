@@ -148,9 +148,9 @@ func TestListsKeepNoObjects(t *testing.T) {
 	} {
 		kept, err := transform(object)
 		require.NoError(t, err)
-		require.Nil(t, kept.(*Snapshot).found(), reason)
+		require.Nil(t, kept.(*Snapshot).pendingState(), reason)
 	}
 	kept, err := transform(configMap("red", "103"))
 	require.NoError(t, err)
-	require.NotNil(t, kept.(*Snapshot).found(), "what was changed has to be told")
+	require.NotNil(t, kept.(*Snapshot).pendingState(), "what was changed has to be told")
 }

@@ -9,7 +9,7 @@ import (
 type metrics struct {
 	verdicts  *prometheus.CounterVec
 	overflows prometheus.Counter
-	unkept    prometheus.Counter
+	notKept   prometheus.Counter
 }
 
 func newMetrics() metrics {
@@ -22,7 +22,7 @@ func newMetrics() metrics {
 			Name: "vidra_trigger_causes_overflowed_total",
 			Help: "How often an owner had more causes than are kept, so that it compared all its objects instead.",
 		}),
-		unkept: prometheus.NewCounter(prometheus.CounterOpts{
+		notKept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_objects_not_kept_total",
 			Help: "Changed objects that were too large, or too many, to be kept in memory until they are healed. The heal reads them.",
 		}),
@@ -33,21 +33,21 @@ func newMetrics() metrics {
 func (f *Factory) Describe(descs chan<- *prometheus.Desc) {
 	f.metrics.verdicts.Describe(descs)
 	f.metrics.overflows.Describe(descs)
-	f.metrics.unkept.Describe(descs)
+	f.metrics.notKept.Describe(descs)
 }
 
 // Collect implements prometheus.Collector.
 func (f *Factory) Collect(series chan<- prometheus.Metric) {
 	f.metrics.verdicts.Collect(series)
 	f.metrics.overflows.Collect(series)
-	f.metrics.unkept.Collect(series)
+	f.metrics.notKept.Collect(series)
 }
 
-// tally counts the verdicts on the events of one watch.
-type tally map[Verdict]prometheus.Counter
+// verdictCounters counts the verdicts on the events of one watch.
+type verdictCounters map[Verdict]prometheus.Counter
 
-func (m metrics) tallyOf(cluster string, gvr schema.GroupVersionResource) tally {
-	t := tally{}
+func (m metrics) countersOf(cluster string, gvr schema.GroupVersionResource) verdictCounters {
+	t := verdictCounters{}
 	for _, verdict := range []Verdict{
 		VerdictUnchanged, VerdictForeign, VerdictEcho, VerdictStale, VerdictInFlight,
 		VerdictTerminating, VerdictDrift, VerdictDeleted, VerdictGone, VerdictUnknown,
@@ -63,8 +63,8 @@ func (f *Factory) ForgetCluster(cluster string) {
 }
 
 // count counts a verdict.
-func (t tally) count(verdict Verdict, o observation) {
-	if verdict == VerdictInOrder {
+func (t verdictCounters) count(verdict Verdict, o observation) {
+	if verdict == VerdictAsExpected {
 		verdict = VerdictUnchanged
 		if o.changed {
 			verdict = VerdictForeign

@@ -226,11 +226,11 @@ func (m *model) pass(all bool) {
 	if len(m.flights) > 0 {
 		return // passes of one owner do not overlap
 	}
-	causes := m.factory.Take(owner)
+	causes := m.factory.TakeCauses(owner)
 	for i := range m.objects {
 		key := smallConfigMap.key(i)
 		cause, found := causes.Objects[key]
-		if snapshot, kept := m.store[i]; !found && (all || causes.All) && !m.factory.index.InOrder(owner, key, snapshot, kept) {
+		if snapshot, kept := m.store[i]; !found && (all || causes.All) && !m.factory.index.AsExpected(owner, key, snapshot, kept) {
 			cause, found = Cause{Unsure: true}, true
 		}
 		if !found || cause.Unsure && m.inOrder(i, key) {

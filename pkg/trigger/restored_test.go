@@ -28,7 +28,7 @@ func TestVersionsOfARestoredBackup(t *testing.T) {
 				r.handler.OnUpdate(before, kept)
 				before = kept.(*Snapshot)
 			}
-			require.Contains(t, r.Take(owner).Objects, key, tc.reason)
+			require.Contains(t, r.TakeCauses(owner).Objects, key, tc.reason)
 		})
 	}
 }

@@ -26,16 +26,16 @@ type Snapshot struct {
 	version   version
 	// owned are the digests of what each of our field managers owns.
 	owned []owned
-	// evidence is what takes the place of a whole object, until the event that
+	// pendingObject is what takes the place of a whole object, until the event that
 	// brought it has been judged; nil if the verdict needs none.
-	evidence atomic.Pointer[evidence]
+	pending atomic.Pointer[pendingObject]
 	// special is what most objects do not have: nil for one that is Current and may
 	// be changed.
 	special *special
 }
 
-// evidence is what a verdict on an object may need besides its Snapshot.
-type evidence struct {
+// pendingObject is what a verdict on an object may need besides its Snapshot.
+type pendingObject struct {
 	// object as it was, when it is not as an owner expects: what was changed in
 	// it may have to be told.
 	object *unstructured.Unstructured
@@ -59,36 +59,36 @@ func (s *Snapshot) Skip(older any) {
 	if !ok {
 		return
 	}
-	was, is := before.evidence.Load(), s.evidence.Load()
+	was, is := before.pending.Load(), s.pending.Load()
 	if was == nil && is == nil {
 		return // both are in order, and this one tells what the other one does
 	}
-	e := evidence{}
+	e := pendingObject{}
 	if is != nil {
 		e = *is
 	}
-	e.skipped = join(before.skipped(), before)
-	s.evidence.Store(&e)
+	e.skipped = appendSkipped(before.skipped(), before)
+	s.pending.Store(&e)
 }
 
-// join adds a state to those that were skipped before it.
-func join(skipped []*Snapshot, last *Snapshot) []*Snapshot {
+// appendSkipped adds a state to those that were skipped before it.
+func appendSkipped(skipped []*Snapshot, last *Snapshot) []*Snapshot {
 	all := append(slices.Clip(skipped), last)
 	return all[max(0, len(all)-maxSkipped):]
 }
 
 // skipped are the states that came before this one and were not judged.
 func (s *Snapshot) skipped() []*Snapshot {
-	if e := s.evidence.Load(); e != nil {
+	if e := s.pending.Load(); e != nil {
 		return e.skipped
 	}
 	return nil
 }
 
-// found is the object as it was, when it was not as expected and has not been
+// pendingState is the object as it was, when it was not as expected and has not been
 // judged yet.
-func (s *Snapshot) found() *unstructured.Unstructured {
-	if e := s.evidence.Load(); e != nil {
+func (s *Snapshot) pendingState() *unstructured.Unstructured {
+	if e := s.pending.Load(); e != nil {
 		return e.object
 	}
 	return nil
@@ -219,25 +219,25 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	managers = withUnknown(managers, applied)
 	s := &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(Examine(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
+		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager), tools[manager])}
 	}
 	// What is in order needs no evidence. Everything else is judged with the
 	// event that brings it, and lets go of the evidence then.
-	switch claimed, inOrder := f.index.inOrder(key, s); {
+	switch claimed, asExpected := f.index.asExpected(key, s); {
 	case !claimed:
-		s.evidence.Store(&evidence{owners: f.namedIn(u.GetAnnotations())})
-	case !inOrder:
-		e := &evidence{owners: f.namedIn(u.GetAnnotations())}
+		s.pending.Store(&pendingObject{owners: f.namedIn(u.GetAnnotations())})
+	case !asExpected:
+		e := &pendingObject{owners: f.namedIn(u.GetAnnotations())}
 		if f.held.hold(u) { // otherwise the owner reads it
 			e.object = u
 		}
 		for _, manager := range left {
 			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false, tools[manager])})
 		}
-		s.evidence.Store(e)
+		s.pending.Store(e)
 	}
 	return s
 }

@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 		},
 		"Foreign": {
 			reason: "A later event with our digest is a change of what is not ours.",
-			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "101")}, want: VerdictInOrder,
+			claim:  claim{expected: expect(expected)}, seen: observation{snapshot: snap("blue", "101")}, want: VerdictAsExpected,
 		},
 		"Drift": {
 			reason: "A later event with another digest is a change of what is ours.",
@@ -125,11 +125,11 @@ func TestJudge(t *testing.T) {
 		},
 		"LeavingChanged": {
 			reason: "What is to be removed is not healed.",
-			claim:  claim{expected: expect(expected), leaving: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
+			claim:  claim{expected: expect(expected), expectsRemoval: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
 		},
 		"LeavingGone": {
 			reason: "The end of what was to be removed is news, not drift.",
-			claim:  claim{expected: expect(expected), leaving: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
+			claim:  claim{expected: expect(expected), expectsRemoval: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
 		},
 	}
 	for name, tc := range cases {
@@ -194,11 +194,11 @@ func TestEditBecomesACause(t *testing.T) {
 	name, priority := r.next()
 	require.Equal(t, "web", name)
 	require.Equal(t, driftPriority, priority, "drift goes ahead of routine work")
-	require.Nil(t, snapshot.evidence.Load(), "the store lets go of the object once it was judged")
+	require.Nil(t, snapshot.pending.Load(), "the store lets go of the object once it was judged")
 
-	causes := r.Take(owner)
+	causes := r.TakeCauses(owner)
 	require.Equal(t, "red", causes.Objects[key].Found.Object["data"].(map[string]any)["color"])
-	require.True(t, r.Take(owner).Empty(), "a cause is handed over once")
+	require.True(t, r.TakeCauses(owner).Empty(), "a cause is handed over once")
 }
 
 func TestEventsDuringAnApplyAreJudgedAfterIt(t *testing.T) {
@@ -218,8 +218,8 @@ func TestEventsDuringAnApplyAreJudgedAfterIt(t *testing.T) {
 			r.apply("blue", "100", func() { snapshot = r.event(t, tc.meanwhile) })
 			name, _ := r.next()
 			require.Equal(t, tc.work, name != "", tc.reason)
-			require.Equal(t, !tc.work, r.Take(owner).Empty(), tc.reason)
-			require.Nil(t, snapshot.evidence.Load())
+			require.Equal(t, !tc.work, r.TakeCauses(owner).Empty(), tc.reason)
+			require.Nil(t, snapshot.pending.Load())
 		})
 	}
 }
@@ -229,7 +229,7 @@ func TestApplySettlesWhatCameBeforeIt(t *testing.T) {
 	r.apply("blue", "100", nil)
 	r.event(t, configMap("red", "101"))
 	r.apply("blue", "102", nil)
-	require.Empty(t, r.Take(owner).Objects, "one edit is put back once")
+	require.Empty(t, r.TakeCauses(owner).Objects, "one edit is put back once")
 }
 
 func TestRemovalIsToldBesidesDrift(t *testing.T) {
@@ -241,11 +241,11 @@ func TestRemovalIsToldBesidesDrift(t *testing.T) {
 	r.Commit(owner, other, appliedAt("blue", "100"))
 	r.event(t, configMap("red", "101"))
 
-	r.index.Leave(owner, other)
+	r.index.ExpectRemoval(owner, other)
 	left := configMap("blue", "102")
 	left.SetName("other")
 	r.handler.OnDelete(r.event(t, left))
-	causes := r.Take(owner)
+	causes := r.TakeCauses(owner)
 	require.True(t, causes.Gone)
 	require.Len(t, causes.Objects, 1)
 	require.Contains(t, causes.Objects, key)
@@ -257,7 +257,7 @@ func TestFailedApplyKeepsWhatItExpected(t *testing.T) {
 	r.index.Begin(owner, key, manager)
 	r.event(t, configMap("red", "101"))
 	r.Abort(owner, key)
-	require.Len(t, r.Take(owner).Objects, 1, "the edit is still drift")
+	require.Len(t, r.TakeCauses(owner).Objects, 1, "the edit is still drift")
 
 	other := key
 	other.Name = "new"
@@ -272,7 +272,7 @@ func TestPutBackByHandIsNoWorkAnyMore(t *testing.T) {
 	r.apply("blue", "100", nil)
 	r.event(t, configMap("red", "101"))
 	r.event(t, configMap("blue", "102"))
-	require.Empty(t, r.Take(owner).Objects)
+	require.Empty(t, r.TakeCauses(owner).Objects)
 }
 
 func TestF18Tombstones(t *testing.T) {
@@ -280,7 +280,7 @@ func TestF18Tombstones(t *testing.T) {
 	r.apply("blue", "100", nil)
 	snapshot := r.event(t, configMap("blue", "100"))
 	r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/settings", Obj: snapshot})
-	causes := r.Take(owner)
+	causes := r.TakeCauses(owner)
 	require.Equal(t, Cause{Deleted: true, Unsure: true, Since: causes.Objects[key].Since}, causes.Objects[key],
 		"a deletion that a relist concluded counts, and has to be looked at")
 }
@@ -289,12 +289,12 @@ func TestUnknownObjects(t *testing.T) {
 	r := newRig(t)
 	kept, err := r.TransformFor("", configMaps)(configMap("blue", "100"))
 	require.NoError(t, err)
-	require.Nil(t, kept.(*Snapshot).found(), "the first list after a restart does not keep every object until it is handled")
+	require.Nil(t, kept.(*Snapshot).pendingState(), "the first list after a restart does not keep every object until it is handled")
 	r.handler.OnAdd(kept, true)
-	require.Nil(t, kept.(*Snapshot).evidence.Load())
+	require.Nil(t, kept.(*Snapshot).pending.Load())
 	name, _ := r.next()
 	require.Equal(t, "web", name, "after a restart, the annotation leads to the owner")
-	require.True(t, r.Take(owner).All)
+	require.True(t, r.TakeCauses(owner).All)
 
 	r.index.Load(owner, nil)
 	r.event(t, configMap("blue", "101"))
@@ -303,25 +303,25 @@ func TestUnknownObjects(t *testing.T) {
 }
 
 func TestCausesThatDoNotFitBecomeALookAtEverything(t *testing.T) {
-	l := newLedger(newMetrics().overflows, &heldObjects{})
+	l := newPendingCauses(newMetrics().overflows, &heldObjects{})
 	for i := range maxCauses + 1 {
 		k := key
 		k.Name = string(rune(i + 1))
-		l.note(owner, k, Cause{Deleted: true})
+		l.add(owner, k, Cause{Deleted: true})
 	}
 	causes := l.take(owner)
 	require.Len(t, causes.Objects, maxCauses)
 	require.True(t, causes.All)
 }
 
-func TestGiveBackKeepsNewerCauses(t *testing.T) {
+func TestRequeueKeepsNewerCauses(t *testing.T) {
 	r := newRig(t)
 	r.apply("blue", "100", nil)
 	r.event(t, configMap("red", "101"))
-	old := r.Take(owner)
+	old := r.TakeCauses(owner)
 	r.event(t, configMap("green", "102"))
-	r.GiveBack(owner, old)
-	require.Equal(t, "green", r.Take(owner).Objects[key].Found.Object["data"].(map[string]any)["color"])
+	r.RequeueCauses(owner, old)
+	require.Equal(t, "green", r.TakeCauses(owner).Objects[key].Found.Object["data"].(map[string]any)["color"])
 }
 
 func TestOwnersThatComeBeforeTheQueueAreNotLost(t *testing.T) {
@@ -342,12 +342,12 @@ func TestEventsBetweenTheCommitsOfTwoOwnersAreNotLost(t *testing.T) {
 		r.index.Load(o, map[ObjectKey]Applied{key: expected})
 		r.index.Begin(o, key, manager)
 	}
-	r.event(t, both) // parked for both
+	r.event(t, both) // deferred for both
 	r.Commit(owner, key, Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "9"})
-	r.event(t, configMap("red", "12")) // drift: judged for one, parked for the other
+	r.event(t, configMap("red", "12")) // drift: judged for one, deferred for the other
 	r.Commit(other, key, Applied{Manager: manager, Digest: expected.Digest, ResourceVersion: "11"})
-	require.Len(t, r.Take(owner).Objects, 1)
-	require.Len(t, r.Take(other).Objects, 1)
+	require.Len(t, r.TakeCauses(owner).Objects, 1)
+	require.Len(t, r.TakeCauses(other).Objects, 1)
 }
 
 func TestLandingOfAnOldEventDoesNotSettleANewerCause(t *testing.T) {
@@ -355,11 +355,11 @@ func TestLandingOfAnOldEventDoesNotSettleANewerCause(t *testing.T) {
 	r.apply("blue", "9", nil)
 	r.index.Begin(owner, key, manager)
 	r.event(t, configMap("blue", "10"))
-	parked := r.index.commit(owner, compact(key), appliedAt("blue", "9"))
+	deferred := r.index.commit(owner, compact(key), appliedAt("blue", "9"))
 	r.event(t, configMap("red", "12")) // arrives before the worker goes on
-	require.NotNil(t, parked)
-	r.land(key, parked)
-	require.Len(t, r.Take(owner).Objects, 1)
+	require.NotNil(t, deferred)
+	r.finishApply(key, deferred)
+	require.Len(t, r.TakeCauses(owner).Objects, 1)
 }
 
 func TestEventsOffOwnersAreKnown(t *testing.T) {
@@ -376,21 +376,21 @@ func TestLookLeavesToTheHandlerWhatItHasNotJudged(t *testing.T) {
 	r.apply("blue", "100", nil)
 	kept, err := r.TransformFor("", configMaps)(configMap("red", "101"))
 	require.NoError(t, err)
-	require.True(t, r.index.InOrder(owner, key, kept, true), "the store has it before the handler")
+	require.True(t, r.index.AsExpected(owner, key, kept, true), "the store has it before the handler")
 	r.handler.OnUpdate(nil, kept)
-	require.False(t, r.index.InOrder(owner, key, kept, true), "what was judged is as it is")
-	require.Len(t, r.Take(owner).Objects, 1)
+	require.False(t, r.index.AsExpected(owner, key, kept, true), "what was judged is as it is")
+	require.Len(t, r.TakeCauses(owner).Objects, 1)
 }
 
 func TestLookSettlesNothing(t *testing.T) {
 	r := newRig(t)
 	r.apply("blue", "100", nil)
 	r.event(t, configMap("red", "101"))
-	require.Len(t, r.Take(owner).Objects, 1)
+	require.Len(t, r.TakeCauses(owner).Objects, 1)
 	r.event(t, configMap("green", "102")) // before the look at the first one begins
 	r.index.Begin(owner, key, manager)
 	left := appliedAt("red", "101")
-	left.Left = true
+	left.Unreverted = true
 	r.Observed(owner, key, left)
-	require.Len(t, r.Take(owner).Objects, 1, "nothing was put right")
+	require.Len(t, r.TakeCauses(owner).Objects, 1, "nothing was put right")
 }

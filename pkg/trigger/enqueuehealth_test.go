@@ -60,14 +60,14 @@ func TestOwnersAreToldOfHealth(t *testing.T) {
 		want          time.Duration
 	}{
 		"BornCurrent":  {"There is nothing to tell.", nil, reporting("blue", "101", "True", ""), 0},
-		"BornUnready":  {"An object that is not done is news.", nil, reporting("blue", "101", "False", "wet"), healthDelay},
-		"Worse":        {"It was done.", reporting("blue", "101", "True", ""), reporting("blue", "102", "False", "wet"), healthDelay},
-		"Better":       {"It is done.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "True", ""), healthDelay},
+		"BornUnready":  {"An object that is not done is news.", nil, reporting("blue", "101", "False", "wet"), statusDelay},
+		"Worse":        {"It was done.", reporting("blue", "101", "True", ""), reporting("blue", "102", "False", "wet"), statusDelay},
+		"Better":       {"It is done.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "True", ""), statusDelay},
 		"OtherMessage": {"It is not done for another reason.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "False", "damp"), messageDelay},
 		"Same":         {"A status that says the same is no news.", reporting("blue", "101", "False", "wet"), reporting("blue", "102", "False", "wet"), 0},
 		"StillCurrent": {"What a controller says of what is done is no news.", reporting("blue", "101", "True", "a"), reporting("blue", "102", "True", "b"), 0},
 		"Stale": {"Health is that of the last event, also of one that is older than our apply.",
-			reporting("blue", "98", "True", ""), reporting("blue", "99", "False", "wet"), healthDelay},
+			reporting("blue", "98", "True", ""), reporting("blue", "99", "False", "wet"), statusDelay},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,10 +77,10 @@ func TestOwnersAreToldOfHealth(t *testing.T) {
 				var before *Snapshot
 				if tc.before != nil {
 					before = r.change(t, nil, tc.before)
-					time.Sleep(healthDelay)
+					time.Sleep(statusDelay)
 					synctest.Wait()
 					r.next()
-					r.Take(owner)
+					r.TakeCauses(owner)
 				}
 				r.change(t, before, tc.after)
 				if tc.want == 0 {
@@ -88,7 +88,7 @@ func TestOwnersAreToldOfHealth(t *testing.T) {
 				}
 				name := r.nextAfter(t, tc.want)
 				require.Equal(t, tc.want > 0, name == owner.Name, tc.reason)
-				require.Equal(t, Causes{Health: tc.want > 0}, stripped(r.Take(owner)), "health is no drift")
+				require.Equal(t, Causes{Health: tc.want > 0}, stripped(r.TakeCauses(owner)), "health is no drift")
 			})
 		})
 	}
@@ -107,15 +107,15 @@ func TestEveryOwnerIsToldOfHealthAndNobodyElse(t *testing.T) {
 		r := newRig(t)
 		r.index.Load(Owner{Name: "stranger"}, nil)
 		r.change(t, nil, reporting("blue", "100", "False", "wet"))
-		require.False(t, r.Take(owner).Health, "the object has no owner yet")
+		require.False(t, r.TakeCauses(owner).Health, "the object has no owner yet")
 		other := Owner{Name: "other"}
 		for _, o := range []Owner{owner, other} {
 			r.index.Load(o, map[ObjectKey]Applied{key: appliedAt("blue", "100")})
 		}
 		r.change(t, nil, reporting("blue", "100", "False", "wet"))
-		require.True(t, r.Take(owner).Health)
-		require.True(t, r.Take(other).Health)
-		require.True(t, r.Take(Owner{Name: "stranger"}).Empty())
+		require.True(t, r.TakeCauses(owner).Health)
+		require.True(t, r.TakeCauses(other).Health)
+		require.True(t, r.TakeCauses(Owner{Name: "stranger"}).Empty())
 	})
 }
 
@@ -123,8 +123,8 @@ func TestHealthIsToldDuringAnApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.apply("blue", "100", func() { r.change(t, nil, reporting("blue", "100", "False", "wet")) })
-		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay))
-		require.Equal(t, Causes{Health: true}, stripped(r.Take(owner)))
+		require.Equal(t, owner.Name, r.nextAfter(t, statusDelay))
+		require.Equal(t, Causes{Health: true}, stripped(r.TakeCauses(owner)))
 	})
 }
 
@@ -137,8 +137,8 @@ func TestBurstsOfHealthAreOnePass(t *testing.T) {
 			before = r.change(t, before, reporting("blue", strconv.Itoa(101+i), []string{"False", "True"}[i%2], ""))
 			time.Sleep(time.Millisecond)
 		}
-		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay-51*time.Millisecond), "the first one says when")
-		require.True(t, r.Take(owner).Health)
+		require.Equal(t, owner.Name, r.nextAfter(t, statusDelay-51*time.Millisecond), "the first one says when")
+		require.True(t, r.TakeCauses(owner).Health)
 		time.Sleep(time.Hour)
 		require.Zero(t, r.queue.Len())
 
@@ -147,7 +147,7 @@ func TestBurstsOfHealthAreOnePass(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		require.Zero(t, r.queue.Len())
-		require.True(t, r.Take(owner).Empty())
+		require.True(t, r.TakeCauses(owner).Empty())
 		foreign := r.metrics.verdicts.WithLabelValues("", "", "v1", "configmaps", string(VerdictForeign))
 		require.InDelta(t, 100, testutil.ToFloat64(foreign), 0, "and each event has the verdict that it had")
 	})
@@ -178,7 +178,7 @@ func TestHealthDelaysNoDrift(t *testing.T) {
 				require.Equal(t, owner.Name, name, tc.reason)
 				require.Equal(t, driftPriority, priority, tc.reason)
 				require.Zero(t, time.Since(began))
-				causes := r.Take(owner)
+				causes := r.TakeCauses(owner)
 				require.True(t, causes.Health)
 				require.Contains(t, causes.Objects, key)
 				time.Sleep(time.Hour)
@@ -195,7 +195,7 @@ func TestHealthDoesNotWaitForTheNextResync(t *testing.T) {
 		r.queue.AddWithOpts(priorityqueue.AddOpts{After: time.Hour}, reconcile.Request{NamespacedName: owner})
 		before := r.change(t, nil, reporting("blue", "101", "False", "wet"))
 		r.change(t, before, reporting("blue", "102", "False", "damp"))
-		require.Equal(t, owner.Name, r.nextAfter(t, healthDelay), "nor for what may wait longer")
+		require.Equal(t, owner.Name, r.nextAfter(t, statusDelay), "nor for what may wait longer")
 	})
 }
 
@@ -209,29 +209,29 @@ func TestHealthWithAPlainQueue(t *testing.T) {
 		r.change(t, nil, reporting("blue", "101", "False", "wet"))
 		synctest.Wait()
 		require.Zero(t, queue.Len())
-		time.Sleep(healthDelay)
+		time.Sleep(statusDelay)
 		synctest.Wait()
 		require.Equal(t, 1, queue.Len())
 	})
 }
 
 func TestLedgerKeepsHealth(t *testing.T) {
-	l := newLedger(newMetrics().overflows, nil)
-	l.noteHealth(owner)
+	l := newPendingCauses(newMetrics().overflows, nil)
+	l.addHealth(owner)
 	causes := l.take(owner)
 	require.True(t, causes.Health)
 	require.False(t, causes.Empty(), "there is something to look at")
 	require.True(t, l.take(owner).Empty(), "it is handed over once")
 
-	l.giveBack(owner, causes)
+	l.requeue(owner, causes)
 	require.True(t, l.take(owner).Health, "what was not dealt with is not lost")
-	l.noteHealth(owner)
-	l.giveBack(owner, Causes{All: true})
+	l.addHealth(owner)
+	l.requeue(owner, Causes{All: true})
 	causes = l.take(owner)
 	require.True(t, causes.Health && causes.All, "nor is what is newer")
 
-	l.noteHealth(owner)
-	l.settle(owner, key)
+	l.addHealth(owner)
+	l.drop(owner, key)
 	require.True(t, l.take(owner).Health, "that an object is as it was applied says nothing of its health")
 }
 
