@@ -144,7 +144,7 @@ func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 			awaitNotReady(t, ns, tt.reason)
 			mark := env.AuditMark()
 			require.NoError(t, mergePatch(obj, `{"data":{"greeting":"mine"}}`))
-			found := `data.greeting is "mine" and should be "hello", set by "person". It is left so: nothing is put back until the manifest can be read`
+			found := `data.greeting is "mine" and should be "hello", set by "person". It is not reverted: nothing is reverted until the manifest can be read`
 			awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", found)
 			awaitCondition(t, ns, drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected), found)
 			awaitNotReady(t, ns, tt.reason)

@@ -164,7 +164,7 @@ func TestKeepHoldsWhatItGoesWith(t *testing.T) {
 				require.NoError(t, deleteVidraResource(t.Context(), ns))
 				awaitGoneFor(t, 2*patience, v)
 			}
-			told := []string{"Left in place, as nobody's: "}
+			told := []string{"Left in place, unmanaged: "}
 			for _, kind := range tt.held {
 				told = append(told, kind+" "+objs[kind].GetName())
 			}

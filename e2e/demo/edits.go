@@ -86,7 +86,7 @@ func (t *tour) showEdit(ctx context.Context, e edit) error {
 	if err != nil {
 		return err
 	}
-	t.Line("  %s: %s", e.describe(want, lap), t.mark(green, "put back after "+duration(lap.Stood)))
+	t.Line("  %s: %s", e.describe(want, lap), t.mark(green, "reverted after "+duration(lap.Stood)))
 	return t.showEditEvents(ctx, e, want)
 }
 

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func TestDemo(t *testing.T) {
 	demo := start(t, "--keep")
 	demo.await("Ctrl-C ends it.")
-	demo.says("All objects are applied (4)", "put back after", "Vlan default/office", "nobody restarted it",
+	demo.says("All objects are applied (4)", "reverted after", "Vlan default/office", "it was not restarted",
 		"DriftCorrected", "ChangeReverted", "All it applied (4) is gone", "All of it happened")
 	kubeconfig := demo.find(`export KUBECONFIG=(\S+)`)
 	operator, err := strconv.Atoi(demo.find(`The operator is process (\d+), with the rights`))

@@ -106,7 +106,7 @@ func (t *tour) showSame(ctx context.Context, before string) error {
 		t.Line("The operator runs where this tour cannot see whether it was restarted")
 		return nil
 	}
-	t.Line("The operator is %s, as at the start: nobody restarted it", now)
+	t.Line("The operator is %s, as at the start: it was not restarted", now)
 	return nil
 }
 

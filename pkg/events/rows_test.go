@@ -105,8 +105,8 @@ func changeRows() map[string]transition {
 		},
 		"Detected": {
 			reason: "What is left is said, with why.", before: fine, after: fine,
-			changes: []Change{{Action: Detected, Object: deployment, Fields: []ownership.Change{replicas}, Note: "spec.replicas is 5 and should be 2. It is left so: spec.suspend is true"}},
-			want:    []string{"Warning DriftDetected/Detect VidraResource web: Deployment shop/web: spec.replicas is 5 and should be 2. It is left so: spec.suspend is true"},
+			changes: []Change{{Action: Detected, Object: deployment, Fields: []ownership.Change{replicas}, Note: "spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true"}},
+			want:    []string{"Warning DriftDetected/Detect VidraResource web: Deployment shop/web: spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true"},
 		},
 		"Contended": {
 			reason: "Who fights is told how to end it.", before: fine, after: fine,
@@ -126,7 +126,7 @@ func changeRows() map[string]transition {
 		"Orphaned": {
 			reason: "What is let go is not removed.", before: fine, after: fine,
 			changes: []Change{{Action: Orphaned, Object: deployment}},
-			want:    []string{"Normal Pruned/Prune VidraResource web: Left in place, as nobody's: Deployment shop/web"},
+			want:    []string{"Normal Pruned/Prune VidraResource web: Left in place, unmanaged: Deployment shop/web"},
 		},
 	}
 }

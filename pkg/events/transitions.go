@@ -178,7 +178,7 @@ func pruned(owner corev1.ObjectReference, changes []Change) []Event {
 		parts = append(parts, "Left to their other owners: "+strings.Join(released, ", "))
 	}
 	if len(orphaned) > 0 {
-		parts = append(parts, "Left in place, as nobody's: "+strings.Join(orphaned, ", "))
+		parts = append(parts, "Left in place, unmanaged: "+strings.Join(orphaned, ", "))
 	}
 	if len(parts) == 0 {
 		return nil

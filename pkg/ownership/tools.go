@@ -38,7 +38,7 @@ func (t Tools) Validate() error {
 		}
 		for _, name := range controllers {
 			if matched, _ := path.Match(pattern, name); matched {
-				return fmt.Errorf("%q matches %s, under which programs write by themselves: name the tools of people more exactly", pattern, name)
+				return fmt.Errorf("%q matches %s, under which programs write by themselves: name the users' tools more exactly", pattern, name)
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func (p *pass) noteAdditions(r result) {
 	case r.unremovable != "":
 		text = r.unremovable
 	case len(r.additions) > 0:
-		text = differences(r.additions) + ". It is left so: spec.drift.additions is Warn"
+		text = differences(r.additions) + ". It is not reverted: spec.drift.additions is Warn"
 	}
 	was := s.additions[r.id]
 	delete(s.additions, r.id)

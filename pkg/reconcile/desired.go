@@ -142,7 +142,7 @@ func unavailable(gvk schema.GroupVersionKind, err error) *failure {
 
 func notServed(gvk schema.GroupVersionKind) *failure {
 	return &failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
-		"kind %s of %s is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion",
+		"kind %s of %s is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion",
 		gvk.Kind, gvk.GroupVersion())}
 }
 

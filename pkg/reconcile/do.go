@@ -145,7 +145,7 @@ func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
 		if why := s.failures[r.id]; why.reason == v1alpha1.ReasonManifestInvalid {
 			// The same configuration was accepted before.
 			why.reason = v1alpha1.ReasonApplyFailed
-			why.message += ". It was accepted before: a field that somebody added may be in the way"
+			why.message += ". It was accepted before: a field that another field manager added may be in the way"
 			s.failures[r.id] = why
 		}
 	}

@@ -75,7 +75,7 @@ func (d drift) text() string {
 	default:
 		what = events.Differences(d.fields)
 	}
-	return events.Truncate(what, maxDifferences) + ". It is left so: " + d.why
+	return events.Truncate(what, maxDifferences) + ". It is not reverted: " + d.why
 }
 
 // leaves says whether what was changed is left as it is, as far as the
@@ -165,7 +165,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 func (p *pass) leaveAll(ctx context.Context, why failure) {
 	s := p.session
 	reason := &leave{
-		why: "nothing is put back until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
+		why: "nothing is reverted until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
 	}
 	var tasks []task
 	for _, d := range s.objects {
@@ -268,7 +268,7 @@ func (s *session) withDrifts() map[identity]failure {
 		case entry.State == v1alpha1.ObjectDrifted && known && !left.unobserved:
 			all[id] = failure{v1alpha1.ReasonDriftDetected, left.text()}
 		case entry.State == v1alpha1.ObjectDrifted:
-			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is left so"}
+			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted"}
 		}
 	}
 	maps.Copy(all, s.failures)

@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 		"NoKind": {
 			"A path that is not served is a kind that is not there.",
 			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "", 0, true), deployment,
-			failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or mend the kind or apiVersion"},
+			failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion"},
 		},
 		"CutConnection": {
 			"A webhook that cuts the connection is one problem, from whatever port it was asked.",

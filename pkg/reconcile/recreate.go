@@ -79,16 +79,16 @@ func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unst
 		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
 			message(refused, t.sensitive || ownership.Sensitive(live)))
 	case !a.owns(live, entry):
-		return why("Vidra does not own it. Delete it, so that Vidra can create it, or mend the manifest")
+		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
 	case !a.force:
-		return why("mend the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
+		return why("fix the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
 	case len(others) > 0:
 		return why("another VidraResource owns the object, too, so that it is not deleted")
 	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
 			t.id.Kind, v1alpha1.AllowRecreateAnnotation)
 	case asksToStay(live) || asksToStay(t.object()):
-		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, mend the manifest, or delete the object", v1alpha1.KeepAnnotation)
+		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == t.configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, so it is left: something else changes it")
 	}

@@ -235,7 +235,7 @@ func driftedCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInSync}
 	known := map[identity]failure{}
 	for _, id := range o.drifted {
-		known[id] = failure{v1alpha1.ReasonDriftDetected, "changed and not put back yet"}
+		known[id] = failure{v1alpha1.ReasonDriftDetected, "changed and not reverted yet"}
 	}
 	maps.Copy(known, o.contended)
 	for id, why := range o.failures {
