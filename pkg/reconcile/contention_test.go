@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -259,6 +260,7 @@ func TestStructuralHealsCostTwo(t *testing.T) {
 func TestHeldHealDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, colors("a", "b"))
+		l.Metrics = NewMetrics()
 		l.mustPass(t)
 		edit := func(names ...string) []string {
 			causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
@@ -277,6 +279,7 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		require.NotContains(t, done, "a")
 		require.Contains(t, done, "b")
 		require.False(t, l.ready(t))
+		require.InDelta(t, 1, testutil.ToFloat64(l.Metrics.heldHeals.WithLabelValues("", "ConfigMap")), 0, "one heal was delayed")
 		drifted := meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionDrifted)
 		require.Equal(t, v1alpha1.ReasonDriftContended, drifted.Reason)
 		vr := l.get(t)
