@@ -36,8 +36,12 @@ generate: ## Generate CRD, RBAC and deepcopy from the Go types.
 demo: ## Watch Vidra work, on a control plane of its own.
 	go run ./e2e/demo
 
+# What `make test` does, two at a time: most tests wait more than they compute.
+E2E = e2e-main e2e-storms e2e-others e2e-raced
+
 .PHONY: test
-test: lint unit e2e ## All checks and tests. CI runs this.
+test: ## All checks and tests. CI runs this.
+	@$(MAKE) --no-print-directory -j2 $(E2E) lint unit
 
 .PHONY: test-long
 test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
@@ -52,14 +56,29 @@ lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
 unit: ## Tests that need no API server, with the race detector.
 	go test -race ./cmd/... ./pkg/...
 
+.PHONY: e2e
+e2e: ## Tests on a real API server.
+	@$(MAKE) --no-print-directory -j2 $(E2E)
+
+# The tests of ./e2e that start an operator of their own and keep it busy: beside the others,
+# on a control plane of their own.
+STORMS = ^(TestF22StatusStorm|TestF33DriftStorm|TestHeldHeals|TestHostileManifests|TestManyContendedObjects)$$
+
 # The packages that are tested with the race detector: those that run concurrent code in the
 # process of the test, and one that starts an operator, which is built like its test.
-RACED = ./e2e/faultproxy ./e2e/restricted ./e2e/watches
+RACED = e2e/(faultproxy|restricted|watches)$$
 
-.PHONY: e2e
-e2e: control-plane ## Tests on a real API server.
-	go test -count=1 -p=2 -timeout=20m $$(go list ./e2e/... | grep -vE '/e2e/(faultproxy|restricted|watches)$$')
-	go test -race -count=1 -p=2 -timeout=20m $(RACED)
+GO_TEST = go test -count=1 -p=1 -timeout=20m
+
+.PHONY: e2e-main e2e-storms e2e-others e2e-raced
+e2e-main: control-plane
+	$(GO_TEST) -skip '$(STORMS)' ./e2e
+e2e-storms: control-plane
+	$(GO_TEST) -run '$(STORMS)' ./e2e
+e2e-others: control-plane
+	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/$(RACED)')
+e2e-raced: control-plane
+	$(GO_TEST) -race $$(go list ./e2e/... | grep -E '/$(RACED)')
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, unless it is cached.
