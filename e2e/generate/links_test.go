@@ -252,3 +252,26 @@ func TestMakeHelp(t *testing.T) {
 		require.Contains(t, string(out), "make "+target+" ")
 	}
 }
+
+// functions are names in backquotes, and the Go file in which the text says that they are:
+// `apply`, `patch` and `send` in [apply.go](../pkg/reconcile/apply.go).
+var functions = regexp.MustCompile("((?:`\\w+`(?:, | and )?)+) in \\[[\\w.]+\\]\\(([^)]+\\.go)\\)")
+
+// TestDocsFunctions: the functions that docs/architecture.md names are in the files that it
+// links to.
+func TestDocsFunctions(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	require.NoError(t, err)
+	found := functions.FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, found)
+	for _, match := range found {
+		source, err := os.ReadFile(filepath.Join(root, "docs", match[2])) //nolint:gosec // a file of this repository
+		require.NoError(t, err)
+		for _, name := range quoted.FindAllString(match[1], -1) {
+			declared := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + strings.Trim(name, "`") + `\(`)
+			require.True(t, declared.Match(source), "%s has no function %s", match[2], name)
+		}
+	}
+}
