@@ -83,7 +83,7 @@ func (p *pass) accountRefused(ctx context.Context) *failure {
 // accountAllowed makes a pass read the manifest that the last one did not read, because no
 // account was there to read it as.
 func (p *pass) accountAllowed() {
-	if s := p.session; s.stalled != nil && s.stalled.reason == v1alpha1.ReasonServiceAccountRequired {
+	if s := p.state; s.stalled != nil && s.stalled.reason == v1alpha1.ReasonServiceAccountRequired {
 		s.stalled, s.reread, p.all = nil, true, true
 	}
 }
@@ -111,7 +111,7 @@ func (p *pass) refuse(ctx context.Context, why failure) (reconcile.Result, error
 	if why.reason != v1alpha1.ReasonServiceAccountRequired {
 		return p.block(ctx, why)
 	}
-	p.session.unbegun = p.first
+	p.state.unbegun = p.first
 	return p.stall(ctx, why)
 }
 

@@ -70,7 +70,7 @@ func (a *applier) byTools(t task, live *unstructured.Unstructured) ownership.Add
 // onlyAdditions reports whether what is ours in the object that was found is as it was
 // applied last, so that there is nothing to apply.
 func (a *applier) onlyAdditions(t task) bool {
-	entry, found := a.inventory[t.id], t.cause.Found
+	entry, found := t.known.entry, t.cause.Found
 	if len(a.additions.tools) == 0 || t.why != whyDrift || found == nil || entry == nil || !labelled(found) {
 		return false
 	}
@@ -160,29 +160,25 @@ func (p *pass) noteAdditions(r result) {
 	if !r.compared {
 		return
 	}
-	s, text := p.session, ""
+	s, text := p.state, ""
 	switch {
 	case r.unremovable != "":
 		text = r.unremovable
 	case len(r.additions) > 0:
 		text = differences(r.additions) + ". It is not reverted: spec.drift.additions is Warn"
 	}
-	was := s.additions[r.id]
-	delete(s.additions, r.id)
-	if text == "" {
-		return
-	}
-	s.additions[r.id] = text
-	if was != text && !s.inheritedOf(r.id, text) {
+	was := r.known.additions
+	r.known.additions = text
+	if text != "" && was != text && !s.inheritedOf(r.id, text) {
 		s.untold = append(s.untold, events.Change{
-			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(s.inventory[r.id].UID)), Fields: r.additions, Note: text,
+			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)), Fields: r.additions, Note: text,
 		})
 	}
 }
 
 // inheritedOf reports whether the status that a Vidra before this one wrote has a text about
 // an object.
-func (s *session) inheritedOf(id identity, text string) bool {
+func (s *ownerState) inheritedOf(id identity, text string) bool {
 	for _, message := range s.inherited {
 		if _, said, named := strings.Cut(message, id.String()+": "); named && strings.HasPrefix(said, text) {
 			return true
@@ -193,14 +189,13 @@ func (s *session) inheritedOf(id identity, text string) bool {
 
 // withAdditions are the objects to which people added something that is left so.
 func (p *pass) withAdditions() map[identity]failure {
-	s := p.session
 	all := map[identity]failure{}
-	for id, text := range s.additions {
-		switch entry := s.inventory[id]; {
-		case entry == nil || s.byID[id] == nil || p.applier.additions.policy == v1alpha1.AdditionsKeep:
-			delete(s.additions, id)
-		default:
-			all[id] = failure{v1alpha1.ReasonDriftDetected, text}
+	for o := range p.state.all() {
+		if o.entry == nil || o.desired == nil || p.applier.additions.policy == v1alpha1.AdditionsKeep {
+			o.additions = ""
+		}
+		if o.additions != "" {
+			all[o.id] = failure{v1alpha1.ReasonDriftDetected, o.additions}
 		}
 	}
 	return all

@@ -51,8 +51,6 @@ type applier struct {
 	orphans bool
 	// watched says whether events of the objects are wanted.
 	watched bool
-	// inventory says what was applied before; it is only read.
-	inventory map[identity]*v1alpha1.ManagedResourceStatus
 	// vidraResources reads them from the cache.
 	vidraResources client.Reader
 	// spared is what the removal of objects that is under way must not take along.
@@ -109,7 +107,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		if t.why == whyDrift && live != nil {
 			var inOrder bool
 			if inOrder, r.asLeft = a.inOrder(t, live); inOrder {
-				r.cause.Found, r.glass = live, a.answerTo(a.inventory[t.id], t.desired, live)
+				r.cause.Found, r.glass = live, a.answerTo(t.known.entry, t.desired, live)
 				return r
 			}
 		}
@@ -138,7 +136,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	switch {
 	case r.err == nil:
 		if !r.glass.seen {
-			r.glass = a.answerTo(a.inventory[t.id], t.desired, r.live)
+			r.glass = a.answerTo(t.known.entry, t.desired, r.live)
 		}
 		r.describe(a.manager, expected, known)
 		a.describeAdditions(&r)
@@ -168,7 +166,7 @@ func (a *applier) meet(ctx context.Context, t task) (task, error) {
 		}
 	}
 	t.cause = trigger.Cause{Deleted: live == nil, Found: live}
-	t.begun = live != nil && a.inventory[t.id] != nil && a.applied(live)
+	t.begun = live != nil && t.known.entry != nil && a.applied(live)
 	return t, nil
 }
 
@@ -202,7 +200,7 @@ func (a *applier) expected(t task) (trigger.Applied, bool) {
 	if a.watched {
 		return a.index.Expected(a.owner, t.key)
 	}
-	if entry := a.inventory[t.id]; entry != nil {
+	if entry := t.known.entry; entry != nil {
 		applied, known := appliedBefore(a.manager, entry)
 		applied.Tools = a.additions.tools
 		return applied, known

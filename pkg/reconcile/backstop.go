@@ -2,9 +2,7 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +25,7 @@ const (
 // would change it: should an event be lost or misjudged, which must not be, that is
 // found here. It adds what differs to causes.
 func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
-	s := p.session
+	s := p.state
 	if !p.all {
 		return // a heal does not wait for it
 	}
@@ -38,65 +36,74 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 	if s.nextBackstop.IsZero() { // a restart is no reason to ask for everything at once
 		s.nextBackstop = p.now.Add(time.Duration(rand.Float64() * float64(p.BackstopInterval))) //nolint:gosec // it spreads, it hides nothing
 	}
-	var asked []*desired
+	var asked []*objectState
 	due := !p.now.Before(s.nextBackstop)
-	doubts := len(s.doubts) > 0 && !p.now.Before(s.doubtUntil)
-	for _, d := range s.objects {
-		_, known := causes[d.key]
-		_, left := s.drifts[d.id]
-		entry := s.inventory[d.id]
-		_, doubted := s.doubts[d.id]
-		if !known && !left && entry != nil && entry.State == v1alpha1.ObjectApplied && (due && !doubted || doubts && doubted) {
-			asked = append(asked, d)
+	suspectsDue := s.suspects() && !p.now.Before(s.suspectsDue)
+	for o := range s.all() {
+		suspect := o.backstopSuspect != nil
+		if o.desired != nil {
+			_, caused := causes[o.desired.key]
+			if !caused && o.drift == nil && o.in(v1alpha1.ObjectApplied) && (due && !suspect || suspectsDue && suspect) {
+				asked = append(asked, o)
+				continue
+			}
 		}
-	}
-	if doubts { // what is not asked again is no doubt any more
-		maps.DeleteFunc(s.doubts, func(id identity, _ string) bool {
-			return !slices.ContainsFunc(asked, func(d *desired) bool { return d.id == id })
-		})
+		if suspectsDue { // what is not compared again is no suspect any more
+			o.backstopSuspect = nil
+		}
 	}
 	if due {
 		s.nextBackstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
 	}
 	found := make([]finding, len(asked))
-	p.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i]) })
+	p.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i].desired) })
 	for i, f := range found {
-		d := asked[i]
-		before, doubted := s.doubts[d.id]
-		delete(s.doubts, d.id)
+		o, d := asked[i], asked[i].desired
+		before := o.backstopSuspect
+		o.backstopSuspect = nil
 		switch {
 		case f.err != nil:
 			p.Metrics.backstopFailed(d.id)
 		case !f.differs:
-			p.identified(d, f.live)
-		case doubted && before == f.version:
+			p.identified(o, f.live)
+		case before != nil && *before == f.version:
 			p.Metrics.backstopCorrected(d.id)
 			causes[d.key] = trigger.Cause{Deleted: f.live == nil, Found: f.live}
 		default:
-			if len(s.doubts) == 0 {
-				s.doubtUntil = p.now.Add(backstopDoubt)
+			if !s.suspects() {
+				s.suspectsDue = p.now.Add(backstopDoubt)
 			}
-			s.doubts[d.id] = f.version
+			o.backstopSuspect = &f.version
 		}
 	}
 }
 
 // identified notes which object is there: Vidra may have created it again and ended
 // before the status was written.
-func (p *pass) identified(d *desired, live *unstructured.Unstructured) {
-	entry := p.session.inventory[d.id]
+func (p *pass) identified(o *objectState, live *unstructured.Unstructured) {
+	entry := o.entry
 	if live == nil || entry.UID == string(live.GetUID()) { // nil if it is being deleted
 		return
 	}
 	entry.UID = string(live.GetUID())
 	if applied, ok := appliedBefore(p.applier.manager, entry); ok {
-		p.Index.Load(p.owner, map[trigger.ObjectKey]trigger.Applied{d.key: applied})
+		p.Index.Load(p.owner, map[trigger.ObjectKey]trigger.Applied{o.desired.key: applied})
 	}
 }
 
 // backstopDue says whether it is time for a comparison, or to look at a doubt again.
-func (s *session) backstopDue(now time.Time) bool {
-	return !s.nextBackstop.IsZero() && !now.Before(s.nextBackstop) || len(s.doubts) > 0 && !now.Before(s.doubtUntil)
+func (s *ownerState) backstopDue(now time.Time) bool {
+	return !s.nextBackstop.IsZero() && !now.Before(s.nextBackstop) || s.suspects() && !now.Before(s.suspectsDue)
+}
+
+// suspects reports whether the last comparison found objects that differ.
+func (s *ownerState) suspects() bool {
+	for o := range s.all() {
+		if o.backstopSuspect != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // finding is what a comparison with the API server found.

@@ -134,11 +134,11 @@ func exemption(answer *v1alpha1.BreakGlassStatus) leave {
 type breakGlassRoom struct{ atomic.Int64 }
 
 // newBreakGlassRoom counts the answers in an inventory.
-func newBreakGlassRoom(inventory map[identity]*v1alpha1.ManagedResourceStatus) *breakGlassRoom {
+func newBreakGlassRoom(inventory []*objectState) *breakGlassRoom {
 	room := &breakGlassRoom{}
 	room.Store(maxBreakGlassAnswers)
-	for _, entry := range inventory {
-		if entry.BreakGlass != nil {
+	for _, o := range inventory {
+		if o.entry.BreakGlass != nil {
 			room.Add(-1)
 		}
 	}
@@ -182,9 +182,8 @@ func (a *applier) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, li
 // noteAnswer notes the answer to break-glass annotations, to be told if it is another one.
 // While the object is exempt and as it should be, it is kept among what is left alone, so
 // that it is looked at when the exemption ends, and left alone if it is deleted meanwhile.
-func (p *pass) noteAnswer(id identity, g glassAnswer) {
-	s := p.session
-	entry := s.inventory[id]
+func (p *pass) noteAnswer(o *objectState, g glassAnswer) {
+	s, id, entry := p.state, o.id, o.entry
 	if !g.seen || entry == nil {
 		return
 	}
@@ -197,8 +196,8 @@ func (p *pass) noteAnswer(id identity, g glassAnswer) {
 			Action: events.Answered, Object: referenceTo(id, gvkOf(entry), types.UID(entry.UID)), BreakGlass: g.answer,
 		})
 	}
-	if _, left := s.drifts[id]; !left && s.byID[id] != nil && exempts(g.answer, p.now) {
-		s.drifts[id] = drift{leave: exemption(g.answer), unobserved: true}
+	if o.drift == nil && o.desired != nil && exempts(g.answer, p.now) {
+		o.drift = &drift{leave: exemption(g.answer), unobserved: true}
 	}
 }
 

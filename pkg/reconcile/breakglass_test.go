@@ -171,23 +171,23 @@ func TestBreakGlassCannotBeRenewedForEver(t *testing.T) {
 // TestBreakGlassHasRoom annotates more objects of a VidraResource than may have an answer.
 func TestBreakGlassHasRoom(t *testing.T) {
 	t.Parallel()
-	inventory := map[identity]*v1alpha1.ManagedResourceStatus{}
+	var inventory []*objectState
 	for i := range 2 * maxBreakGlassAnswers {
-		inventory[idOf(configMapKind, "shop", strconv.Itoa(i))] = &v1alpha1.ManagedResourceStatus{}
+		inventory = append(inventory, &objectState{id: idOf(configMapKind, "shop", strconv.Itoa(i)), entry: &v1alpha1.ManagedResourceStatus{}})
 	}
-	a := &applier{maxBreakGlass: time.Hour, inventory: inventory, glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(inventory) })}
+	a := &applier{maxBreakGlass: time.Hour, glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(inventory) })}
 	object := liveConfigMap("a", map[string]string{
 		v1alpha1.BreakGlassUntilAnnotation: time.Now().Add(time.Minute).Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident 42",
 	})
 	kept := 0
-	for _, entry := range inventory {
-		switch answer := a.answerTo(entry, nil, object); {
+	for _, o := range inventory {
+		switch answer := a.answerTo(o.entry, nil, object); {
 		case answer.full:
 			require.Equal(t, v1alpha1.BreakGlassIgnored, answer.answer.State)
 			require.Contains(t, answer.answer.Message, "100 objects")
 		default:
 			require.Equal(t, v1alpha1.BreakGlassAccepted, answer.answer.State)
-			entry.BreakGlass, kept = answer.answer, kept+1
+			o.entry.BreakGlass, kept = answer.answer, kept+1
 		}
 	}
 	require.Equal(t, maxBreakGlassAnswers, kept)

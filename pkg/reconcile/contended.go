@@ -14,15 +14,15 @@ import (
 // holdContended holds the heals of contended objects that are not due. Those that were
 // changed first are the first to draw on the budget.
 func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
-	s := p.session
-	var changed []*desired
-	for id, c := range s.contentions {
-		d := s.byID[id]
-		if d == nil || !c.contended() {
+	s := p.state
+	var changed []*objectState
+	for _, o := range s.manifest {
+		d, c := o.desired, o.contention
+		if !c.contended() {
 			continue
 		}
 		cause, is := causes[d.key]
-		if !is || !p.applier.watched || p.leaves(d) != nil {
+		if !is || !p.applier.watched || p.leaves(o) != nil {
 			c.notBefore = time.Time{}
 			continue
 		}
@@ -30,11 +30,13 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			cause.Since = p.now
 			causes[d.key] = cause
 		}
-		changed = append(changed, d)
+		changed = append(changed, o)
 	}
-	slices.SortFunc(changed, func(a, b *desired) int { return causes[a.key].Since.Compare(causes[b.key].Since) })
-	for _, d := range changed {
-		c, cause := s.contentions[d.id], causes[d.key]
+	slices.SortFunc(changed, func(a, b *objectState) int {
+		return causes[a.desired.key].Since.Compare(causes[b.desired.key].Since)
+	})
+	for _, o := range changed {
+		d, c, cause := o.desired, o.contention, causes[o.desired.key]
 		at := c.healAt(p.now, cause.Since, p.vr.MaxExposure(), func(must bool) time.Time { return p.budget.take(p.owner, p.now, must) })
 		if !at.After(p.now) {
 			c.notBefore = time.Time{}
@@ -50,28 +52,27 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 }
 
 // contended returns the contended objects of the manifest, for the condition Drifted.
-func (s *session) contended() map[identity]failure {
+func (s *ownerState) contended() map[identity]failure {
 	all := map[identity]failure{}
-	for id, c := range s.contentions {
-		if c.contended() && s.byID[id] != nil {
-			all[id] = failure{v1alpha1.ReasonDriftContended, c.text}
+	for _, o := range s.manifest {
+		if o.contention.contended() {
+			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.text}
 		}
 	}
 	return all
 }
 
 // held reports whether the heal of a contended object is not due yet.
-func (p *pass) held(id identity) bool {
-	c := p.session.contentions[id]
-	return c != nil && p.now.Before(c.notBefore)
+func (p *pass) held(o *objectState) bool {
+	return o.contention != nil && p.now.Before(o.contention.notBefore)
 }
 
 // nextHeld returns when the first heal that is held is due; zero if none is.
 func (p *pass) nextHeld() time.Time {
 	var next time.Time
-	for id, c := range p.session.contentions {
-		if p.held(id) && (next.IsZero() || c.notBefore.Before(next)) {
-			next = c.notBefore
+	for o := range p.state.all() {
+		if p.held(o) && (next.IsZero() || o.contention.notBefore.Before(next)) {
+			next = o.contention.notBefore
 		}
 	}
 	return next
@@ -88,12 +89,11 @@ func (r *result) requests() int {
 
 // contend notes that an object was reverted.
 func (p *pass) contend(r result) {
-	s := p.session
-	c := s.contentions[r.id]
-	if c == nil {
-		c = newContention()
-		s.contentions[r.id] = c
+	s := p.state
+	if r.known.contention == nil {
+		r.known.contention = newContention()
 	}
+	c := r.known.contention
 	known := c.reverted > 0
 	begins := c.healed(r.fields, r.requests(), p.vr.HealsPerMinute(), p.now)
 	if !c.contended() {
@@ -108,16 +108,19 @@ func (p *pass) contend(r result) {
 			Fields: c.fields(), Note: c.text,
 		})
 	}
-	s.inventory[r.id].State = v1alpha1.ObjectContended
+	r.known.entry.State = v1alpha1.ObjectContended
 	c.key = r.key
 	p.Trigger.Contend(p.owner, r.key, c.healAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.next(p.owner, p.now) }))
 }
 
 // endContentions forgets the contentions that are over.
 func (p *pass) endContentions() {
-	s := p.session
-	for id, c := range s.contentions {
-		d, entry := s.byID[id], s.inventory[id]
+	s := p.state
+	for o := range s.all() {
+		d, entry, c := o.desired, o.entry, o.contention
+		if c == nil {
+			continue
+		}
 		if d != nil && entry != nil {
 			if _, changed := p.unsolved[d.key]; changed || !c.over(p.now) {
 				continue
@@ -125,7 +128,7 @@ func (p *pass) endContentions() {
 		} else if entry != nil {
 			continue // it has left the manifest and is not removed yet
 		}
-		delete(s.contentions, id)
+		o.contention = nil
 		if !c.contended() {
 			continue
 		}
@@ -133,7 +136,7 @@ func (p *pass) endContentions() {
 		if entry != nil && entry.State == v1alpha1.ObjectContended {
 			entry.State = v1alpha1.ObjectApplied
 			s.untold = append(s.untold, events.Change{
-				Action: events.Settled, Object: referenceTo(id, d.gvk, types.UID(entry.UID)),
+				Action: events.Settled, Object: referenceTo(o.id, d.gvk, types.UID(entry.UID)),
 			})
 		}
 	}

@@ -286,7 +286,7 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftIgnore, vr.Generation+1
 		require.NoError(t, l.client.Update(t.Context(), vr))
 		l.mustPass(t)
-		require.False(t, l.sessions[faulty].contentions[l.sessions[faulty].objects[0].id].notBefore.After(time.Now()), "what is not healed is not held")
+		require.False(t, l.states[faulty].manifest[0].contention.notBefore.After(time.Now()), "what is not healed is not held")
 	})
 }
 

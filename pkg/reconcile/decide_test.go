@@ -43,8 +43,8 @@ func inState(state v1alpha1.ObjectState, uid string) *v1alpha1.ManagedResourceSt
 // expecting changes what is known of one object.
 func expecting(object *desired, known prospect) func(*planInput) {
 	return func(p *planInput) {
-		p.prospect = func(d *desired) prospect {
-			if d == object {
+		p.prospect = func(o *objectState) prospect {
+			if o.desired == object {
 				return known
 			}
 			return prospect{}
@@ -52,12 +52,25 @@ func expecting(object *desired, known prospect) func(*planInput) {
 	}
 }
 
+// desiredOf returns objects as the manifest has them.
+func desiredOf(objects []*objectState) (all []*desired) {
+	for _, o := range objects {
+		all = append(all, o.desired)
+	}
+	return all
+}
+
 func TestMakePlan(t *testing.T) {
 	a, b := wanted("a"), wanted("b")
 	in := func(entries map[identity]*v1alpha1.ManagedResourceStatus, change func(*planInput)) planInput {
+		s := &ownerState{}
+		s.setManifest([]*desired{a, b})
+		for id, entry := range entries {
+			s.track(id).entry = entry
+		}
 		p := planInput{
-			objects: []*desired{a, b}, inventory: entries, all: true,
-			prospect: func(*desired) prospect { return prospect{} },
+			manifest: s.manifest, others: s.others, all: true,
+			prospect: func(*objectState) prospect { return prospect{} },
 		}
 		if change != nil {
 			change(&p)
@@ -183,11 +196,15 @@ func TestMakePlan(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := makePlan(tc.in)
+			for i := range got.apply {
+				require.Same(t, got.apply[i].desired, got.apply[i].known.desired)
+				got.apply[i].known = nil
+			}
 			require.Equal(t, tc.apply, got.apply, tc.reason)
 			require.Equal(t, tc.prune, got.prune, tc.reason)
-			require.Equal(t, tc.blocked, got.blocked, tc.reason)
-			require.Equal(t, tc.held, got.held, tc.reason)
-			require.Equal(t, tc.terminating, got.terminating, tc.reason)
+			require.Equal(t, tc.blocked, desiredOf(got.blocked), tc.reason)
+			require.Equal(t, tc.held, desiredOf(got.held), tc.reason)
+			require.Equal(t, tc.terminating, desiredOf(got.terminating), tc.reason)
 		})
 	}
 }

@@ -143,7 +143,7 @@ func TestSays(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, (&session{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
+			require.Equal(t, tc.want, (&ownerState{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
 		})
 	}
 }
@@ -175,16 +175,17 @@ func TestRemovedWhenGone(t *testing.T) {
 			t.Parallel()
 			entry := entryOf(id, configMapKind)
 			entry.State, entry.UID = tc.state, tc.uid
-			s := newSession(&v1alpha1.VidraResource{}, nil)
-			s.inventory[id] = entry
-			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, session: s, first: tc.first}
-			p.settleRemoval(t.Context(), id, tc.done)
+			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
+			o := s.track(id)
+			o.entry = entry
+			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, state: s, first: tc.first}
+			p.settleRemoval(t.Context(), o, tc.done)
 			var told []events.Action
 			for _, change := range s.untold {
 				told = append(told, change.Action)
 			}
 			require.Equal(t, tc.told, told, tc.reason)
-			if _, left := s.inventory[id]; tc.left {
+			if left := o.entry != nil; tc.left {
 				require.True(t, left, tc.reason)
 				require.Equal(t, v1alpha1.ObjectDeleting, entry.State, tc.reason)
 			} else {
@@ -212,7 +213,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			l := newLab(t, colors("a"))
 			p := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}})
 			for _, action := range all {
-				p.session.untold = append(p.session.untold, events.Change{Action: action})
+				p.state.untold = append(p.state.untold, events.Change{Action: action})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -223,14 +224,14 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			_, err := p.finish(ctx, outcome{})
 			require.Error(t, err)
 			var kept []events.Action
-			for _, change := range p.session.untold {
+			for _, change := range p.state.untold {
 				kept = append(kept, change.Action)
 			}
 			require.Equal(t, tc.want, kept)
 
-			// A session that begins anew, from the status, finds it again as well.
-			l.restartSession(faulty)
-			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}}).session
+			// A state that is made anew, from the status, finds it again as well.
+			l.restartState(faulty)
+			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}}).state
 			require.Len(t, renewed.untold, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,9 +26,49 @@ var (
 	secretKind = schema.GroupKind{Kind: "Secret"}
 )
 
-// read makes the session know what the manifest of vr, which holders hold and which is
+// desired is an object as the manifest has it, ready to be applied.
+type desired struct {
+	id    identity
+	gvk   schema.GroupVersionKind
+	key   trigger.ObjectKey
+	stage manifest.Stage
+	// body is the applied configuration: the object with our label and
+	// annotation, as JSON.
+	body []byte
+	// provides is the kind that the object defines, if it is a
+	// CustomResourceDefinition.
+	provides schema.GroupKind
+	// ignored are the ignore rules for the object; nil if there are none.
+	ignored *ignored
+	// exempt are the same rules, with all their paths.
+	exempt []managedPaths
+	// sensitive says that its values must not be shown, and withholds that some must not.
+	sensitive, withholds bool
+	// setsBreakGlass says that the manifest gives it a break-glass annotation.
+	setsBreakGlass bool
+	// configuration identifies the body and the rules.
+	configuration string
+	// weight is the memory that it takes to parse the body; see heavyShare.
+	weight int64
+}
+
+// unresolved is an object whose kind is not served.
+type unresolved struct {
+	// id has the namespace that the manifest gives, which may be none.
+	id  identity
+	gvk schema.GroupVersionKind
+	why failure
+}
+
+// is says whether the object may be the one of the inventory.
+func (u unresolved) is(id identity) bool {
+	return u.id.GroupKind == id.GroupKind && u.id.name == id.name &&
+		(u.id.namespace == "" || id.namespace == "" || u.id.namespace == id.namespace) // cluster-scoped ones may name one, too
+}
+
+// read makes the state hold what the manifest of vr, which holders hold and which is
 // applied with a signature, wants. It fails for a manifest that cannot be read, and then changes nothing.
-func (s *session) read(ctx context.Context, vr *v1alpha1.VidraResource, by signature, holders []string, parts []part, kinds Destination) error {
+func (s *ownerState) read(ctx context.Context, vr *v1alpha1.VidraResource, by signature, holders []string, parts []part, kinds Destination) error {
 	parsed, err := parse(parts)
 	if err != nil {
 		return err
@@ -87,23 +126,19 @@ var errEmpty = errors.New("the manifest holds no object, so what was applied bef
 	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
 
 // adopt takes over what was read. What waited for its kind is attempted anew.
-func (s *session) adopt(generation int64, objects []*desired, waiting []unresolved) {
-	for id, why := range s.failures {
-		if why.reason == v1alpha1.ReasonKindUnavailable || why.reason == v1alpha1.ReasonProgressing {
-			delete(s.failures, id)
+func (s *ownerState) adopt(generation int64, objects []*desired, waiting []unresolved) {
+	for o := range s.all() {
+		if o.problem != nil && (o.problem.reason == v1alpha1.ReasonKindUnavailable || o.problem.reason == v1alpha1.ReasonProgressing) {
+			o.problem = nil
 		}
 	}
-	s.generation, s.objects, s.unresolved = generation, objects, waiting
+	s.setManifest(objects)
+	s.generation, s.unresolved = generation, waiting
 	s.reread, s.stalled = false, nil
-	s.byID = make(map[identity]*desired, len(objects))
 	s.weight, s.bodies, s.dropped = 0, nil, false
 	for _, d := range objects {
-		s.byID[d.id] = d
 		s.weight += d.weight
 	}
-	left := func(id identity) bool { return s.byID[id] == nil }
-	maps.DeleteFunc(s.sealed, func(id identity, _ *sealedEntry) bool { return left(id) && s.inventory[id] == nil })
-	maps.DeleteFunc(s.seen, func(id identity, _ trigger.Health) bool { return left(id) })
 }
 
 // resolve asks how each kind of the objects is served.

@@ -184,7 +184,7 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 // block ends a pass that cannot do anything at present. What was applied stays as it
 // is and in the inventory, and what was to be done is done later.
 func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error) {
-	p.session.unbegun = p.first
+	p.state.unbegun = p.first
 	if p.starting {
 		p.giveBack()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
@@ -259,11 +259,10 @@ func (p *pass) letGo() bool {
 	if !p.vr.Orphans() {
 		return false
 	}
-	s := p.session
-	for id, entry := range s.inventory {
-		s.untold = append(s.untold, events.Change{Action: events.Orphaned, Object: referenceTo(id, gvkOf(entry), "")})
-		delete(s.inventory, id)
-		delete(s.failures, id)
+	s := p.state
+	for _, o := range s.inventory() {
+		s.untold = append(s.untold, events.Change{Action: events.Orphaned, Object: referenceTo(o.id, gvkOf(o.entry), "")})
+		o.entry, o.problem = nil, nil
 	}
 	return true
 }

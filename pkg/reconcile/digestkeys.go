@@ -99,21 +99,22 @@ type sealedEntry struct {
 }
 
 // places are where the texts of an inventory entry stand: no text is at two of them.
-func (s *session) places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
+func (s *ownerState) places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
 	id := identityOf(e)
 	place := strings.Join([]string{string(s.uid), id.Group, id.Kind, id.namespace, id.name}, "/")
 	return "digest/" + place, "configuration/" + place
 }
 
-// unseal opens an inventory entry as the status has it. What cannot be opened is as if an
-// older Vidra had written it.
-func (s *session) unseal(e *v1alpha1.ManagedResourceStatus) {
+// unseal opens the inventory entry of an object as the status has it. What cannot be opened
+// is as if an older Vidra had written it.
+func (s *ownerState) unseal(o *objectState) {
+	e := o.entry
 	digest, configuration := s.places(e)
 	open := func(place, text string, otherwise string) string {
 		if !strings.HasPrefix(text, sealedPrefix) {
 			return text
 		}
-		s.sealed[identityOf(e)] = &sealedEntry{}
+		o.sealed = &sealedEntry{}
 		if plain, ok := s.keys.open(place, text); ok {
 			return plain
 		}
@@ -126,16 +127,16 @@ func (s *session) unseal(e *v1alpha1.ManagedResourceStatus) {
 	}
 }
 
-// seal returns an inventory entry as the status has it.
-func (s *session) seal(id identity, e *v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
-	known := s.sealed[id]
-	if known == nil {
-		if d := s.byID[id]; id.GroupKind != secretKind && (d == nil || !d.withholds) {
+// seal returns the inventory entry of an object as the status has it.
+func (s *ownerState) seal(o *objectState) v1alpha1.ManagedResourceStatus {
+	e := o.entry
+	if o.sealed == nil {
+		if o.id.GroupKind != secretKind && (o.desired == nil || !o.desired.withholds) {
 			return *e
 		}
-		known = &sealedEntry{}
-		s.sealed[id] = known
+		o.sealed = &sealedEntry{}
 	}
+	known := o.sealed
 	if known.digest != e.Digest || known.configuration != e.Configuration {
 		known.digest, known.configuration = e.Digest, e.Configuration
 		digest, configuration := s.places(e)
@@ -150,7 +151,7 @@ func (s *session) seal(id identity, e *v1alpha1.ManagedResourceStatus) v1alpha1.
 	return sealed
 }
 
-func (s *session) sealText(place, text string) string {
+func (s *ownerState) sealText(place, text string) string {
 	switch {
 	case text == "":
 		return ""

@@ -57,7 +57,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestSealedInventory shows what a session makes of the inventory in a status, and the
+// TestSealedInventory shows what a new state makes of the inventory in a status, and the
 // status of it.
 func TestSealedInventory(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestSealedInventory(t *testing.T) {
 	}
 	sealedWith := func(keys *digestKeys, kind string) v1alpha1.ManagedResourceStatus {
 		e := entryOfKind(kind, "", "")
-		d, c := (&session{uid: "u"}).places(&e)
+		d, c := (&ownerState{uid: "u"}).places(&e)
 		return entryOfKind(kind, keys.seal(d, digest), keys.seal(c, "configuration"))
 	}
 	cases := map[string]struct {
@@ -92,8 +92,8 @@ func TestSealedInventory(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.UID, vr.Status.ManagedResources = "u", []v1alpha1.ManagedResourceStatus{tc.in}
-			s := newSession(vr, keys)
-			require.Equal(t, tc.inside, *s.inventory[identityOf(&tc.in)], tc.reason)
+			s := newOwnerState(vr, keys)
+			require.Equal(t, tc.inside, *s.objects[identityOf(&tc.in)].entry, tc.reason)
 			for range 2 {
 				entries, _ := s.entries()
 				require.Equal(t, []v1alpha1.ManagedResourceStatus{tc.want}, entries, tc.reason)
@@ -110,7 +110,7 @@ func recreatedFor(e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStat
 
 // sealedEntryOf seals what an entry has.
 func sealedEntryOf(keys *digestKeys, e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
-	d, _ := (&session{uid: "u"}).places(&e)
+	d, _ := (&ownerState{uid: "u"}).places(&e)
 	e.Digest = keys.seal(d, e.Digest)
 	return e
 }

@@ -61,17 +61,17 @@ func (p *pass) limit() int {
 
 // settle notes what came of a task.
 func (p *pass) settle(r result) {
-	s := p.session
-	entry := s.inventory[r.id]
+	o := r.known
+	entry := o.entry
 	switch {
 	case r.err != nil:
-		p.fail(r, entry)
+		p.fail(r)
 		return
 	case r.left != nil:
 		p.settleObserved(r)
 		return
 	}
-	delete(s.failures, r.id)
+	o.problem = nil
 	p.heard(r)
 	p.noteAdditions(r)
 	if r.replaced != "" {
@@ -79,20 +79,20 @@ func (p *pass) settle(r result) {
 	}
 	switch {
 	case r.ending && r.why != whyDrift, r.replaced != "":
-		s.failures[r.id] = beingReplaced
+		o.problem = &beingReplaced
 		return
 	case r.ending: // its end will be an event
 		return
 	case r.asLeft && r.live == nil: // nothing has changed since it was left
 		return
 	}
-	delete(s.drifts, r.id)
-	p.noteAnswer(r.id, r.glass)
+	o.drift = nil
+	p.noteAnswer(o, r.glass)
 	if r.cause.Found != nil {
-		p.seen(r.id, r.cause.Found)
+		o.seen(r.cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
-	if s.contentions[r.id].contended() {
+	if o.contention.contended() {
 		entry.State = v1alpha1.ObjectContended
 	}
 	if r.live == nil {
@@ -104,16 +104,16 @@ func (p *pass) settle(r result) {
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.configuration {
 		entry.Recreated = nil
 	}
-	if _, is := s.sealed[r.id]; !is && ownership.Sensitive(r.live) { // others may have marked it
-		s.sealed[r.id] = &sealedEntry{}
+	if o.sealed == nil && ownership.Sensitive(r.live) { // others may have marked it
+		o.sealed = &sealedEntry{}
 	}
-	p.seen(r.id, r.live)
+	o.seen(r.live)
 	p.tell(r)
 }
 
 // tell notes what an apply did, to be told when the status says so.
 func (p *pass) tell(r result) {
-	s := p.session
+	s := p.state
 	note := func(action events.Action, fields []ownership.Change, problem string) events.Change {
 		change := events.Change{Action: action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: fields, Note: problem}
 		s.untold = append(s.untold, change)
@@ -122,7 +122,7 @@ func (p *pass) tell(r result) {
 	switch r.action {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, s.contentions[r.id].toldLater())
+		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, r.known.contention.toldLater())
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
@@ -136,27 +136,27 @@ func (p *pass) tell(r result) {
 }
 
 // fail notes that a task failed. The object is tried again later.
-func (p *pass) fail(r result, entry *v1alpha1.ManagedResourceStatus) {
-	s := p.session
-	s.failures[r.id] = explain(r.err, r.gvk, r.id, r.sensitive)
-	p.refused(r.id, r.err, r.key, "get", "patch", "create", "delete")
+func (p *pass) fail(r result) {
+	o, entry := r.known, r.known.entry
+	why := explain(r.err, r.gvk, r.id, r.sensitive)
+	o.problem = &why
+	p.refused(o, r.err, r.key, "get", "patch", "create", "delete")
 	if r.why == whyDrift {
 		p.unsolved[r.key] = r.cause
-		if why := s.failures[r.id]; why.reason == v1alpha1.ReasonManifestInvalid {
+		if why.reason == v1alpha1.ReasonManifestInvalid {
 			// The same configuration was accepted before.
 			why.reason = v1alpha1.ReasonApplyFailed
 			why.message += ". It was accepted before: a field that another field manager added may be in the way"
-			s.failures[r.id] = why
 		}
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(refusal); errors.As(r.err, &refused) {
-		delete(s.inventory, r.id) // it was made by somebody else after it was looked for
+		o.entry = nil // it was made by somebody else after it was looked for
 	}
 	if kindGone(r.err, r.id.name) {
 		entry.State = v1alpha1.ObjectPending
 		p.applier.destination.Invalidate(r.gvk.Group)
-		s.reread = true
+		p.state.reread = true
 	}
 }
 
@@ -177,12 +177,13 @@ func (p *pass) meetAll(ctx context.Context, todo plan) plan {
 			todo.apply = append(todo.apply, t)
 			continue
 		}
-		p.session.failures[t.id] = explain(errs[i], t.gvk, t.id, t.sensitive)
-		p.refused(t.id, errs[i], t.key, "get", "patch")
+		why := explain(errs[i], t.gvk, t.id, t.sensitive)
+		t.known.problem = &why
+		p.refused(t.known, errs[i], t.key, "get", "patch")
 		if refused := new(refusal); errors.As(errs[i], &refused) {
-			delete(p.session.inventory, t.id)
+			t.known.entry = nil
 		}
-		p.session.reread = p.session.reread || kindGone(errs[i], t.id.name)
+		p.state.reread = p.state.reread || kindGone(errs[i], t.id.name)
 	}
 	return todo
 }
@@ -191,16 +192,16 @@ func (p *pass) meetAll(ctx context.Context, todo plan) plan {
 // not served, and those that failed and have to wait. A kind whose
 // CustomResourceDefinition is in the same manifest is waited for in silence.
 func (p *pass) note(todo plan) {
-	s := p.session
+	s := p.state
 	provided := map[schema.GroupKind]bool{}
-	for _, d := range s.objects {
-		if _, failed := s.failures[d.id]; d.provides.Kind != "" && !failed {
-			provided[d.provides] = true
+	for _, o := range s.manifest {
+		if o.desired.provides.Kind != "" && o.problem == nil {
+			provided[o.desired.provides] = true
 		}
 	}
 	waits := false
-	await := func(id identity, why failure) {
-		if why.reason == v1alpha1.ReasonKindUnavailable && provided[id.GroupKind] {
+	await := func(o *objectState, why failure) {
+		if why.reason == v1alpha1.ReasonKindUnavailable && provided[o.id.GroupKind] {
 			waits = true
 			if s.waiting.IsZero() {
 				s.waiting = p.now
@@ -209,31 +210,31 @@ func (p *pass) note(todo plan) {
 				why = failure{v1alpha1.ReasonProgressing, "waits until its CustomResourceDefinition is established"}
 			}
 		}
-		s.failures[id] = why
+		o.problem = &why
 	}
 	for _, u := range s.unresolved {
-		await(u.id, u.why)
-		for id, entry := range s.inventory {
-			if u.is(id) {
-				entry.State = v1alpha1.ObjectPending
+		await(s.track(u.id), u.why)
+		for o := range s.all() {
+			if o.entry != nil && u.is(o.id) {
+				o.entry.State = v1alpha1.ObjectPending
 			}
 		}
 	}
-	for _, d := range todo.blocked {
-		await(d.id, *notServed(d.gvk))
-		if entry := s.inventory[d.id]; entry != nil {
-			entry.State = v1alpha1.ObjectPending
+	for _, o := range todo.blocked {
+		await(o, *notServed(o.desired.gvk))
+		if o.entry != nil {
+			o.entry.State = v1alpha1.ObjectPending
 		}
 	}
-	for _, d := range todo.terminating {
-		s.failures[d.id] = *terminatingNamespace(d.id)
-		if entry := s.inventory[d.id]; entry != nil {
-			entry.State = v1alpha1.ObjectPending
+	for _, o := range todo.terminating {
+		o.problem = terminatingNamespace(o.id)
+		if o.entry != nil {
+			o.entry.State = v1alpha1.ObjectPending
 		}
 	}
-	for _, d := range todo.held {
-		if cause, drifted := p.causes.Objects[d.key]; drifted {
-			p.unsolved[d.key] = cause
+	for _, o := range todo.held {
+		if cause, drifted := p.causes.Objects[o.desired.key]; drifted {
+			p.unsolved[o.desired.key] = cause
 		}
 	}
 	if p.all && !waits {
@@ -251,7 +252,7 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 	eachStage(ids, identity.stage, func(stage []identity) {
 		removals := make([]removal, len(stage))
 		p.parallel(len(stage), func(i int) {
-			if entry := p.session.inventory[stage[i]]; p.stillThere(ctx, entry) {
+			if entry := p.state.objects[stage[i]].entry; p.stillThere(ctx, entry) {
 				removals[i] = removal{deleted: true}
 			} else {
 				removals[i] = p.applier.remove(ctx, entry)
@@ -277,42 +278,39 @@ func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceSt
 
 // settleRemoval notes what came of a removal. An object stays in the inventory
 // until it is gone.
-func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
-	s := p.session
-	entry := s.inventory[id]
-	change := events.Change{Object: referenceTo(id, gvkOf(entry), "")}
-	p.noteAnswer(id, done.glass)
+func (p *pass) settleRemoval(ctx context.Context, o *objectState, done removal) {
+	entry := o.entry
+	change := events.Change{Object: referenceTo(o.id, gvkOf(entry), "")}
+	p.noteAnswer(o, done.glass)
 	if !done.missing {
-		delete(s.missing, id)
+		o.kindGoneSince = time.Time{}
 	}
 	switch {
-	case done.missing && !p.missingForGood(id):
+	case done.missing && !p.missingForGood(o):
 		// An API server that has just started serves some kinds a little later.
-		s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present"}
+		o.fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, id.namespace):
+	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, o.id.namespace):
 		// The rights of an account in it went along, and so did the object.
 	case done.held != "":
 		if exempts(done.glass.answer, p.now) && (p.heldUntil.IsZero() || done.glass.answer.Until.Time.Before(p.heldUntil)) {
 			p.heldUntil = done.glass.answer.Until.Time
 		}
-		s.failures[id] = failure{v1alpha1.ReasonProgressing, done.held}
+		o.fail(v1alpha1.ReasonProgressing, done.held)
 		return
 	case done.err != nil:
 		if entry.State != v1alpha1.ObjectDeleting { // which it goes on doing
 			entry.State = v1alpha1.ObjectFailed
 		}
-		p.refused(id, done.err, done.key, "get", "patch", "delete")
-		s.failures[id] = failure{v1alpha1.ReasonPruneFailed, "cannot be removed: " + message(done.err, done.sensitive)}
+		p.refused(o, done.err, done.key, "get", "patch", "delete")
+		o.fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+message(done.err, done.sensitive))
 		return
 	case done.deleted:
-		_, known := s.failures[id]
 		switch {
 		case done.waitsFor != "":
-			s.failures[id] = failure{v1alpha1.ReasonProgressing,
-				"is being deleted, and waits for " + events.Truncate(done.waitsFor, maxMessage)}
-		case entry.State != v1alpha1.ObjectDeleting, !known: // otherwise nobody asked again
-			s.failures[id] = failure{v1alpha1.ReasonProgressing, "is being deleted"}
+			o.fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+events.Truncate(done.waitsFor, maxMessage))
+		case entry.State != v1alpha1.ObjectDeleting, o.problem == nil: // otherwise nobody asked again
+			o.fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting
 		return
@@ -326,20 +324,17 @@ func (p *pass) settleRemoval(ctx context.Context, id identity, done removal) {
 		change.Action = events.Pruned
 	}
 	if change.Action != "" {
-		s.untold = append(s.untold, change)
+		p.state.untold = append(p.state.untold, change)
 	}
-	delete(s.inventory, id)
-	delete(s.failures, id)
-	delete(s.missing, id)
+	o.entry, o.problem, o.kindGoneSince = nil, nil, time.Time{}
 }
 
 // missingForGood says whether the kind of an object has not been served for so
 // long that the object is gone with it.
-func (p *pass) missingForGood(id identity) bool {
-	since, known := p.session.missing[id]
-	if !known {
-		p.session.missing[id] = p.now
+func (p *pass) missingForGood(o *objectState) bool {
+	if o.kindGoneSince.IsZero() {
+		o.kindGoneSince = p.now
 		return false
 	}
-	return p.now.Sub(since) >= goneForGood
+	return p.now.Sub(o.kindGoneSince) >= goneForGood
 }

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,18 +54,18 @@ const maxDifferences = 600
 const maxReason = 256
 
 // over says whether the object is to be looked at again.
-func (d drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
+func (d *drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
 
 // seen is what somebody changed; nothing if the manifest had changed meanwhile, too.
-func (d drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
-	if entry == nil || d.configuration != entry.Configuration {
+func (d *drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
+	if d == nil || entry == nil || d.configuration != entry.Configuration {
 		return nil
 	}
 	return d.fields
 }
 
 // text tells of the drift.
-func (d drift) text() string {
+func (d *drift) text() string {
 	what := "it was deleted"
 	switch {
 	case d.deleted:
@@ -80,7 +79,7 @@ func (d drift) text() string {
 
 // leaves says whether what was changed is left as it is, as far as the
 // VidraResource says so.
-func (p *pass) leaves(d *desired) *leave {
+func (p *pass) leaves(o *objectState) *leave {
 	switch mode := p.vr.DriftMode(); {
 	case p.vr.Spec.Suspend:
 		return &leave{why: "spec.suspend is true"}
@@ -90,7 +89,7 @@ func (p *pass) leaves(d *desired) *leave {
 		return &leave{why: "spec.drift.mode is Ignore", silent: true}
 	}
 	// A deleted object has no annotations any more.
-	if entry := p.session.inventory[d.id]; entry != nil && exempts(entry.BreakGlass, p.now) &&
+	if entry := o.entry; entry != nil && exempts(entry.BreakGlass, p.now) &&
 		p.now.Before(entry.BreakGlass.Since.Add(p.applier.maxBreakGlass)) {
 		l := exemption(entry.BreakGlass)
 		return &l
@@ -105,7 +104,7 @@ func (a *applier) leaves(t task) (*leave, glassAnswer) {
 	if t.why == whyNew || t.why == whyChanged || t.cause.Found == nil {
 		return t.leave, glassAnswer{}
 	}
-	glass := a.answerTo(a.inventory[t.id], t.desired, t.cause.Found)
+	glass := a.answerTo(t.known.entry, t.desired, t.cause.Found)
 	switch {
 	case t.leave != nil && t.leave.until.IsZero():
 		return t.leave, glass
@@ -163,16 +162,15 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 // should be is not known, so they are compared with what was applied last, and left as
 // they are. What fails is looked at again when the manifest can be read.
 func (p *pass) leaveAll(ctx context.Context, why failure) {
-	s := p.session
 	reason := &leave{
 		why: "nothing is reverted until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
 	}
 	var tasks []task
-	for _, d := range s.objects {
+	for _, o := range p.state.manifest {
+		d, entry := o.desired, o.entry
 		cause, changed := p.causes.Objects[d.key]
-		entry := s.inventory[d.id]
 		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.configuration && d.key.Cluster == p.applier.destination.Name() {
-			tasks = append(tasks, task{desired: d, why: whyDrift, cause: cause, leave: reason})
+			tasks = append(tasks, task{desired: d, known: o, why: whyDrift, cause: cause, leave: reason})
 		}
 	}
 	results := make([]result, len(tasks))
@@ -187,16 +185,15 @@ func (p *pass) leaveAll(ctx context.Context, why failure) {
 
 // settleObserved notes what was found in an object that is left as it is.
 func (p *pass) settleObserved(r result) {
-	s, entry := p.session, p.session.inventory[r.id]
-	before, known := s.drifts[r.id]
-	if !known {
-		before, known = p.wereLeft[r.id]
+	s, o, entry := p.state, r.known, r.known.entry
+	before := o.drift
+	if before == nil {
+		before = p.wereLeft[r.id]
 	}
-	known = known && !before.unobserved
-	now := drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
-	delete(s.failures, r.id)
-	s.drifts[r.id] = now
-	p.noteAnswer(r.id, r.glass)
+	known := before != nil && !before.unobserved
+	now := &drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
+	o.problem, o.drift = nil, now
+	p.noteAnswer(o, r.glass)
 	p.waits = p.waits || r.why == whyChanged
 	if r.left.silent || !now.deleted && len(now.fields) == 0 && now.unknown == "" {
 		// What is ours in it may have become somebody else's, with our value: the
@@ -215,7 +212,7 @@ func (p *pass) settleObserved(r result) {
 
 // says says whether the status that a Vidra before this one wrote tells text of an object.
 // Of what it does not name it is not known.
-func (s *session) says(id identity, text string) bool {
+func (s *ownerState) says(id identity, text string) bool {
 	for _, message := range s.inherited {
 		if _, said, named := strings.Cut(message, id.String()+": "); named {
 			begin, _, cut := strings.Cut(said, "…")
@@ -228,20 +225,22 @@ func (s *session) says(id identity, text string) bool {
 // expectAgain has objects that were left as they are expected as they were
 // applied: those whose time is over, or all of them.
 func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
-	s := p.session
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for id, left := range s.drifts {
-		d, entry := s.byID[id], s.inventory[id]
+	for o := range p.state.all() {
+		d, entry, left := o.desired, o.entry, o.drift
+		if left == nil {
+			continue
+		}
 		if entry == nil {
-			delete(s.drifts, id)
+			o.drift = nil
 			continue
 		}
 		if d == nil || !all && !left.over(p.now) {
 			continue // what has left the manifest may come back before it is removed
 		}
-		delete(s.drifts, id)
-		p.wereLeft[id] = left
+		o.drift = nil
+		p.wereLeft[o.id] = left
 		causes[d.key] = trigger.Cause{Unsure: true}
 		if applied, ok := appliedBefore(p.applier.manager, entry); ok {
 			known[d.key] = applied
@@ -257,21 +256,21 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 
 // withDrifts are the failures, and what is left as somebody changed it or reverted with a
 // delay, for the conditions.
-func (s *session) withDrifts() map[identity]failure {
-	all := make(map[identity]failure, len(s.failures))
-	for id, entry := range s.inventory {
-		left, known := s.drifts[id]
+func (s *ownerState) withDrifts() map[identity]failure {
+	all := map[identity]failure{}
+	for o := range s.all() {
 		switch {
-		case s.byID[id] == nil:
-		case entry.State == v1alpha1.ObjectContended && s.contentions[id].delays():
-			all[id] = failure{v1alpha1.ReasonDriftContended, s.contentions[id].text}
-		case entry.State == v1alpha1.ObjectDrifted && known && !left.unobserved:
-			all[id] = failure{v1alpha1.ReasonDriftDetected, left.text()}
-		case entry.State == v1alpha1.ObjectDrifted:
-			all[id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted"}
+		case o.problem != nil:
+			all[o.id] = *o.problem
+		case o.desired == nil:
+		case o.in(v1alpha1.ObjectContended) && o.contention.delays():
+			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.text}
+		case o.in(v1alpha1.ObjectDrifted) && o.drift != nil && !o.drift.unobserved:
+			all[o.id] = failure{v1alpha1.ReasonDriftDetected, o.drift.text()}
+		case o.in(v1alpha1.ObjectDrifted):
+			all[o.id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted"}
 		}
 	}
-	maps.Copy(all, s.failures)
 	return all
 }
 

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,20 +20,22 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		p.forget(p.owner)
 		return reconcile.Result{}, nil
 	}
-	s := p.session
-	if s.generation != p.vr.Generation || len(s.objects)+len(s.unresolved) > 0 { // what is known of the removals stays known
+	s := p.state
+	if s.generation != p.vr.Generation || len(s.manifest)+len(s.unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.vr.Generation, nil, nil)
 	}
-	if p.vr.Spec.Suspend && !p.vr.Orphans() && len(s.inventory) > 0 {
+	objects := len(s.inventory())
+	if p.vr.Spec.Suspend && !p.vr.Orphans() && objects > 0 {
 		return p.block(ctx, failure{v1alpha1.ReasonDeletionSuspended, fmt.Sprintf(
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
-				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", len(s.inventory))})
+				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
 	}
-	clear(s.drifts) // nothing is left as it is any more
-	clear(s.contentions)
+	for o := range s.all() { // nothing is left as it is any more
+		o.drift, o.contention = nil, nil
+	}
 	why := p.connect(ctx)
-	if why != nil && len(s.inventory) > 0 && (p.starting || !p.letGo()) {
-		why.message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", len(s.inventory))
+	if why != nil && objects > 0 && (p.starting || !p.letGo()) {
+		why.message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", objects)
 		return p.refuse(ctx, *why)
 	}
 	p.all = true
@@ -42,8 +43,13 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		p.recoverForRemoval(ctx)
 	}
 	p.watch(ctx)
-	p.pruneAll(ctx, slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval))
-	if len(s.inventory) > 0 {
+	var ids []identity
+	for _, o := range s.inventory() {
+		ids = append(ids, o.id)
+	}
+	slices.SortFunc(ids, compareForRemoval)
+	p.pruneAll(ctx, ids)
+	if len(s.inventory()) > 0 {
 		return p.conclude(ctx, outcome{deleting: true})
 	}
 	// The Events go first: with the finalizer, the reader's object goes too.

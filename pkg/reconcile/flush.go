@@ -25,7 +25,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var failed []error
-	for owner, s := range r.sessions {
+	for owner, s := range r.states {
 		failed = append(failed, r.flushHeals(ctx, owner, s))
 		r.flushEvents(owner, s)
 	}
@@ -42,7 +42,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var untold []error
-	for owner, s := range r.sessions {
+	for owner, s := range r.states {
 		r.flushEvents(owner, s)
 		if s.heals > 0 {
 			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.heals))
@@ -52,7 +52,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 }
 
 // flushHeals writes the heals into a status.
-func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *session) error {
+func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
 	if s.heals == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ses
 }
 
 // flushEvents records what a pass did that could not write its status any more.
-func (r *Reconciler) flushEvents(owner trigger.Owner, s *session) {
+func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
 	}

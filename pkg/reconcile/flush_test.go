@@ -28,8 +28,8 @@ func unwritten(t *testing.T) *lab {
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
 	l.Recorder = ordered{l}
-	l.sessions[faulty].healsSince = time.Now().Add(-healFlush)
-	l.sessions[faulty].heals = 1
+	l.states[faulty].healsSince = time.Now().Add(-healFlush)
+	l.states[faulty].heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")
 	require.Error(t, err)

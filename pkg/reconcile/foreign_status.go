@@ -79,19 +79,19 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.sessions[trigger.Owner{Name: after.Name}]
+	s := r.states[trigger.Owner{Name: after.Name}]
 	return s != nil && s.uid == after.UID && s.writes.seen(after.ResourceVersion)
 }
 
 // beginWrite notes that this process is about to write a status.
-func (r *Reconciler) beginWrite(s *session) {
+func (r *Reconciler) beginWrite(s *ownerState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.writes.writing = true
 }
 
 // endWrite notes the version that the write of a status has made; none if it failed.
-func (r *Reconciler) endWrite(owner trigger.Owner, s *session, version string) {
+func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string) {
 	r.mu.Lock()
 	foreign := s.writes.end(version)
 	r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Reconciler) endWrite(owner trigger.Owner, s *session, version string) {
 func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := &p.session.writes
+	w := &p.state.writes
 	if !w.foreign {
 		return false, time.Time{}
 	}
@@ -113,7 +113,7 @@ func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 		return false, due
 	}
 	w.foreign = false
-	if sameStatus(p.vr.Status, p.session.status) {
+	if sameStatus(p.vr.Status, p.state.status) {
 		return false, time.Time{} // an event was missed, and the writes are not known
 	}
 	w.restored = p.now

@@ -32,7 +32,7 @@ func (p *pass) sourcesChanged() bool {
 	for _, source := range p.vr.Spec.ManifestFrom {
 		key := p.keyOf(source)
 		switch version, known := p.sources.version(key); {
-		case known && version != p.session.sources[key], !known && p.resync:
+		case known && version != p.state.sources[key], !known && p.resync:
 			return true
 		}
 	}
@@ -43,7 +43,7 @@ func (p *pass) sourcesChanged() bool {
 func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey]string, why *failure) {
 	from := p.vr.Spec.ManifestFrom
 	wanted, versions := map[sourceKey]map[string]struct{}{}, map[sourceKey]string{}
-	p.session.unreadable = nil
+	p.state.unreadable = nil
 	for _, source := range from {
 		key := p.keyOf(source)
 		if wanted[key] == nil {
@@ -78,7 +78,7 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 			if err != nil {
 				for _, right := range reader.refused(err, key.gvr(), key.namespace, "get") {
 					right.Name = key.name // which is all that a role has to name
-					p.session.unreadable = map[access]dynamic.Interface{right: client}
+					p.state.unreadable = map[access]dynamic.Interface{right: client}
 				}
 				return nil, nil, unavailable(err.Error())
 			}
@@ -127,16 +127,17 @@ func withhold(objects []manifest.Object) {
 // that its manifest makes; nil if it does. Nothing is written then.
 func (p *pass) tooLarge() *failure {
 	vr := p.vr.DeepCopy()
-	vr.Status = *p.session.status.DeepCopy()
+	vr.Status = *p.state.status.DeepCopy()
 	vr.Status.ManagedResources = nil
-	for _, d := range p.session.objects {
+	for _, o := range p.state.manifest {
+		d := o.desired
 		entry := entryOf(d.id, d.gvk)
 		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
 		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.configuration
 		if d.withholds { // sealed ones are longer
 			entry.Digest, entry.Configuration = digest+digest, digest+digest
 		}
-		if known := p.session.inventory[d.id]; known != nil {
+		if known := o.entry; known != nil {
 			entry.Recreated, entry.BreakGlass = known.Recreated, known.BreakGlass
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
@@ -145,12 +146,12 @@ func (p *pass) tooLarge() *failure {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
-			size, len(p.session.objects), maxObject)}
+			size, len(p.state.manifest), maxObject)}
 	}
 	going := 0
-	for id, entry := range p.session.inventory { // what it removes is there until it is gone
-		if p.session.byID[id] == nil {
-			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
+	for _, o := range p.state.others { // what it removes is there until it is gone
+		if o.entry != nil {
+			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.entry)
 			going++
 		}
 	}
@@ -158,7 +159,7 @@ func (p *pass) tooLarge() *failure {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",
-			size, len(p.session.objects), going, maxObject)}
+			size, len(p.state.manifest), going, maxObject)}
 	}
 	return nil
 }

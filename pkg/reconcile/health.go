@@ -46,19 +46,21 @@ func (i illness) failed() bool {
 // checkup finds out how healthy the objects are, from what the watches keep, at no
 // request. Where nothing is watched it is what the last request told.
 func (p *pass) checkup() {
-	s := p.session
+	s := p.state
 	if !p.all && !p.causes.Health && p.applier.watched {
 		return
 	}
 	report := &healthReport{}
-	for _, d := range s.objects {
-		entry := s.inventory[d.id]
+	for _, o := range s.manifest {
+		d, entry := o.desired, o.entry
 		if entry == nil || entry.UID == "" {
 			report.unknown = true // that it is not applied is told in another way
 			continue
 		}
-		health, known := s.seen[d.id]
-		if !known { // what was just applied, the watch sees later, and tells if it is another
+		health, known := trigger.Health{}, o.lastHealth != nil
+		if known {
+			health = *o.lastHealth
+		} else { // what was just applied, the watch sees later, and tells if it is another
 			kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced
@@ -72,7 +74,9 @@ func (p *pass) checkup() {
 		}
 	}
 	if p.applier.watched {
-		s.seen = nil // the watches know from now on
+		for _, o := range s.manifest {
+			o.lastHealth = nil // the watches know from now on
+		}
 	}
 	if old := s.health; old != nil && p.now.Before(s.healthUntil) && len(old.ill) > 0 && len(report.ill) > 0 &&
 		old.failed() == report.failed() && old.unknown == report.unknown {
@@ -84,11 +88,9 @@ func (p *pass) checkup() {
 
 // seen notes the health of an object as a request showed it: its watch may see it
 // later, or there is none.
-func (p *pass) seen(id identity, live *unstructured.Unstructured) {
-	if p.session.seen == nil {
-		p.session.seen = map[identity]trigger.Health{}
-	}
-	p.session.seen[id] = trigger.ComputeHealth(live)
+func (o *objectState) seen(live *unstructured.Unstructured) {
+	health := trigger.ComputeHealth(live)
+	o.lastHealth = &health
 }
 
 // healthyCondition tells how healthy the objects are.

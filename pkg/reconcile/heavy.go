@@ -39,7 +39,7 @@ type heavyShare struct {
 	workers, memory *semaphore.Weighted
 	// least is what each heavy piece of work weighs, so that not all processors parse.
 	least int64
-	// bodies are the bytes of the bodies that sessions keep.
+	// bodies are the bytes of the bodies that owners keep.
 	bodies atomic.Int64
 }
 
@@ -77,28 +77,28 @@ func (h *heavyShare) take(ctx context.Context, weight int64) (giveBack func(), e
 	return func() { h.memory.Release(weight) }, nil
 }
 
-// keptBodies are the bodies of the objects of a session, as long as they are reachable.
-type keptBodies struct{ objects []*desired }
+// keptBodies are the bodies of the objects of an owner, as long as they are reachable.
+type keptBodies struct{ objects []*objectState }
 
-// keep keeps the bodies of the objects of a session for the next reconcile, unless they
-// are large and all sessions keep too many. The next reconcile then reads the manifest
+// keep keeps the bodies of the objects of an owner for the next reconcile, unless they
+// are large and all owners keep too many. The next reconcile then reads the manifest
 // again.
-func (h *heavyShare) keep(s *session) {
+func (h *heavyShare) keep(s *ownerState) {
 	size := int64(0)
-	for _, d := range s.objects {
-		size += int64(len(d.body))
+	for _, o := range s.manifest {
+		size += int64(len(o.desired.body))
 	}
 	if h == nil || size <= fewBodies || s.bodies != nil {
 		return
 	}
 	if h.bodies.Add(size) <= maxBodies {
-		s.bodies = &keptBodies{objects: s.objects}
+		s.bodies = &keptBodies{objects: s.manifest}
 		runtime.AddCleanup(s.bodies, func(size int64) { h.bodies.Add(-size) }, size)
 		return
 	}
 	h.bodies.Add(-size)
-	for _, d := range s.objects {
-		d.body = nil
+	for _, o := range s.manifest {
+		o.desired.body = nil
 	}
 	s.dropped = true
 }
@@ -107,7 +107,7 @@ func (h *heavyShare) keep(s *session) {
 // lightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
 	r.mu.Lock()
-	s := r.sessions[owner]
+	s := r.states[owner]
 	r.mu.Unlock()
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health
 	switch {
@@ -119,9 +119,9 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		return false
 	}
 	weight := int64(0)
-	for _, d := range s.objects {
-		if _, is := causes.Objects[d.key]; is {
-			weight += d.weight
+	for _, o := range s.manifest {
+		if _, is := causes.Objects[o.desired.key]; is {
+			weight += o.desired.weight
 		}
 	}
 	return weight > lightWeight

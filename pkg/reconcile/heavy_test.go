@@ -17,7 +17,7 @@ import (
 func TestIsHeavy(t *testing.T) {
 	t.Parallel()
 	small, large := trigger.ObjectKey{Name: "small"}, trigger.ObjectKey{Name: "large"}
-	objects := []*desired{{key: small, weight: 1000}, {key: large, weight: lightWeight}}
+	objects := []*desired{{id: identity{name: "small"}, key: small, weight: 1000}, {id: identity{name: "large"}, key: large, weight: lightWeight}}
 	cause := func(keys ...trigger.ObjectKey) trigger.Causes {
 		causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
 		for _, key := range keys {
@@ -53,9 +53,11 @@ func TestIsHeavy(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
-			r := &Reconciler{sessions: map[trigger.Owner]*session{}}
+			r := &Reconciler{states: map[trigger.Owner]*ownerState{}}
 			if tc.read > 0 {
-				r.sessions[faulty] = &session{uid: "uid", generation: 2, objects: objects, weight: tc.read}
+				s := &ownerState{uid: "uid", generation: 2, weight: tc.read}
+				s.setManifest(objects)
+				r.states[faulty] = s
 			}
 			require.Equal(t, tc.want, r.isHeavy(faulty, vr, tc.causes), tc.reason)
 		})
@@ -142,22 +144,22 @@ func TestBatches(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	h := newHeavyShare(8)
-	sessionOf := func(size int) *session {
-		return &session{objects: []*desired{{body: make([]byte, size)}}}
+	stateOf := func(size int) *ownerState {
+		return &ownerState{manifest: []*objectState{{desired: &desired{body: make([]byte, size)}}}}
 	}
 	const large = maxBodies / 4
-	var kept []*session
+	var kept []*ownerState
 	for range 4 {
-		s := sessionOf(large)
+		s := stateOf(large)
 		h.keep(s)
 		h.keep(s) // as each reconcile does
 		kept = append(kept, s)
 		require.False(t, s.dropped, "they count once")
 	}
-	beyond, few := sessionOf(large), sessionOf(fewBodies)
+	beyond, few := stateOf(large), stateOf(fewBodies)
 	h.keep(beyond)
 	require.True(t, beyond.dropped)
-	require.Nil(t, beyond.objects[0].body)
+	require.Nil(t, beyond.manifest[0].desired.body)
 	h.keep(few)
 	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)
@@ -167,7 +169,7 @@ func TestKeep(t *testing.T) {
 		runtime.GC()
 		return h.bodies.Load() == 0
 	}, 30*time.Second, time.Millisecond)
-	again := sessionOf(large)
+	again := stateOf(large)
 	h.keep(again)
 	require.False(t, again.dropped)
 }

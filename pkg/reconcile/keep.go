@@ -100,40 +100,40 @@ func (s *spared) unsureIn(container identity) (id identity, unsure bool) {
 // spare begins what is spared by a removal of objects. What the manifest still has and
 // goes with one of them is looked at.
 func (p *pass) spare(ctx context.Context, removed []identity) *spared {
-	s := p.session
+	s := p.state
 	spares := &spared{
 		wanted: map[types.UID]bool{}, left: map[identity]*v1alpha1.ManagedResourceStatus{},
 		kept: map[identity]trigger.ObjectKey{}, unsure: map[identity]trigger.ObjectKey{},
 	}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id identity) bool {
 		isContainer := id.GroupKind == crdKind || id.GroupKind == (schema.GroupKind{Kind: "Namespace"})
-		return !isContainer || s.inventory[id].State == v1alpha1.ObjectDeleting
+		return !isContainer || s.objects[id].in(v1alpha1.ObjectDeleting)
 	})
-	var within []*desired
-	for _, d := range s.objects {
-		entry := s.inventory[d.id]
-		if entry == nil || entry.UID == "" {
+	var within []*objectState
+	for _, o := range s.manifest {
+		if o.entry == nil || o.entry.UID == "" {
 			continue
 		}
-		spares.wanted[types.UID(entry.UID)] = true
-		if slices.ContainsFunc(containers, func(container identity) bool { return goesWith(container, d.id, d.key) }) {
-			within = append(within, d)
+		spares.wanted[types.UID(o.entry.UID)] = true
+		if slices.ContainsFunc(containers, func(container identity) bool { return goesWith(container, o.id, o.desired.key) }) {
+			within = append(within, o)
 		}
 	}
 	found := make([]removal, len(within))
 	p.parallel(len(within), func(i int) {
-		switch live, err := p.applier.get(ctx, within[i].key); {
-		case err != nil && !kindGone(err, within[i].key.Name):
-			found[i].kept, found[i].unsure = p.applier.keptUnread(ctx, within[i].key)
+		d := within[i].desired
+		switch live, err := p.applier.get(ctx, d.key); {
+		case err != nil && !kindGone(err, d.key.Name):
+			found[i].kept, found[i].unsure = p.applier.keptUnread(ctx, d.key)
 		case live != nil:
 			found[i].kept = keeps(live)
-			glass := p.applier.answerTo(s.inventory[within[i].id], within[i], live)
+			glass := p.applier.answerTo(within[i].entry, d, live)
 			found[i].unsure = exempts(glass.answer, p.now)
 		}
 	})
-	for i, d := range within {
-		found[i].key = d.key
-		spares.note(d.id, found[i])
+	for i, o := range within {
+		found[i].key = o.desired.key
+		spares.note(o.id, found[i])
 	}
 	return spares
 }
@@ -150,12 +150,12 @@ func (s *spared) note(id identity, done removal) {
 
 // settleStage notes what came of the removals of a stage.
 func (p *pass) settleStage(ctx context.Context, ids []identity, removals []removal) {
-	s, spares := p.session, p.applier.spared
+	s, spares := p.state, p.applier.spared
 	for i, done := range removals {
-		id, entry := ids[i], s.inventory[ids[i]]
-		going := entry.State == v1alpha1.ObjectDeleting // it was looked at before
-		p.settleRemoval(ctx, id, done)
-		_, there := s.inventory[id]
+		id, o := ids[i], s.objects[ids[i]]
+		entry, going := o.entry, o.in(v1alpha1.ObjectDeleting) // it was looked at before
+		p.settleRemoval(ctx, o, done)
+		there := o.entry != nil
 		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
 		if done.kept && !there {
 			spares.left[id] = entry
@@ -167,11 +167,11 @@ func (p *pass) settleStage(ctx context.Context, ids []identity, removals []remov
 // endRemoval ends the removal of objects. What was left in place stays in the inventory
 // until that which it would go with is left, too: Vidra may stop before.
 func (p *pass) endRemoval(removed []identity) {
-	s, spares := p.session, p.applier.spared
+	s, spares := p.state, p.applier.spared
 	for id, entry := range spares.left {
 		for _, container := range removed {
-			if s.inventory[container] != nil && goesWith(container, id, spares.kept[id]) {
-				s.inventory[id] = entry
+			if s.objects[container].entry != nil && goesWith(container, id, spares.kept[id]) {
+				s.track(id).entry = entry
 			}
 		}
 	}

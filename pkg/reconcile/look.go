@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -29,19 +28,18 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 		return causes
 	}
 	unsynced := false
-	for _, d := range p.session.objects {
-		_, seen := causes[d.key]
-		if left, is := p.session.drifts[d.id]; seen || is && !left.unobserved && p.applier.watched {
+	for _, o := range p.state.manifest {
+		d := o.desired
+		if _, seen := causes[d.key]; seen || o.drift != nil && !o.drift.unobserved && p.applier.watched {
 			continue // events tell what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 		unsynced = unsynced || p.applier.watched && !synced
 		var suspect bool
 		switch {
-		case p.applier.watched && p.outdated(d) && !p.recomputes():
+		case p.applier.watched && p.outdated(o) && !p.recomputes():
 		case p.applier.watched && synced:
-			entry := p.session.inventory[d.id]
-			suspect = !p.Index.AsExpected(p.owner, d.key, obj, found) || entry != nil && entry.State == v1alpha1.ObjectDrifted
+			suspect = !p.Index.AsExpected(p.owner, d.key, obj, found) || o.in(v1alpha1.ObjectDrifted)
 		case p.applier.watched && p.first: // the watches are about to tell
 		default:
 			suspect = p.resync
@@ -50,18 +48,17 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 			causes[d.key] = trigger.Cause{Unsure: true}
 		}
 	}
-	p.session.unjudged = p.session.unjudged && unsynced
+	p.state.unjudged = p.state.unjudged && unsynced
 	return causes
 }
 
 // outdated says whether the digest of an object was computed by another version
 // of Vidra, so that nothing can be said of it before it is applied again.
-func (p *pass) outdated(d *desired) bool {
-	entry := p.session.inventory[d.id]
-	if entry == nil || entry.State != v1alpha1.ObjectApplied || entry.Digest == "" {
+func (p *pass) outdated(o *objectState) bool {
+	if !o.in(v1alpha1.ObjectApplied) || o.entry.Digest == "" {
 		return false
 	}
-	_, err := ownership.ParseDigest(entry.Digest)
+	_, err := ownership.ParseDigest(o.entry.Digest)
 	return err != nil
 }
 
@@ -75,23 +72,23 @@ func (p *pass) recomputes() bool {
 
 // plan decides what to do, and forgets failures of what is no longer wanted.
 func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) plan {
-	s := p.session
+	s := p.state
 	if p.all { // suspend says it again
-		maps.DeleteFunc(s.failures, func(_ identity, why failure) bool { return why.reason == v1alpha1.ReasonSuspended })
+		for o := range s.all() {
+			if o.problem != nil && o.problem.reason == v1alpha1.ReasonSuspended {
+				o.problem = nil
+			}
+		}
 	}
 	todo := makePlan(planInput{
-		objects: s.objects, unresolved: s.unresolved, inventory: s.inventory, causes: causes, all: p.all,
-		prospect: func(d *desired) prospect { return p.prospect(ctx, d) },
+		manifest: s.manifest, others: s.others, unresolved: s.unresolved, causes: causes, all: p.all,
+		prospect: func(o *objectState) prospect { return p.prospect(ctx, o) },
 	})
 	if p.all {
-		_, order := s.entries()
-		wanted := make(map[identity]struct{}, len(order))
-		for _, id := range order {
-			wanted[id] = struct{}{}
-		}
-		for id := range s.failures {
-			if _, still := wanted[id]; !still {
-				delete(s.failures, id)
+		waiting := s.waitingKinds()
+		for _, o := range s.others {
+			if _, waits := waiting[o.id]; o.entry == nil && !waits {
+				o.problem = nil
 			}
 		}
 	}
@@ -99,19 +96,18 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 }
 
 // prospect is what is known of an object before a plan is made.
-func (p *pass) prospect(ctx context.Context, d *desired) prospect {
-	s := p.session
-	_, failed := s.failures[d.id]
+func (p *pass) prospect(ctx context.Context, o *objectState) prospect {
+	d := o.desired
 	_, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 	return prospect{
-		changed:     p.changedSince(s.inventory[d.id], d),
+		changed:     p.changedSince(o.entry, d),
 		unobserved:  !synced,
 		terminating: p.terminating(ctx, d.id.namespace),
-		gone:        s.watches[watchKey(d.key)].State == watchregistry.Pending,
-		held:        failed && !p.mayRetry,
-		contended:   p.held(d.id),
-		leave:       p.leaves(d),
-		seen:        p.wereLeft[d.id].seen(s.inventory[d.id]),
+		gone:        p.state.watches[watchKey(d.key)].State == watchregistry.Pending,
+		held:        o.problem != nil && !p.mayRetry,
+		contended:   p.held(o),
+		leave:       p.leaves(o),
+		seen:        p.wereLeft[o.id].seen(o.entry),
 	}
 }
 
@@ -119,7 +115,7 @@ func (p *pass) prospect(ctx context.Context, d *desired) prospect {
 // was applied last.
 func (p *pass) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired) bool {
 	if entry == nil || entry.Configuration == "" { // an older Vidra applied it
-		return p.session.status.ObservedGeneration != p.vr.Generation
+		return p.state.status.ObservedGeneration != p.vr.Generation
 	}
 	return entry.Configuration != d.configuration
 }
@@ -137,15 +133,15 @@ func (p *pass) suspend(todo plan) plan {
 			continue
 		}
 		p.waits = true
-		p.session.failures[t.id] = failure{v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true"}
+		t.known.fail(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if t.why == whyChanged && (t.cause.Deleted || t.cause.Found != nil) {
-			t.why, t.leave = whyDrift, p.leaves(t.desired)
+			t.why, t.leave = whyDrift, p.leaves(t.known)
 			reported = append(reported, t)
 		}
 	}
 	for _, id := range todo.prune {
 		p.waits = true
-		p.session.failures[id] = failure{v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true"}
+		p.state.objects[id].fail(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
 	}
 	todo.apply, todo.prune = reported, nil
 	return todo

@@ -25,11 +25,11 @@ type residents struct {
 }
 
 // set notes the namespaces of the objects of an owner; none forget it.
-func (r *residents) set(owner trigger.Owner, objects []*desired) {
+func (r *residents) set(owner trigger.Owner, objects []*objectState) {
 	var names []string
-	for _, d := range objects {
-		if d.id.namespace != "" {
-			names = append(names, d.id.namespace)
+	for _, o := range objects {
+		if o.id.namespace != "" {
+			names = append(names, o.id.namespace)
 		}
 	}
 	slices.Sort(names)

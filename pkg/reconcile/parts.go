@@ -110,7 +110,7 @@ func weightOfParts(parts []part) int64 {
 	return weight
 }
 
-// readParts makes the session know what the parts of the manifest want, when there is
+// readParts makes the state hold what the parts of the manifest want, when there is
 // memory to parse them.
 func (p *pass) readParts(ctx context.Context, holders []string, parts []part) error {
 	giveBack, err := p.heavy.take(ctx, weightOfParts(parts))
@@ -118,5 +118,5 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []part) er
 		return err
 	}
 	defer giveBack()
-	return p.session.read(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
+	return p.state.read(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
 }

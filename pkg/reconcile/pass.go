@@ -27,7 +27,7 @@ type pass struct {
 	*Reconciler
 	owner   trigger.Owner
 	vr      *v1alpha1.VidraResource
-	session *session
+	state   *ownerState
 	applier *applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
@@ -58,7 +58,7 @@ type pass struct {
 	unread bool
 	source *failure
 	// wereLeft are the objects that were left as somebody changed them until this pass.
-	wereLeft map[identity]drift
+	wereLeft map[identity]*drift
 	// healthWaits says that what is not healthy has changed, and is told later.
 	healthWaits bool
 	// foreign is the status as another client wrote it, which is to be put right; nil if
@@ -72,18 +72,18 @@ type pass struct {
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys *digestKeys) *pass {
-	s, first := r.session(owner, vr, keys)
+	s, first := r.ownerState(owner, vr, keys)
 	p := &pass{
-		Reconciler: r, owner: owner, vr: vr, session: s, before: s.status, first: first || s.unbegun,
+		Reconciler: r, owner: owner, vr: vr, state: s, before: s.status, first: first || s.unbegun,
 		now: time.Now(), causes: causes, unsolved: map[trigger.ObjectKey]trigger.Cause{}, going: map[string]bool{},
-		wereLeft: map[identity]drift{},
+		wereLeft: map[identity]*drift{},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force,
 			maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
-			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory) }),
+			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
 			installation:  r.Installation,
-			manager:       r.Installation.FieldManager(vr.Name), watched: vr.WatchesEvents(), inventory: s.inventory,
+			manager:       r.Installation.FieldManager(vr.Name), watched: vr.WatchesEvents(),
 			vidraResources: r.Client, additions: r.additionsOf(vr),
 		},
 	}
@@ -110,12 +110,12 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 }
 
 // due says whether what failed may be tried again, as far as time is concerned.
-func (s *session) due(now time.Time) bool {
+func (s *ownerState) due(now time.Time) bool {
 	return s.nextRetry.IsZero() || !now.Before(s.nextRetry)
 }
 
 // untoldHeals says whether it is time that the status tells of heals.
-func (s *session) untoldHeals(now time.Time) bool {
+func (s *ownerState) untoldHeals(now time.Time) bool {
 	return s.heals > 0 && now.Sub(s.healsSince) >= healFlush
 }
 
@@ -127,14 +127,14 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.accountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
-	case p.unread && p.session.generation == p.vr.Generation && p.session.stalled == nil && len(p.session.objects) > 0 && !p.session.dropped:
+	case p.unread && p.state.generation == p.vr.Generation && p.state.stalled == nil && len(p.state.manifest) > 0 && !p.state.dropped:
 		p.source = why // what was read last is kept as it is until then
 	case why.reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:
 		return p.stall(ctx, *why)
 	}
-	defer p.heavy.keep(p.session)
+	defer p.heavy.keep(p.state)
 	if why := p.objectsOutOfScope(); why != nil {
 		return p.block(ctx, *why)
 	}
@@ -157,13 +157,13 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		p.watch(ctx)
 	}
 	p.witness(ctx, todo.apply)
-	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.all && len(p.session.failures) == 0})
+	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.all && p.state.problems() == 0})
 }
 
-// read makes the session know what the manifest wants, if it does not. It
+// read makes the state hold what the manifest wants, if it does not. It
 // returns why only the author can help.
 func (p *pass) read(ctx context.Context) *failure {
-	s := p.session
+	s := p.state
 	sourcesChanged := p.sourcesChanged()
 	if s.generation == p.vr.Generation && !sourcesChanged && !s.dropped && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
 		return s.stalled
@@ -177,10 +177,13 @@ func (p *pass) read(ctx context.Context) *failure {
 		s.unread = why
 		return why
 	}
-	old := s.byID
+	old := make([]*desired, 0, len(s.manifest))
+	for _, o := range s.manifest {
+		old = append(old, o.desired)
+	}
 	defer func() {
 		if isLocal(p.vr.Spec.Destination.Server) {
-			p.residents.set(p.owner, s.objects)
+			p.residents.set(p.owner, s.manifest)
 		}
 	}()
 	held, err := p.holders(ctx)
@@ -196,8 +199,8 @@ func (p *pass) read(ctx context.Context) *failure {
 		return s.unread
 	}
 	p.unread, s.unread, s.sources = false, nil, versions
-	for _, d := range s.objects {
-		if policy := p.applier.additions.configuration(); policy != "" {
+	for _, o := range s.manifest {
+		if d, policy := o.desired, p.applier.additions.configuration(); policy != "" {
 			d.configuration = identify([]byte(d.configuration), []byte(policy))
 		}
 	}
@@ -205,9 +208,9 @@ func (p *pass) read(ctx context.Context) *failure {
 		return why
 	}
 	p.changed = p.changed || sourcesChanged
-	for id, was := range old {
+	for _, was := range old {
 		// The same object in another version is another watch's.
-		if is := s.byID[id]; is != nil && is.key != was.key {
+		if is := s.objects[was.id]; is != nil && is.desired != nil && is.desired.key != was.key {
 			p.Index.Forget(p.owner, was.key)
 		}
 	}
@@ -231,16 +234,17 @@ func (p *pass) load() {
 		return
 	}
 	p.Index.CountAdditions(p.owner, p.applier.additions.tools)
-	if p.session.loaded {
+	if p.state.loaded {
 		return
 	}
-	p.session.loaded = true
+	p.state.loaded = true
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for id, entry := range p.session.inventory {
-		if d := p.session.byID[id]; d != nil {
-			if applied, ok := appliedBefore(p.applier.manager, entry); ok {
-				known[d.key] = applied
-			}
+	for _, o := range p.state.manifest {
+		if o.entry == nil {
+			continue
+		}
+		if applied, ok := appliedBefore(p.applier.manager, o.entry); ok {
+			known[o.desired.key] = applied
 		}
 	}
 	p.Index.Load(p.owner, known)
@@ -249,12 +253,11 @@ func (p *pass) load() {
 // writeAhead writes the objects that are about to be created into the
 // inventory: should Vidra stop in between, they are found again.
 func (p *pass) writeAhead(ctx context.Context, todo plan) error {
-	s := p.session
-	var added []identity
+	var added []*objectState
 	for _, t := range todo.apply {
-		if t.why == whyNew && s.inventory[t.id] == nil {
-			s.inventory[t.id] = entryOf(t.id, t.gvk)
-			added = append(added, t.id)
+		if t.why == whyNew && t.known.entry == nil {
+			t.known.entry = entryOf(t.id, t.gvk)
+			added = append(added, t.known)
 		}
 	}
 	if len(added) == 0 {
@@ -262,8 +265,8 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 	}
 	err := p.writeInventory(ctx)
 	if err != nil {
-		for _, id := range added {
-			delete(s.inventory, id) // it is not written, so nothing may be created yet
+		for _, o := range added {
+			o.entry = nil // it is not written, so nothing may be created yet
 		}
 	}
 	return err
@@ -271,7 +274,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 
 // writeInventory writes the inventory before the objects are written that it speaks of.
 func (p *pass) writeInventory(ctx context.Context) error {
-	s := p.session
+	s := p.state
 	status := *s.status.DeepCopy()
 	status.ManagedResources, _ = s.entries()
 	status.Objects = int32(len(status.ManagedResources)) //nolint:gosec // bounded by the size of a manifest
@@ -292,7 +295,7 @@ func (p *pass) writeInventory(ctx context.Context) error {
 // stall ends a pass over a VidraResource that only its author can mend. What
 // was applied before stays as it is, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error) {
-	p.session.generation, p.session.stalled = p.vr.Generation, &why
+	p.state.generation, p.state.stalled = p.vr.Generation, &why
 	for key := range p.causes.Objects {
 		p.unsolved[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
 	}
@@ -300,12 +303,12 @@ func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error)
 	if why.reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.leaveAll(ctx, why)
 	}
-	return p.finish(ctx, outcome{stalled: &why, compared: len(p.session.objects) > 0})
+	return p.finish(ctx, outcome{stalled: &why, compared: len(p.state.manifest) > 0})
 }
 
 // finish writes the status if it changed, then the Events that speak of it.
 func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) {
-	s := p.session
+	s := p.state
 	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
 	o.watched, o.watches = p.applier.watched, s.watches
 	p.endContentions()
@@ -323,12 +326,13 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources
 	}
-	for _, d := range s.objects {
-		if _, drifted := p.unsolved[d.key]; drifted {
-			o.drifted = append(o.drifted, d.id)
+	for _, object := range s.manifest {
+		if _, drifted := p.unsolved[object.desired.key]; drifted {
+			o.drifted = append(o.drifted, object.id)
 		}
 	}
 	p.awaitRights()
+	s.forgetUnused()
 	after := summarize(s.status, o)
 	rest := p.rest(o)
 	restores, later := p.restores(ctx)
@@ -366,7 +370,7 @@ func isFoundAgain(change events.Change) bool {
 
 // writeStatus writes a status, with the heals that it does not tell of yet.
 func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
-	s := p.session
+	s := p.state
 	base, changed := p.vr.DeepCopy(), p.vr.DeepCopy()
 	base.Status = s.status
 	if p.foreign != nil {
@@ -387,7 +391,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		p.endWrite(p.owner, s, changed.ResourceVersion)
 	}
 	if apierrors.IsConflict(err) {
-		p.restartSession(p.owner)
+		p.restartState(p.owner)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.vr.Name, err)

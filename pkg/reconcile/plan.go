@@ -27,6 +27,8 @@ const (
 // task is one object to be applied.
 type task struct {
 	*desired
+	// known is what is known of the object. An applier only reads it.
+	known *objectState
 	why   why
 	cause trigger.Cause
 	// leave is why the object is left as it was found; nil if it is put right.
@@ -47,11 +49,11 @@ type task struct {
 
 // planInput is what is known before a plan is made.
 type planInput struct {
-	objects    []*desired
-	unresolved []unresolved
-	inventory  map[identity]*v1alpha1.ManagedResourceStatus
+	// manifest are the objects of the manifest, in order, and others those that it does not have.
+	manifest, others []*objectState
+	unresolved       []unresolved
 	// prospect tells what stands in the way of an object.
-	prospect func(*desired) prospect
+	prospect func(*objectState) prospect
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause
 	// all has every object considered; otherwise only causes are.
@@ -85,40 +87,41 @@ type plan struct {
 	// prune are the objects that left the manifest, last applied first.
 	prune []identity
 	// blocked are the objects whose kind is gone.
-	blocked []*desired
+	blocked []*objectState
 	// terminating are the objects whose namespace is being deleted.
-	terminating []*desired
+	terminating []*objectState
 	// held are the objects that have to wait.
-	held []*desired
+	held []*objectState
 }
 
 // makePlan decides what to do. Objects stay in the order of the manifest.
 func makePlan(in planInput) plan {
 	var p plan
-	for _, d := range in.objects {
+	for _, o := range in.manifest {
+		d, entry := o.desired, o.entry
 		cause, drifted := in.causes[d.key]
 		if !in.all && !drifted {
 			continue
 		}
-		entry, is := in.inventory[d.id], in.prospect(d)
+		is := in.prospect(o)
 		switch {
 		case is.terminating:
-			p.terminating = append(p.terminating, d)
+			p.terminating = append(p.terminating, o)
 		case is.gone:
-			p.blocked = append(p.blocked, d)
+			p.blocked = append(p.blocked, o)
 		case is.held, drifted && is.contended && !is.changed:
-			p.held = append(p.held, d)
+			p.held = append(p.held, o)
 		case entry == nil || entry.UID == "":
-			p.apply = append(p.apply, task{desired: d, why: whyNew})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyNew})
 		case is.changed:
 			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
 			// watch has shown is reported, too, so the object is read first.
 			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
-			p.apply = append(p.apply, task{desired: d, why: whyChanged, cause: cause, seen: is.seen})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyChanged, cause: cause, seen: is.seen})
 		case drifted:
-			p.apply = append(p.apply, task{desired: d, why: whyDrift, cause: cause, leave: is.leave})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyDrift, cause: cause, leave: is.leave})
 		case unfinished(entry.State):
-			p.apply = append(p.apply, task{desired: d, why: whyRetry, cause: trigger.Cause{Unsure: true}, leave: is.leave})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyRetry, cause: trigger.Cause{Unsure: true}, leave: is.leave})
 		}
 	}
 	if in.all {
@@ -137,15 +140,10 @@ func unfinished(state v1alpha1.ObjectState) bool {
 // What waits for its kind is still in the manifest, under the namespace that it
 // names there or under the one that it was given.
 func leftovers(in planInput) []identity {
-	keep := make(map[identity]struct{}, len(in.objects))
-	for _, d := range in.objects {
-		keep[d.id] = struct{}{}
-	}
 	var gone []identity
-	for id := range in.inventory {
-		_, wanted := keep[id]
-		if !wanted && !slices.ContainsFunc(in.unresolved, func(u unresolved) bool { return u.is(id) }) {
-			gone = append(gone, id)
+	for _, o := range in.others {
+		if o.entry != nil && !slices.ContainsFunc(in.unresolved, func(u unresolved) bool { return u.is(o.id) }) {
+			gone = append(gone, o.id)
 		}
 	}
 	slices.SortFunc(gone, compareForRemoval)

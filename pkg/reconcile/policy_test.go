@@ -138,11 +138,10 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 			t.Parallel()
 			p := &pass{
 				Reconciler: &Reconciler{}, vr: &v1alpha1.VidraResource{}, now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
-				session: &session{
-					byID: map[identity]*desired{id: d}, nextResync: now.Add(time.Hour),
-					drifts:      map[identity]drift{id: {leave: leave{until: now.Add(-time.Second)}}},
-					contentions: map[identity]*contention{id: {began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)}},
-				},
+				state: &ownerState{nextResync: now.Add(time.Hour), manifest: []*objectState{{
+					id: id, desired: d, drift: &drift{leave: leave{until: now.Add(-time.Second)}},
+					contention: &contention{began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)},
+				}}},
 			}
 			require.GreaterOrEqual(t, p.rest(o), retryMin/2)
 		})

@@ -106,9 +106,9 @@ type Reconciler struct {
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards sessions, hurry and ended.
-	mu       sync.Mutex
-	sessions map[trigger.Owner]*session
+	// mu guards states, hurry and ended.
+	mu     sync.Mutex
+	states map[trigger.Owner]*ownerState
 	// hurry holds the owners that were granted a right.
 	hurry map[trigger.Owner]struct{}
 	// ended says that no pass begins any more; passes are those under way. None is
@@ -163,13 +163,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	p := r.newPass(owner, vr, causes, keys)
 	if !reconciled {
-		defer r.restartSession(owner) // it may be given back
+		defer r.restartState(owner) // it may be given back
 	}
 	if !reconciled || !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}
 	if other, waits := r.Installation.HeldByAnother(vr); waits && !held {
-		defer r.restartSession(owner) // the other installation changes the inventory
+		defer r.restartState(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
 	if err := r.ensureFinalizer(ctx, vr); err != nil {
@@ -179,28 +179,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return p.run(ctx)
 }
 
-// session finds or makes the session of a VidraResource.
-func (r *Reconciler) session(owner trigger.Owner, vr *v1alpha1.VidraResource, keys *digestKeys) (s *session, first bool) {
+// ownerState finds or makes the state of a VidraResource.
+func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys *digestKeys) (s *ownerState, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sessions[owner]; s != nil && s.uid == vr.UID {
+	if s := r.states[owner]; s != nil && s.uid == vr.UID {
 		return s, false
 	}
-	if r.sessions == nil {
-		r.sessions = map[trigger.Owner]*session{}
+	if r.states == nil {
+		r.states = map[trigger.Owner]*ownerState{}
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(recomputeQPS, recomputeQPS)
 	}
-	s = newSession(vr, keys)
-	if old := r.sessions[owner]; old != nil && old.outdated == vr.UID {
+	s = newOwnerState(vr, keys)
+	if old := r.states[owner]; old != nil && old.outdated == vr.UID {
 		s.inherit(old)
 	}
-	r.sessions[owner] = s
+	r.states[owner] = s
 	return s, true
 }
 
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
-	r.forgetSession(owner)
+	r.forgetState(owner)
 	r.residents.set(owner, nil)
 	r.sources.release(owner)
 	if r.grants != nil {
@@ -212,18 +212,18 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.depart(owner)
 }
 
-// forgetSession forgets what is known of a VidraResource.
-func (r *Reconciler) forgetSession(owner trigger.Owner) {
+// forgetState forgets what is known of a VidraResource.
+func (r *Reconciler) forgetState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sessions, owner)
+	delete(r.states, owner)
 }
 
-// restartSession has the next pass begin from what the cache holds.
-func (r *Reconciler) restartSession(owner trigger.Owner) {
+// restartState has the next pass begin from what the cache holds.
+func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sessions[owner]; s != nil {
+	if s := r.states[owner]; s != nil {
 		s.uid, s.outdated = "", s.uid
 	}
 }

@@ -11,12 +11,12 @@ import (
 // manifest that our field manager applied. What left the manifest meanwhile is pruned then.
 // Objects of other kinds are not found, because their kinds are not watched.
 func (p *pass) recoverInventory() {
-	s := p.session
+	s := p.state
 	if !s.recovers || !p.all || !p.applier.watched {
 		return
 	}
 	found := map[identity]*desired{} // with an object of the same kind
-	for _, like := range kindsOf(s.objects) {
+	for _, like := range kindsOf(s.manifest) {
 		objs, synced := p.Watches.List(watchKey(like.key))
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
@@ -29,16 +29,17 @@ func (p *pass) recoverInventory() {
 	}
 	s.recovers = false
 	for id, like := range found {
-		if s.inventory[id] == nil && s.byID[id] == nil {
-			s.inventory[id] = entryOf(id, like.gvk)
+		if o := s.track(id); o.entry == nil && o.desired == nil {
+			o.entry = entryOf(id, like.gvk)
 		}
 	}
 }
 
 // kindsOf returns one object of each kind.
-func kindsOf(objects []*desired) map[trigger.ObjectKey]*desired {
+func kindsOf(objects []*objectState) map[trigger.ObjectKey]*desired {
 	kinds := map[trigger.ObjectKey]*desired{}
-	for _, d := range objects {
+	for _, o := range objects {
+		d := o.desired
 		kinds[trigger.ObjectKey{Cluster: d.key.Cluster, GVR: d.key.GVR}] = d
 	}
 	return kinds
@@ -48,15 +49,15 @@ func kindsOf(objects []*desired) map[trigger.ObjectKey]*desired {
 // that is being deleted, if that was emptied before this process began. Of these, what our
 // field manager applied is removed.
 func (p *pass) recoverForRemoval(ctx context.Context) {
-	s := p.session
+	s := p.state
 	if !s.recovers {
 		return
 	}
 	s.recovers, s.generation = false, 0
 	if p.read(ctx) == nil {
-		for _, d := range s.objects {
-			if s.inventory[d.id] == nil {
-				s.inventory[d.id] = entryOf(d.id, d.gvk)
+		for _, o := range s.manifest {
+			if o.entry == nil {
+				o.entry = entryOf(o.id, o.desired.gvk)
 			}
 		}
 	}

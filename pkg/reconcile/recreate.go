@@ -59,7 +59,7 @@ func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unst
 	why := func(text string, args ...any) (*unstructured.Unstructured, error) {
 		return nil, &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
 	}
-	entry := a.inventory[t.id]
+	entry := t.known.entry
 	live, err := a.get(ctx, t.key)
 	var others []coOwner
 	if err == nil && live != nil {
@@ -104,7 +104,7 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 	var replaced []int
 	for i, r := range results {
 		if r.replace != nil {
-			p.session.inventory[r.id].Recreated = &v1alpha1.RecreatedStatus{Configuration: r.configuration, UID: string(r.replace.GetUID())}
+			r.known.entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.configuration, UID: string(r.replace.GetUID())}
 			replaced = append(replaced, i)
 		}
 	}
@@ -239,9 +239,9 @@ func allowsRecreate(object *unstructured.Unstructured) bool {
 
 // settleRecreation notes that an object was deleted to be created anew.
 func (p *pass) settleRecreation(r result) {
-	s := p.session
+	s := p.state
 	s.untold = append(s.untold, events.Change{
-		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(s.inventory[r.id].UID)),
+		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)),
 		Note: "deleted, to be created again as the manifest says: " + r.replaced,
 	})
 }

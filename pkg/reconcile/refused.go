@@ -18,15 +18,15 @@ func (a *applier) subject() subject {
 }
 
 // refused notes the rights that a request about an object failed for, if it did.
-func (p *pass) refused(id identity, err error, key trigger.ObjectKey, verbs ...string) {
+func (p *pass) refused(o *objectState, err error, key trigger.ObjectKey, verbs ...string) {
 	if rights := p.applier.subject().refused(err, key.GVR, key.Namespace, verbs...); rights != nil {
-		p.session.refused[id] = rights
+		o.missingRights = rights
 	}
 }
 
 // awaitRights has it noticed when the rights are granted that are missing now.
 func (p *pass) awaitRights() {
-	s := p.session
+	s := p.state
 	if p.grants == nil || !p.all || p.applier.client == nil { // nil if no request is sent
 		return
 	}
@@ -34,12 +34,11 @@ func (p *pass) awaitRights() {
 	if missing == nil {
 		missing = map[access]dynamic.Interface{}
 	}
-	for id, rights := range s.refused {
-		if _, failed := s.failures[id]; !failed {
-			delete(s.refused, id)
-			continue
+	for o := range s.all() {
+		if o.problem == nil {
+			o.missingRights = nil
 		}
-		for _, right := range rights {
+		for _, right := range o.missingRights {
 			missing[right] = p.applier.client
 		}
 	}
@@ -80,4 +79,4 @@ func (r *Reconciler) runGrants(ctx context.Context) error {
 }
 
 // hurry forgets how often what failed was tried.
-func (s *session) hurry() { s.retries, s.nextRetry = 0, time.Time{} }
+func (s *ownerState) hurry() { s.retries, s.nextRetry = 0, time.Time{} }

@@ -12,16 +12,16 @@ import (
 
 // rest is how long the VidraResource is left alone without a cause.
 func (p *pass) rest(o outcome) time.Duration {
-	s := p.session
+	s := p.state
 	unsolved := len(p.unsolved)
-	for id := range s.contentions {
-		if d := s.byID[id]; d != nil && p.held(id) {
-			if _, waits := p.unsolved[d.key]; waits {
+	for _, o := range s.manifest {
+		if p.held(o) {
+			if _, waits := p.unsolved[o.desired.key]; waits {
 				unsolved-- // it has a time of its own
 			}
 		}
 	}
-	switch pending := o.stalled == nil && (o.blocked != nil || o.source != nil || len(s.failures) > 0 || unsolved > 0); {
+	switch pending := o.stalled == nil && (o.blocked != nil || o.source != nil || s.problems() > 0 || unsolved > 0); {
 	case pending && s.due(p.now):
 		backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
 		delay := backoff.Step()
@@ -87,27 +87,27 @@ func (p *pass) requeue(rest time.Duration) reconcile.Result {
 // appointments are the times at which something that is left alone is looked at
 // again.
 func (p *pass) appointments() []time.Time {
-	s := p.session
+	s := p.state
 	var times []time.Time
 	if !s.nextBackstop.IsZero() {
 		times = append(times, s.nextBackstop)
 	}
-	if len(s.doubts) > 0 {
-		times = append(times, s.doubtUntil)
+	if s.suspects() {
+		times = append(times, s.suspectsDue)
 	}
 	if !p.heldUntil.IsZero() {
 		times = append(times, p.heldUntil)
 	}
-	for _, left := range s.drifts {
-		times = append(times, left.until)
-	}
-	for id, c := range s.contentions {
+	for o := range s.all() {
+		if o.drift != nil {
+			times = append(times, o.drift.until)
+		}
 		switch {
-		case s.byID[id] == nil || !c.contended():
-		case p.held(id):
-			times = append(times, c.notBefore)
+		case o.desired == nil || !o.contention.contended():
+		case p.held(o):
+			times = append(times, o.contention.notBefore)
 		default:
-			times = append(times, c.lastHeal.Add(contentionWindow+time.Second))
+			times = append(times, o.contention.lastHeal.Add(contentionWindow+time.Second))
 		}
 	}
 	return times

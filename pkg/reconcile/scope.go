@@ -25,13 +25,13 @@ func (p *pass) objectsOutOfScope() *failure {
 	if !p.scope.LimitsNamespaces() {
 		return nil
 	}
-	for _, d := range p.session.objects {
-		namespace := d.id.namespace
-		if d.id.GroupKind == (schema.GroupKind{Kind: "Namespace"}) {
-			namespace = d.id.name
+	for _, o := range p.state.manifest {
+		namespace := o.id.namespace
+		if o.id.GroupKind == (schema.GroupKind{Kind: "Namespace"}) {
+			namespace = o.id.name
 		}
 		if err := p.scope.Namespace(namespace); err != nil {
-			return &failure{v1alpha1.ReasonDestinationUnreachable, d.id.String() + ": " + err.Error()}
+			return &failure{v1alpha1.ReasonDestinationUnreachable, o.id.String() + ": " + err.Error()}
 		}
 	}
 	return nil

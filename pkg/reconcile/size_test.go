@@ -39,14 +39,12 @@ func TestTooLarge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &session{objects: many("new", tc.objects), byID: map[identity]*desired{}, inventory: map[identity]*v1alpha1.ManagedResourceStatus{}}
-			for _, d := range s.objects {
-				s.byID[d.id] = d
-			}
+			s := &ownerState{}
+			s.setManifest(many("new", tc.objects))
 			for _, d := range many("old", tc.pruned) {
-				s.inventory[d.id] = entryOf(d.id, d.gvk)
+				s.track(d.id).entry = entryOf(d.id, d.gvk)
 			}
-			p := &pass{vr: &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, session: s}
+			p := &pass{vr: &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, state: s}
 			why := p.tooLarge()
 			if tc.want == "" {
 				require.Nil(t, why, tc.reason)
@@ -69,7 +67,7 @@ func TestLastHealNamesTenFields(t *testing.T) {
 			ownership.Change{Path: fmt.Sprintf("data.f%d", i), Manager: "kubectl"},
 			ownership.Change{Path: fmt.Sprintf("data.a%d", i), Kind: ownership.Added})
 	}
-	s := &session{}
+	s := &ownerState{}
 	s.healed(change, time.Now(), healFlush)
 	heal := s.withHeals(v1alpha1.VidraResourceStatus{}).Drift.LastHeal
 	require.Len(t, heal.Fields, 10)

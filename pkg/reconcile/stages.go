@@ -23,9 +23,9 @@ func eachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage [
 // webhooksLast takes new webhooks from a plan while objects wait for a kind that the
 // manifest defines: they belong to a stage before, and a webhook may refuse them.
 func (p *pass) webhooksLast(todo plan) plan {
-	s := p.session
+	s := p.state
 	waits := slices.ContainsFunc(s.unresolved, func(u unresolved) bool {
-		return slices.ContainsFunc(s.objects, func(d *desired) bool { return d.provides == u.id.GroupKind })
+		return slices.ContainsFunc(s.manifest, func(o *objectState) bool { return o.desired.provides == u.id.GroupKind })
 	})
 	if !waits || !s.waiting.IsZero() && p.now.Sub(s.waiting) >= patience {
 		return todo
@@ -33,7 +33,7 @@ func (p *pass) webhooksLast(todo plan) plan {
 	todo.apply = slices.DeleteFunc(todo.apply, func(t task) bool {
 		last := t.stage == manifest.StageWebhooks && t.why == whyNew
 		if last {
-			s.failures[t.id] = failure{v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition"}
+			t.known.fail(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
 		}
 		return last
 	})
@@ -44,20 +44,20 @@ func (p *pass) webhooksLast(todo plan) plan {
 // While an object of the manifest is not applied, an object that left the manifest may
 // be the one that it replaces. Only deletions that have begun go on.
 func (p *pass) keepUntilApplied(ids []identity) []identity {
-	s := p.session
+	s := p.state
 	if len(ids) == 0 { // as in nearly every pass
 		return ids
 	}
-	missing := slices.ContainsFunc(s.unresolved, func(u unresolved) bool { return s.unapplied(u.id) }) ||
-		slices.ContainsFunc(s.objects, func(d *desired) bool { return s.unapplied(d.id) })
+	missing := slices.ContainsFunc(s.unresolved, func(u unresolved) bool { return unapplied(s.objects[u.id]) }) ||
+		slices.ContainsFunc(s.manifest, unapplied)
 	if !missing {
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id identity) bool {
-		if s.inventory[id].State == v1alpha1.ObjectDeleting {
+		if s.objects[id].in(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		s.failures[id] = failure{v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied"}
+		s.objects[id].fail(v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied")
 		return true
 	})
 }
@@ -69,11 +69,13 @@ var beingReplaced = failure{v1alpha1.ReasonProgressing, "is being deleted, and w
 // left the manifest stays. Two cases do not count, because each may wait for the very
 // object that left: an object that another owner keeps as it is, and an object that is
 // being deleted, such as a claim that a Pod still uses.
-func (s *session) unapplied(id identity) bool {
-	why, failed := s.failures[id]
-	switch why.reason {
+func unapplied(o *objectState) bool {
+	if o == nil || o.problem == nil {
+		return false
+	}
+	switch o.problem.reason {
 	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused:
 		return false
 	}
-	return failed && why != beingReplaced
+	return *o.problem != beingReplaced
 }

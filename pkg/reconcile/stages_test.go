@@ -34,21 +34,21 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				a, old, going := wanted("a"), idOf(configMapKind, "shop", "old"), idOf(configMapKind, "shop", "going")
-				s := &session{failures: map[identity]failure{}, inventory: map[identity]*v1alpha1.ManagedResourceStatus{
-					old: inState(v1alpha1.ObjectApplied, "1"), going: inState(v1alpha1.ObjectDeleting, "2"),
-				}}
+				s := &ownerState{}
+				s.track(old).entry = inState(v1alpha1.ObjectApplied, "1")
+				s.track(going).entry = inState(v1alpha1.ObjectDeleting, "2")
 				if resolved {
-					s.objects = []*desired{a}
+					s.setManifest([]*desired{a})
 				} else {
 					s.unresolved = []unresolved{{id: a.id, gvk: schema.GroupVersionKind{}}}
 				}
 				if tc.why != (failure{}) {
-					s.failures[a.id] = tc.why
+					s.track(a.id).problem = &tc.why
 				}
-				got := (&pass{session: s}).keepUntilApplied([]identity{going, old})
+				got := (&pass{state: s}).keepUntilApplied([]identity{going, old})
 				if tc.waits {
 					require.Equal(t, []identity{going}, got, "a deletion that has begun goes on. %s", tc.reason)
-					require.Contains(t, s.failures[old].message, "left the manifest")
+					require.Contains(t, s.objects[old].problem.message, "left the manifest")
 				} else {
 					require.Equal(t, []identity{going, old}, got, tc.reason)
 				}

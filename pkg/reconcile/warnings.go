@@ -64,45 +64,33 @@ func (p *pass) heard(r result) {
 	if r.live == nil || r.left != nil {
 		return // it was not applied
 	}
-	s := p.session
+	o := r.known
 	// The answer to the same configuration is known, but for a restart; and what was
 	// right about an object before it was put back need not be warned of again.
 	if r.why == whyNew || r.why == whyChanged {
-		s.heard[r.id] = true
-		delete(s.warnings, r.id)
+		o.warnings, o.warningsKnown = nil, true
 	}
 	if len(r.warnings) > 0 {
-		s.warnings[r.id] = r.warnings
+		o.warnings = r.warnings
 	}
 }
 
 // warningsIn are the warnings of the objects of the manifest. Of those that this process
 // has not applied, what the status says stands.
-func (s *session) warningsIn() []string {
+func (s *ownerState) warningsIn() []string {
 	var before []string
 	if told := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionWarnings); told != nil {
 		before = strings.Split(told.Message, events.Between)
 	}
 	all := []string{}
-	for _, d := range s.objects {
-		texts, known := s.warnings[d.id]
-		for _, text := range texts {
-			all = append(all, fmt.Sprintf("%s: %s", d.id, events.Truncate(events.Inline(text), maxReason)))
+	for _, o := range s.manifest {
+		for _, text := range o.warnings {
+			all = append(all, fmt.Sprintf("%s: %s", o.id, events.Truncate(events.Inline(text), maxReason)))
 		}
 		for _, text := range before {
-			if !known && !s.heard[d.id] && strings.HasPrefix(text, d.id.String()+": ") {
+			if len(o.warnings) == 0 && !o.warningsKnown && strings.HasPrefix(text, o.id.String()+": ") {
 				all = append(all, text)
 			}
-		}
-	}
-	for id := range s.warnings {
-		if s.byID[id] == nil {
-			delete(s.warnings, id)
-		}
-	}
-	for id := range s.heard {
-		if s.byID[id] == nil {
-			delete(s.heard, id)
 		}
 	}
 	return all

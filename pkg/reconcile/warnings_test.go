@@ -43,13 +43,14 @@ func TestWarningsStand(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Conditions: []metav1.Condition{{
+			s := newOwnerState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Conditions: []metav1.Condition{{
 				Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Message: before,
 			}}}}, nil)
 			s.adopt(1, []*desired{a, b}, nil)
-			p := &pass{session: s}
+			p := &pass{state: s}
 			for _, r := range tc.results {
 				r.live = &unstructured.Unstructured{}
+				r.known = s.objects[r.id]
 				p.heard(r)
 			}
 			require.Equal(t, tc.want, s.warningsIn(), tc.reason)

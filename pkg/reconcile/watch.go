@@ -12,7 +12,7 @@ import (
 // watch makes the registry watch what the VidraResource needs: the kinds of its
 // manifest, those of what is still to be removed, and the ones that are missing.
 func (p *pass) watch(ctx context.Context) {
-	s := p.session
+	s := p.state
 	switch {
 	case !p.applier.watched:
 		p.Watches.Release(p.owner)
@@ -46,14 +46,14 @@ func (p *pass) watchOf(mapping cluster.Mapping) watchregistry.Key {
 // say how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete bool) {
 	complete = true
-	for _, d := range p.session.objects {
-		want = append(want, watchKey(d.key))
+	for _, o := range p.state.manifest {
+		want = append(want, watchKey(o.desired.key))
 	}
-	for id, entry := range p.session.inventory {
-		if p.session.byID[id] != nil {
+	for _, o := range p.state.others {
+		if o.entry == nil {
 			continue
 		}
-		mapping, err := p.applier.destination.MappingInAnyVersion(ctx, gvkOf(entry))
+		mapping, err := p.applier.destination.MappingInAnyVersion(ctx, gvkOf(o.entry))
 		switch {
 		case err == nil:
 			want = append(want, p.watchOf(mapping))

@@ -23,26 +23,28 @@ const (
 // that Ready is said of nothing that Vidra would not notice the loss of. It waits a
 // moment for watches that are in order.
 func (p *pass) witness(ctx context.Context, applied []task) {
-	s := p.session
+	s := p.state
 	if !p.applier.watched {
-		clear(s.unseen)
+		for o := range s.all() {
+			o.unobserved = false
+		}
 		return
 	}
 	for _, t := range applied {
-		entry := s.inventory[t.id]
-		if t.why != whyDrift && entry != nil && entry.State == v1alpha1.ObjectApplied {
-			s.unseen[t.id] = true
+		if t.why != whyDrift && t.known.in(v1alpha1.ObjectApplied) {
+			t.known.unobserved, t.known.watching = true, true
 		}
 	}
 	// It is told what was not seen in time.
 	_ = wait.PollUntilContextTimeout(ctx, witnessPoll, witnessPatience, true, func(context.Context) (bool, error) {
 		waits := false
-		for id := range s.unseen {
-			seen, watching := p.sees(id)
-			if s.unseen[id] = watching; seen {
-				delete(s.unseen, id)
+		for o := range s.all() {
+			if o.unobserved {
+				var seen bool
+				seen, o.watching = p.sees(o)
+				o.unobserved = !seen
+				waits = waits || o.unobserved && o.watching
 			}
-			waits = waits || !seen && watching
 		}
 		return !waits, nil
 	})
@@ -50,10 +52,9 @@ func (p *pass) witness(ctx context.Context, applied []task) {
 
 // sees says whether a watch has seen an object as it was applied, and whether it is
 // about to: what has left the manifest or failed since need not be seen.
-func (p *pass) sees(id identity) (seen, watching bool) {
-	s := p.session
-	d, entry := s.byID[id], s.inventory[id]
-	if d == nil || entry == nil || entry.State != v1alpha1.ObjectApplied {
+func (p *pass) sees(o *objectState) (seen, watching bool) {
+	d := o.desired
+	if d == nil || !o.in(v1alpha1.ObjectApplied) {
 		return true, false
 	}
 	kept, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
@@ -62,13 +63,10 @@ func (p *pass) sees(id identity) (seen, watching bool) {
 
 // unseenText tells what watches in order have not seen yet; empty if there is nothing.
 // What others have not seen is told of them.
-func (s *session) unseenText() string {
-	if len(s.unseen) == 0 {
-		return ""
-	}
-	for _, d := range s.objects { // in order, so that the text stays
-		if s.unseen[d.id] {
-			return fmt.Sprintf("%s is applied, and its watch has not seen it yet", d.id)
+func (s *ownerState) unseenText() string {
+	for _, o := range s.manifest { // in order, so that the text stays
+		if o.unobserved && o.watching {
+			return fmt.Sprintf("%s is applied, and its watch has not seen it yet", o.id)
 		}
 	}
 	return ""

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -28,61 +26,21 @@ type identity struct {
 	namespace, name string
 }
 
-// desired is an object as the manifest has it, ready to be applied.
-type desired struct {
-	id    identity
-	gvk   schema.GroupVersionKind
-	key   trigger.ObjectKey
-	stage manifest.Stage
-	// body is the applied configuration: the object with our label and
-	// annotation, as JSON.
-	body []byte
-	// provides is the kind that the object defines, if it is a
-	// CustomResourceDefinition.
-	provides schema.GroupKind
-	// ignored are the ignore rules for the object; nil if there are none.
-	ignored *ignored
-	// exempt are the same rules, with all their paths.
-	exempt []managedPaths
-	// sensitive says that its values must not be shown, and withholds that some must not.
-	sensitive, withholds bool
-	// setsBreakGlass says that the manifest gives it a break-glass annotation.
-	setsBreakGlass bool
-	// configuration identifies the body and the rules.
-	configuration string
-	// weight is the memory that it takes to parse the body; see heavyShare.
-	weight int64
-}
-
-// unresolved is an object whose kind is not served.
-type unresolved struct {
-	// id has the namespace that the manifest gives, which may be none.
-	id  identity
-	gvk schema.GroupVersionKind
-	why failure
-}
-
-// is says whether the object may be the one of the inventory.
-func (u unresolved) is(id identity) bool {
-	return u.id.GroupKind == id.GroupKind && u.id.name == id.name &&
-		(u.id.namespace == "" || id.namespace == "" || u.id.namespace == id.namespace) // cluster-scoped ones may name one, too
-}
-
 // failure is why an object is not as it should be.
 type failure struct {
 	reason  string
 	message string
 }
 
-// session is what is known of a VidraResource between two passes. Passes over
-// one VidraResource do not overlap, so it has no lock.
-type session struct {
+// ownerState is what is known of a VidraResource between two reconciles. Reconciles of one
+// VidraResource do not overlap, so it has no lock.
+type ownerState struct {
 	uid types.UID
-	// outdated is the UID where the session is to begin anew, from the cache.
+	// outdated is the UID if the state is to be made anew, from the cache.
 	outdated types.UID
 	// status as it was last written. The cache may lag behind it.
 	status v1alpha1.VidraResourceStatus
-	// inherited are the messages about drift that the status had when the session began.
+	// inherited are the messages about drift that the status had when the state was made.
 	inherited []string
 	// unjudged reports that the status calls the objects drifted, and that no reconcile of this
 	// process has looked at all of them: their watches have not synced.
@@ -90,9 +48,11 @@ type session struct {
 
 	// generation that the fields below were read from.
 	generation int64
-	objects    []*desired
-	byID       map[identity]*desired
-	// weight is that of all objects.
+	// objects has the states of all objects, those in manifest and those in others. manifest
+	// are those that the manifest has, in the order in which they are applied.
+	objects          map[identity]*objectState
+	manifest, others []*objectState
+	// weight is that of all objects of the manifest.
 	weight int64
 	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
 	// they are not kept, so that the manifest is read again by the next reconcile.
@@ -106,48 +66,27 @@ type session struct {
 
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[sourceKey]string
-	// health is what is known of the health of the objects; nil if nothing is. seen
-	// is what requests told of it.
+	// health is what is known of the health of the objects; nil if nothing is.
 	health *healthReport
-	seen   map[identity]trigger.Health
 	// healthUntil is until when other objects that are not healthy are not told.
 	healthUntil time.Time
-	// warnings are what the API server says of the objects besides, of those that this
-	// process has applied, and heard are those.
-	warnings map[identity][]string
-	heard    map[identity]bool
 	// attempted is the generation of the last pass, and unread is why the manifest could
 	// not be read when that was tried last.
 	attempted int64
 	unread    *failure
-	// refused holds the rights that requests about objects failed for, and unreadable
-	// the one that the last attempt to read the manifest failed for, with the client.
-	refused    map[identity][]access
+	// unreadable holds the right that the last attempt to read the manifest failed for, with
+	// the client.
 	unreadable map[access]dynamic.Interface
 
-	// inventory holds every object that is ours or about to be.
-	inventory map[identity]*v1alpha1.ManagedResourceStatus
-	// failures holds why objects are not as they should be.
-	failures map[identity]failure
-	// drifts holds the objects that are left as somebody changed them, and
-	// contentions those that were healed within the last minute.
-	drifts      map[identity]drift
-	contentions map[identity]*contention
-	// additions say of objects what people added and what is left so.
-	additions map[identity]string
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
-	// unseen are the objects that were applied and that no watch has seen so yet, with
-	// whether their watch is in order.
-	unseen map[identity]bool
 	// unbegun says that no pass got as far as to look at the objects.
 	unbegun bool
-	// keys seal what the status says of sensitive objects; sealed remembers what it says.
-	keys   *digestKeys
-	sealed map[identity]*sealedEntry
+	// keys seal what the status says of sensitive objects.
+	keys *digestKeys
 	// loaded says that the index knows the inventory.
 	loaded bool
 	// written says that this process has written the status before, and writes which
@@ -156,9 +95,6 @@ type session struct {
 	writes  statusWrites
 	// recovers says that the inventory was emptied before this process began.
 	recovers bool
-	// missing holds since when the kinds of objects that are to be removed have
-	// not been served.
-	missing map[identity]time.Time
 	// waiting is since when objects wait for kinds that the manifest defines.
 	waiting time.Time
 
@@ -168,10 +104,9 @@ type session struct {
 	// cause; nextRetry is zero when nothing has to be retried.
 	nextResync, nextRetry time.Time
 
-	// nextBackstop is when the objects are compared with the API server; doubts are the
-	// versions of those that differed then, to be looked at again at doubtUntil.
-	nextBackstop, doubtUntil time.Time
-	doubts                   map[identity]string
+	// nextBackstop is when the objects are compared with the API server; those that differed
+	// then are compared again at suspectsDue.
+	nextBackstop, suspectsDue time.Time
 
 	// untold are the changes that no Event tells of yet.
 	untold []events.Change
@@ -183,25 +118,14 @@ type session struct {
 	healsSince time.Time
 }
 
-// newSession makes the session of a VidraResource that this process sees for
+// newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
-func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
-	s := &session{
-		uid:         vr.UID,
-		keys:        keys,
-		sealed:      map[identity]*sealedEntry{},
-		status:      *vr.Status.DeepCopy(),
-		inventory:   map[identity]*v1alpha1.ManagedResourceStatus{},
-		failures:    map[identity]failure{},
-		missing:     map[identity]time.Time{},
-		drifts:      map[identity]drift{},
-		additions:   map[identity]string{},
-		contentions: map[identity]*contention{},
-		unseen:      map[identity]bool{},
-		warnings:    map[identity][]string{},
-		heard:       map[identity]bool{},
-		refused:     map[identity][]access{},
-		doubts:      map[identity]string{},
+func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
+	s := &ownerState{
+		uid:     vr.UID,
+		keys:    keys,
+		status:  *vr.Status.DeepCopy(),
+		objects: map[identity]*objectState{},
 	}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
 	s.recovers = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
@@ -212,21 +136,21 @@ func newSession(vr *v1alpha1.VidraResource, keys *digestKeys) *session {
 	}
 	for i := range s.status.ManagedResources {
 		entry := s.status.ManagedResources[i]
-		id := identityOf(&entry)
-		s.unseal(&entry)
-		s.inventory[id] = &entry
+		o := s.track(identityOf(&entry))
+		o.entry = &entry
+		s.unseal(o)
 		if exempts(entry.BreakGlass, time.Now()) {
-			s.drifts[id] = drift{leave: exemption(entry.BreakGlass), unobserved: true}
+			o.drift = &drift{leave: exemption(entry.BreakGlass), unobserved: true}
 		}
 		if entry.State == v1alpha1.ObjectContended {
-			s.contentions[id] = restoredContention(time.Now())
+			o.contention = restoredContention(time.Now())
 		}
 	}
 	return s
 }
 
-// inherit takes over what a session before has done and not told yet.
-func (s *session) inherit(old *session) {
+// inherit adopts what a state before has not reported yet.
+func (s *ownerState) inherit(old *ownerState) {
 	s.untold, s.heals = slices.DeleteFunc(old.untold, isFoundAgain), old.heals
 	s.lastHeal, s.healedAt, s.healsSince = old.lastHeal, old.healedAt, old.healsSince
 }
@@ -279,7 +203,7 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 
 // healed notes that an object was put back, for the status, which tells of it within
 // healFlush, or later where heals are many.
-func (s *session) healed(change events.Change, now time.Time, later time.Duration) {
+func (s *ownerState) healed(change events.Change, now time.Time, later time.Duration) {
 	if since := now.Add(later); s.heals == 0 || since.Before(s.healsSince) {
 		s.healsSince = since
 	}
@@ -305,7 +229,7 @@ func (s *session) healed(change events.Change, now time.Time, later time.Duratio
 const maxHealFields = 10
 
 // withHeals is status with the heals that it does not tell of yet.
-func (s *session) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+func (s *ownerState) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	if s.heals == 0 {
 		return status
 	}
@@ -321,26 +245,42 @@ func (s *session) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraR
 
 // entries is the inventory in the order of the manifest, then what is to be
 // removed. order also has what is not in the inventory but can fail.
-func (s *session) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
-	listed := make(map[identity]struct{}, len(s.inventory))
-	add := func(id identity) {
-		if _, twice := listed[id]; twice {
-			return
-		}
-		listed[id] = struct{}{}
+func (s *ownerState) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
+	add := func(id identity, o *objectState) {
 		order = append(order, id)
-		if entry := s.inventory[id]; entry != nil {
-			entries = append(entries, s.seal(id, entry))
+		if o != nil && o.entry != nil {
+			entries = append(entries, s.seal(o))
 		}
 	}
-	for _, d := range s.objects {
-		add(d.id)
+	for _, o := range s.manifest {
+		add(o.id, o)
 	}
+	waiting := s.waitingKinds()
 	for _, u := range s.unresolved {
-		add(u.id)
+		if waiting[u.id] {
+			add(u.id, s.objects[u.id])
+			waiting[u.id] = false
+		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(s.inventory), compareForRemoval) {
-		add(id)
+	var removed []*objectState
+	for _, o := range s.others {
+		if _, waits := waiting[o.id]; o.entry != nil && !waits {
+			removed = append(removed, o)
+		}
+	}
+	slices.SortFunc(removed, func(a, b *objectState) int { return compareForRemoval(a.id, b.id) })
+	for _, o := range removed {
+		add(o.id, o)
 	}
 	return entries, order
+}
+
+// waitingKinds are the objects of the manifest whose kinds are not served.
+func (s *ownerState) waitingKinds() map[identity]bool {
+	waiting := make(map[identity]bool, len(s.unresolved))
+	for _, u := range s.unresolved {
+		o := s.objects[u.id]
+		waiting[u.id] = o == nil || o.desired == nil // otherwise it is there in another version
+	}
+	return waiting
 }
