@@ -80,12 +80,18 @@ func (p *pass) accountRefused(ctx context.Context) *failure {
 			"ask the administrators of the cluster to set them", in, p.ImpersonationNamespaces)}
 }
 
-// accountAllowed makes a pass read the manifest that the last one did not read, because no
-// account was there to read it as.
+// accountAllowed makes a reconcile read the manifest that the last one did not read, because
+// no account was there to read it as.
 func (p *pass) accountAllowed() {
-	if s := p.state; s.stalled != nil && s.stalled.reason == v1alpha1.ReasonServiceAccountRequired {
-		s.stalled, s.reread, p.all = nil, true, true
+	if s := p.state; s.accountMissing() {
+		s.stalled, s.reread = nil, true
 	}
+}
+
+// accountMissing reports whether the last reconcile did not read the manifest for want of an
+// account.
+func (s *ownerState) accountMissing() bool {
+	return s.stalled != nil && s.stalled.reason == v1alpha1.ReasonServiceAccountRequired
 }
 
 // enqueueAccounts enqueues the VidraResources that name an account of a namespace, of

@@ -26,34 +26,32 @@ const (
 // found here. It adds what differs to causes.
 func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.state
-	if !p.all {
+	if !p.scope.all {
 		return // a heal does not wait for it
 	}
-	if p.BackstopInterval <= 0 || !p.applier.watched || p.vr.Spec.Suspend {
-		s.nextBackstop = time.Time{}
+	if !p.comparesObjects() {
+		s.schedule.backstop = time.Time{}
 		return
 	}
-	if s.nextBackstop.IsZero() { // a restart is no reason to ask for everything at once
-		s.nextBackstop = p.now.Add(time.Duration(rand.Float64() * float64(p.BackstopInterval))) //nolint:gosec // it spreads, it hides nothing
+	if s.schedule.backstop.IsZero() { // a restart is no reason to ask for everything at once
+		s.schedule.backstop = p.now.Add(time.Duration(rand.Float64() * float64(p.BackstopInterval))) //nolint:gosec // it spreads, it hides nothing
 	}
 	var asked []*objectState
-	due := !p.now.Before(s.nextBackstop)
-	suspectsDue := s.suspects() && !p.now.Before(s.suspectsDue)
 	for o := range s.all() {
 		suspect := o.backstopSuspect != nil
 		if o.desired != nil {
 			_, caused := causes[o.desired.key]
-			if !caused && o.drift == nil && o.in(v1alpha1.ObjectApplied) && (due && !suspect || suspectsDue && suspect) {
+			if !caused && o.drift == nil && o.in(v1alpha1.ObjectApplied) && (p.scope.backstop && !suspect || p.scope.suspects && suspect) {
 				asked = append(asked, o)
 				continue
 			}
 		}
-		if suspectsDue { // what is not compared again is no suspect any more
+		if p.scope.suspects { // what is not compared again is no suspect any more
 			o.backstopSuspect = nil
 		}
 	}
-	if due {
-		s.nextBackstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
+	if p.scope.backstop {
+		s.schedule.backstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
 	}
 	found := make([]finding, len(asked))
 	p.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i].desired) })
@@ -71,11 +69,16 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 			causes[d.key] = trigger.Cause{Deleted: f.live == nil, Found: f.live}
 		default:
 			if !s.suspects() {
-				s.suspectsDue = p.now.Add(backstopDoubt)
+				s.schedule.suspects = p.now.Add(backstopDoubt)
 			}
 			o.backstopSuspect = &f.version
 		}
 	}
+}
+
+// comparesObjects reports whether the objects are compared with the API server now and then.
+func (p *pass) comparesObjects() bool {
+	return p.BackstopInterval > 0 && p.applier.watched && !p.vr.Spec.Suspend
 }
 
 // identified notes which object is there: Vidra may have created it again and ended
@@ -93,7 +96,7 @@ func (p *pass) identified(o *objectState, live *unstructured.Unstructured) {
 
 // backstopDue says whether it is time for a comparison, or to look at a doubt again.
 func (s *ownerState) backstopDue(now time.Time) bool {
-	return !s.nextBackstop.IsZero() && !now.Before(s.nextBackstop) || s.suspects() && !now.Before(s.suspectsDue)
+	return !s.schedule.backstop.IsZero() && !now.Before(s.schedule.backstop) || s.suspects() && !now.Before(s.schedule.suspects)
 }
 
 // suspects reports whether the last comparison found objects that differ.

@@ -157,7 +157,7 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	p.Watches.AddCluster(name, remote)
-	p.scope = remote.Scope()
+	p.kubeconfig = remote.Scope()
 	return remote, nil
 }
 
@@ -192,7 +192,6 @@ func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error)
 	if p.causes.Objects != nil {
 		p.unsolved = p.causes.Objects
 	}
-	p.all = true // all that there is to say of this generation
 	result, err := p.finish(ctx, outcome{blocked: &why})
 	p.Trigger.RequeueCauses(p.owner, trigger.Causes{All: true})
 	return result, err
@@ -205,7 +204,7 @@ func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error
 	if usable(p.applier.destination) {
 		return p.finish(ctx, o)
 	}
-	p.giveBackUntold()
+	p.giveBackUntold(p.scope.all)
 	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 }
 

@@ -237,7 +237,7 @@ func (p *pass) note(todo plan) {
 			p.unsolved[o.desired.key] = cause
 		}
 	}
-	if p.all && !waits {
+	if p.scope.all && !waits {
 		s.waiting = time.Time{}
 	}
 }
@@ -265,7 +265,7 @@ func (p *pass) pruneAll(ctx context.Context, ids []identity) {
 // stillThere says whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.
 func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
-	if entry.State != v1alpha1.ObjectDeleting || p.mayRetry || !p.applier.watched {
+	if entry.State != v1alpha1.ObjectDeleting || p.scope.retry || !p.applier.watched {
 		return false
 	}
 	mapping, err := p.applier.destination.Mapping(ctx, gvkOf(entry))

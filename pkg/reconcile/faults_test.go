@@ -242,7 +242,7 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
 	require.False(t, l.ready(t))
 	for range 3 {
-		l.states[faulty].nextRetry = time.Now()
+		l.states[faulty].schedule.retry = time.Now()
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
@@ -318,7 +318,7 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	}
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
-	require.LessOrEqual(t, l.states[faulty].retries, 2, "and its time is not pushed away")
+	require.LessOrEqual(t, l.states[faulty].schedule.retries, 2, "and its time is not pushed away")
 }
 
 func TestStringDataIsOurs(t *testing.T) {

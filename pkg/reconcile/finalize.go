@@ -38,7 +38,6 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		why.message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", objects)
 		return p.refuse(ctx, *why)
 	}
-	p.all = true
 	if why == nil {
 		p.recoverForRemoval(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +66,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	if err != nil {
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)
 	}
-	s.status, s.heals = written, 0
+	s.status, s.heals, s.schedule.flush = written, 0, time.Time{}
 	return nil
 }
 

@@ -28,7 +28,7 @@ func unwritten(t *testing.T) *lab {
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
 	l.Recorder = ordered{l}
-	l.states[faulty].healsSince = time.Now().Add(-healFlush)
+	l.states[faulty].schedule.flush = time.Now()
 	l.states[faulty].heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")

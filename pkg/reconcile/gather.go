@@ -18,25 +18,24 @@ import (
 const maxObject = 1_400_000
 
 // keyOf is the object that holds a part of the manifest.
-func (p *pass) keyOf(source v1alpha1.ManifestSource) sourceKey {
+func keyOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) sourceKey {
 	key := sourceKey{kind: source.Kind, namespace: source.Namespace, name: source.Name}
 	if key.namespace == "" {
-		key.namespace = p.vr.Spec.Destination.Namespace
+		key.namespace = vr.Spec.Destination.Namespace
 	}
 	return key
 }
 
-// sourcesChanged says whether what spec.manifestFrom names is another one than was
-// read last, or may be.
-func (p *pass) sourcesChanged() bool {
-	for _, source := range p.vr.Spec.ManifestFrom {
-		key := p.keyOf(source)
-		switch version, known := p.sources.version(key); {
-		case known && version != p.state.sources[key], !known && p.resync:
-			return true
-		}
+// sourcesChanged reports whether what spec.manifestFrom names differs from what was read
+// last, and whether that is not known of some of it.
+func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
+	for _, source := range vr.Spec.ManifestFrom {
+		key := keyOf(vr, source)
+		version, known := r.sources.version(key)
+		changed = changed || known && version != s.sources[key]
+		unknown = unknown || !known
 	}
-	return false
+	return changed, unknown
 }
 
 // gather reads the parts of the manifest, and which versions of its sources they are.
@@ -45,7 +44,7 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 	wanted, versions := map[sourceKey]map[string]struct{}{}, map[sourceKey]string{}
 	p.state.unreadable = nil
 	for _, source := range from {
-		key := p.keyOf(source)
+		key := keyOf(p.vr, source)
 		if wanted[key] == nil {
 			wanted[key] = map[string]struct{}{}
 		}
@@ -65,7 +64,7 @@ func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey
 	read := map[sourceKey]*heldParts{}
 	size := len(p.vr.Spec.Manifest)
 	for i, source := range from {
-		key := p.keyOf(source)
+		key := keyOf(p.vr, source)
 		name := fmt.Sprintf("%s %s/%s, key %s (spec.manifestFrom[%d])", key.kind, key.namespace, key.name, source.Key, i)
 		unavailable := func(text string) *failure {
 			return &failure{v1alpha1.ReasonSourceUnavailable, events.Truncate(name+": "+text, maxMessage)}

@@ -47,7 +47,7 @@ func (i illness) failed() bool {
 // request. Where nothing is watched it is what the last request told.
 func (p *pass) checkup() {
 	s := p.state
-	if !p.all && !p.causes.Health && p.applier.watched {
+	if !p.scope.all && !p.causes.Health && p.applier.watched {
 		return
 	}
 	report := &healthReport{}
@@ -78,12 +78,12 @@ func (p *pass) checkup() {
 			o.lastHealth = nil // the watches know from now on
 		}
 	}
-	if old := s.health; old != nil && p.now.Before(s.healthUntil) && len(old.ill) > 0 && len(report.ill) > 0 &&
+	if old := s.health; old != nil && p.now.Before(s.schedule.health) && len(old.ill) > 0 && len(report.ill) > 0 &&
 		old.failed() == report.failed() && old.unknown == report.unknown {
 		p.healthWaits = true // a rollout is not a write of the status for each object of it
 		return
 	}
-	s.health, s.healthUntil = report, p.now.Add(healthSpacing)
+	s.health, s.schedule.health = report, p.now.Add(healthSpacing)
 }
 
 // seen notes the health of an object as a request showed it: its watch may see it

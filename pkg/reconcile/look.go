@@ -19,12 +19,12 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 			causes[key] = cause
 		}
 	}
-	for key, cause := range p.expectAgain(p.changed) {
+	for key, cause := range p.expectAgain(p.scope.changed && p.source == nil) {
 		if _, seen := causes[key]; !seen {
 			causes[key] = cause
 		}
 	}
-	if !p.all {
+	if !p.scope.all {
 		return causes
 	}
 	unsynced := false
@@ -42,7 +42,7 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 			suspect = !p.Index.AsExpected(p.owner, d.key, obj, found) || o.in(v1alpha1.ObjectDrifted)
 		case p.applier.watched && p.first: // the watches are about to tell
 		default:
-			suspect = p.resync
+			suspect = p.scope.resync
 		}
 		if suspect {
 			causes[d.key] = trigger.Cause{Unsure: true}
@@ -73,7 +73,7 @@ func (p *pass) recomputes() bool {
 // plan decides what to do, and forgets failures of what is no longer wanted.
 func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) plan {
 	s := p.state
-	if p.all { // suspend says it again
+	if p.scope.all { // suspend says it again
 		for o := range s.all() {
 			if o.problem != nil && o.problem.reason == v1alpha1.ReasonSuspended {
 				o.problem = nil
@@ -81,10 +81,10 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 		}
 	}
 	todo := makePlan(planInput{
-		manifest: s.manifest, others: s.others, unresolved: s.unresolved, causes: causes, all: p.all,
+		manifest: s.manifest, others: s.others, unresolved: s.unresolved, causes: causes, all: p.scope.all,
 		prospect: func(o *objectState) prospect { return p.prospect(ctx, o) },
 	})
-	if p.all {
+	if p.scope.all {
 		waiting := s.waitingKinds()
 		for _, o := range s.others {
 			if _, waits := waiting[o.id]; o.entry == nil && !waits {
@@ -104,7 +104,7 @@ func (p *pass) prospect(ctx context.Context, o *objectState) prospect {
 		unobserved:  !synced,
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        p.state.watches[watchKey(d.key)].State == watchregistry.Pending,
-		held:        o.problem != nil && !p.mayRetry,
+		held:        o.problem != nil && !p.scope.retry,
 		contended:   p.held(o),
 		leave:       p.leaves(o),
 		seen:        p.wereLeft[o.id].seen(o.entry),

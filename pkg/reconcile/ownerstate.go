@@ -68,8 +68,6 @@ type ownerState struct {
 	sources map[sourceKey]string
 	// health is what is known of the health of the objects; nil if nothing is.
 	health *healthReport
-	// healthUntil is until when other objects that are not healthy are not told.
-	healthUntil time.Time
 	// attempted is the generation of the last pass, and unread is why the manifest could
 	// not be read when that was tried last.
 	attempted int64
@@ -98,24 +96,16 @@ type ownerState struct {
 	// waiting is since when objects wait for kinds that the manifest defines.
 	waiting time.Time
 
-	// retries counts the attempts in a row that left something to be retried.
-	retries int
-	// nextResync and nextRetry are when there is something to do without a
-	// cause; nextRetry is zero when nothing has to be retried.
-	nextResync, nextRetry time.Time
-
-	// nextBackstop is when the objects are compared with the API server; those that differed
-	// then are compared again at suspectsDue.
-	nextBackstop, suspectsDue time.Time
+	// schedule is when there is something to do without a cause.
+	schedule schedule
 
 	// untold are the changes that no Event tells of yet.
 	untold []events.Change
 
 	// heals are those that the status does not tell of yet.
-	heals      int64
-	lastHeal   *v1alpha1.Heal
-	healedAt   metav1.Time
-	healsSince time.Time
+	heals    int64
+	lastHeal *v1alpha1.Heal
+	healedAt metav1.Time
 }
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for
@@ -152,7 +142,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
 // inherit adopts what a state before has not reported yet.
 func (s *ownerState) inherit(old *ownerState) {
 	s.untold, s.heals = slices.DeleteFunc(old.untold, isFoundAgain), old.heals
-	s.lastHeal, s.healedAt, s.healsSince = old.lastHeal, old.healedAt, old.healsSince
+	s.lastHeal, s.healedAt, s.schedule.flush = old.lastHeal, old.healedAt, old.schedule.flush
 }
 
 func identityOf(e *v1alpha1.ManagedResourceStatus) identity {
@@ -204,8 +194,8 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 // healed notes that an object was put back, for the status, which tells of it within
 // healFlush, or later where heals are many.
 func (s *ownerState) healed(change events.Change, now time.Time, later time.Duration) {
-	if since := now.Add(later); s.heals == 0 || since.Before(s.healsSince) {
-		s.healsSince = since
+	if flush := now.Add(healFlush + later); s.heals == 0 || flush.Before(s.schedule.flush) {
+		s.schedule.flush = flush
 	}
 	s.heals++
 	s.healedAt = metav1.NewTime(now)

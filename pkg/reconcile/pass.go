@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -36,19 +37,14 @@ type pass struct {
 	// causes were taken from the trigger; unsolved ones are given back.
 	causes   trigger.Causes
 	unsolved map[trigger.ObjectKey]trigger.Cause
-	// resync says that the time has come to look at every object; all says that
-	// every object is looked at, for this or another reason.
-	resync, all bool
-	// mayRetry says that what failed is tried again.
-	mayRetry bool
+	// scope is what this reconcile does.
+	scope scope
 	// first says that this process looks at the objects for the first time.
 	first bool
 	// going says of namespaces whether they are being deleted.
 	going map[string]bool
-	// scope is for what the kubeconfig of another cluster may be used.
-	scope cluster.Scope
-	// changed says that its spec is another one than at the last pass.
-	changed bool
+	// kubeconfig is for what the kubeconfig of another cluster may be used.
+	kubeconfig cluster.Scope
 	// outdatedWait says that digests of another version are still to be replaced.
 	outdatedWait bool
 	// waits says that something is not done while the VidraResource is suspended.
@@ -91,32 +87,21 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	if first {
 		r.Trigger.EndContentions(owner)
 	}
-	p.changed = s.generation != vr.Generation
 	if r.hurries(owner) || s.attempted != vr.Generation {
-		s.hurry()
+		s.schedule.retryNow()
 	}
 	s.attempted = vr.Generation
-	p.resync = p.changed || !p.now.Before(s.nextResync)
-	if p.resync {
-		s.nextResync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
+	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
+	p.scope = decideScope(scopeInput{
+		now: p.now, generation: vr.Generation, read: s.generation, observed: s.status.ObservedGeneration,
+		finalizing: !vr.DeletionTimestamp.IsZero() || !r.reconciles(vr), sourcesChanged: sourcesChanged, sourcesUnknown: sourcesUnknown,
+		reread: s.reread, accountMissing: s.accountMissing(), causes: causes, schedule: s.schedule,
+		comparesObjects: p.comparesObjects(), hasSuspects: s.suspects(),
+	})
+	if p.scope.resync {
+		s.schedule.resync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
 	}
-	// A pass without a cause is a full one, but not for the sake of what failed or
-	// of heals that are to be told.
-	p.mayRetry = p.resync || p.causes.All || s.reread || s.due(p.now)
-	behind := s.status.ObservedGeneration != vr.Generation // something was held back
-	p.all = behind || p.mayRetry && !s.nextRetry.IsZero() || p.resync || p.causes.All || p.causes.Gone || s.reread ||
-		len(p.causes.Objects) == 0 && !p.causes.Health && !s.untoldHeals(p.now)
 	return p
-}
-
-// due says whether what failed may be tried again, as far as time is concerned.
-func (s *ownerState) due(now time.Time) bool {
-	return s.nextRetry.IsZero() || !now.Before(s.nextRetry)
-}
-
-// untoldHeals says whether it is time that the status tells of heals.
-func (s *ownerState) untoldHeals(now time.Time) bool {
-	return s.heals > 0 && now.Sub(s.healsSince) >= healFlush
 }
 
 // run does the pass.
@@ -157,19 +142,18 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		p.watch(ctx)
 	}
 	p.witness(ctx, todo.apply)
-	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.all && p.state.problems() == 0})
+	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.scope.all && p.state.problems() == 0})
 }
 
 // read makes the state hold what the manifest wants, if it does not. It
 // returns why only the author can help.
 func (p *pass) read(ctx context.Context) *failure {
 	s := p.state
-	sourcesChanged := p.sourcesChanged()
-	if s.generation == p.vr.Generation && !sourcesChanged && !s.dropped && (s.stalled != nil || !p.all || len(s.unresolved) == 0 && !s.reread) {
+	if s.generation == p.vr.Generation && !p.scope.sources && !s.dropped && (s.stalled != nil || !p.scope.all || len(s.unresolved) == 0 && !s.reread) {
 		return s.stalled
 	}
 	p.unread = true
-	if s.unread != nil && s.generation == p.vr.Generation && !p.mayRetry {
+	if s.unread != nil && s.generation == p.vr.Generation && !p.scope.retry {
 		return s.unread
 	}
 	parts, versions, why := p.gather(ctx)
@@ -207,7 +191,6 @@ func (p *pass) read(ctx context.Context) *failure {
 	if why := p.tooLarge(); why != nil {
 		return why
 	}
-	p.changed = p.changed || sourcesChanged
 	for _, was := range old {
 		// The same object in another version is another watch's.
 		if is := s.objects[was.id]; is != nil && is.desired != nil && is.desired.key != was.key {
@@ -219,13 +202,14 @@ func (p *pass) read(ctx context.Context) *failure {
 
 // giveBack returns the causes, so that the next pass does what this one did not.
 func (p *pass) giveBack() {
-	p.causes.All = p.causes.All || p.all
+	p.causes.All = p.causes.All || p.scope.all
 	p.Trigger.RequeueCauses(p.owner, p.causes)
 }
 
-// giveBackUntold returns what the status could not be told of.
-func (p *pass) giveBackUntold() {
-	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.unsolved, All: p.all, Health: p.causes.Health})
+// giveBackUntold returns what the status could not be told of. all reports whether that may
+// be any object.
+func (p *pass) giveBackUntold(all bool) {
+	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.unsolved, All: all, Health: p.causes.Health})
 }
 
 // load makes the inventory known to the index, after a restart.
@@ -299,7 +283,6 @@ func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error)
 	for key := range p.causes.Objects {
 		p.unsolved[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
 	}
-	p.all = true
 	if why.reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.leaveAll(ctx, why)
 	}
@@ -309,7 +292,8 @@ func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error)
 // finish writes the status if it changed, then the Events that speak of it.
 func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) {
 	s := p.state
-	o.generation, o.all, o.now = p.vr.Generation, p.all, p.now
+	o.generation, o.now = p.vr.Generation, p.now
+	o.all = p.scope.all || o.stalled != nil || o.blocked != nil // then that is all there is to say
 	o.watched, o.watches = p.applier.watched, s.watches
 	p.endContentions()
 	if o.stalled == nil && o.blocked == nil && !o.deleting {
@@ -317,7 +301,7 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		o.health = s.health
 	}
 	o.source, o.unseen = p.source, s.unseenText()
-	if p.all { // a heal changes none
+	if o.all { // a heal changes none
 		o.warnings = s.warningsIn()
 	}
 	o.failures, o.contended, o.unmatched = s.withDrifts(), s.contended(), s.unmatched
@@ -331,20 +315,18 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 			o.drifted = append(o.drifted, object.id)
 		}
 	}
-	p.awaitRights()
+	p.awaitRights(o.all)
 	s.forgetUnused()
 	after := summarize(s.status, o)
-	rest := p.rest(o)
+	s.schedule.attempted(p.failed(o), o.all, p.now)
 	restores, later := p.restores(ctx)
-	if !later.IsZero() {
-		rest = min(rest, later.Sub(p.now))
-	}
+	next := earliest(append(p.wakes(o), wake{later, wakeStatus}))
 	if restores {
 		p.foreign = p.vr.Status.DeepCopy()
 	}
-	if restores || s.untoldHeals(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
+	if restores || s.schedule.flushDue(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
-			p.giveBackUntold()
+			p.giveBackUntold(o.all)
 			if ctx.Err() != nil { // Vidra ends
 				s.untold = slices.DeleteFunc(s.untold, isFoundAgain)
 			}
@@ -354,7 +336,8 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.unsolved})
 	p.record(p.owner, referenceToOwner(p.vr), p.before, s.status, s.untold)
 	s.untold = nil
-	return p.requeue(rest), nil
+	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.at, "why", next.why)
+	return p.requeue(next), nil
 }
 
 // isFoundAgain says whether a change that is in no status yet is found by whoever looks
@@ -397,6 +380,6 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.vr.Name, err)
 	}
 	p.vr.ResourceVersion = changed.ResourceVersion
-	s.status, s.heals, s.written = written, 0, true
+	s.status, s.heals, s.schedule.flush, s.written = written, 0, time.Time{}, true
 	return nil
 }

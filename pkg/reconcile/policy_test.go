@@ -138,12 +138,14 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 			t.Parallel()
 			p := &pass{
 				Reconciler: &Reconciler{}, vr: &v1alpha1.VidraResource{}, now: now, unsolved: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
-				state: &ownerState{nextResync: now.Add(time.Hour), manifest: []*objectState{{
+				state: &ownerState{schedule: schedule{resync: now.Add(time.Hour)}, manifest: []*objectState{{
 					id: id, desired: d, drift: &drift{leave: leave{until: now.Add(-time.Second)}},
 					contention: &contention{began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)},
 				}}},
 			}
-			require.GreaterOrEqual(t, p.rest(o), retryMin/2)
+			p.state.schedule.attempted(p.failed(o), o.all, now)
+			next := earliest(p.wakes(o))
+			require.GreaterOrEqual(t, next.at.Sub(now), retryMin/2, next.why)
 		})
 	}
 }

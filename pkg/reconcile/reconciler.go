@@ -22,13 +22,8 @@ import (
 )
 
 const (
-	// retryMin and retryMax bound the time between two attempts at what failed.
-	retryMin = 500 * time.Millisecond
-	retryMax = 2 * time.Minute
 	// healFlush is how long heals are gathered before the status tells of them.
 	healFlush = 5 * time.Second
-	// maxSteps is how often the time between attempts doubles at most.
-	maxSteps = 10
 	// patience is how long the kind of a CustomResourceDefinition in the same
 	// manifest may take to be served before that counts as a problem.
 	patience = 30 * time.Second

@@ -12,7 +12,7 @@ import (
 // Objects of other kinds are not found, because their kinds are not watched.
 func (p *pass) recoverInventory() {
 	s := p.state
-	if !s.recovers || !p.all || !p.applier.watched {
+	if !s.recovers || !p.scope.all || !p.applier.watched {
 		return
 	}
 	found := map[identity]*desired{} // with an object of the same kind

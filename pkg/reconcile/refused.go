@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"maps"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -25,9 +24,9 @@ func (p *pass) refused(o *objectState, err error, key trigger.ObjectKey, verbs .
 }
 
 // awaitRights has it noticed when the rights are granted that are missing now.
-func (p *pass) awaitRights() {
+func (p *pass) awaitRights(all bool) {
 	s := p.state
-	if p.grants == nil || !p.all || p.applier.client == nil { // nil if no request is sent
+	if p.grants == nil || !all || p.applier.client == nil { // nil if no request is sent
 		return
 	}
 	missing := maps.Clone(s.unreadable)
@@ -77,6 +76,3 @@ func (r *Reconciler) runGrants(ctx context.Context) error {
 	r.grants.run(ctx)
 	return nil
 }
-
-// hurry forgets how often what failed was tried.
-func (s *ownerState) hurry() { s.retries, s.nextRetry = 0, time.Time{} }

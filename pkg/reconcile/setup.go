@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
 		WatchesMetadata(&corev1.Namespace{}, r.onNamespace()).
 		WatchesRawSource(r.Trigger.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: newRateLimiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)

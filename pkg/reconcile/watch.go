@@ -21,7 +21,7 @@ func (p *pass) watch(ctx context.Context) {
 		p.Index.Load(p.owner, nil)
 		s.watches, s.loaded = nil, false
 		return
-	case !p.all:
+	case !p.scope.all:
 		return // nothing that a watch depends on has changed
 	}
 	want, complete := p.needed(ctx)

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// retryMin and retryMax bound the time between two attempts at what failed.
+	retryMin = 500 * time.Millisecond
+	retryMax = 2 * time.Minute
+	// maxSteps is how often the time between attempts doubles at most.
+	maxSteps = 10
+	// errorRetryMin is the time until a reconcile that returned an error is repeated for the
+	// first time: mostly because another client wrote the VidraResource at the same time.
+	errorRetryMin = 5 * time.Millisecond
+	// errorRetryRate and errorRetryBurst bound the repetitions a second of all VidraResources.
+	errorRetryRate, errorRetryBurst = 10, 100
+)
+
+// retryDelay returns the time until the next attempt at what failed, after a number of
+// attempts before the last one.
+func retryDelay(attempts int) time.Duration {
+	backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: retryMax}
+	delay := backoff.Step()
+	for range min(attempts, maxSteps) {
+		delay = backoff.Step()
+	}
+	return delay
+}
+
+// newRateLimiter returns the rate limiter for reconciles that return an error. It is the
+// default one of controllers, but none waits longer than retryMax.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorRetryMin, retryMax),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(errorRetryRate, errorRetryBurst)},
+	)
+}
