@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,66 +20,10 @@ import (
 // whether it can be reached.
 const startingRetry = 500 * time.Millisecond
 
-// tenants knows which VidraResources are applied to which other clusters.
-type tenants struct {
-	// mu guards at.
-	mu sync.Mutex
-	// at holds the cluster of each owner.
-	at map[trigger.Owner]string
-}
-
-// enter notes the cluster of an owner.
-func (t *tenants) enter(owner trigger.Owner, server string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.at == nil {
-		t.at = map[trigger.Owner]string{}
-	}
-	t.at[owner] = server
-}
-
-// leave forgets an owner, and calls last with its cluster if nobody else is there.
-func (t *tenants) leave(owner trigger.Owner, last func(server string)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	server, known := t.at[owner]
-	if !known {
-		return
-	}
-	delete(t.at, owner)
-	if len(t.ofLocked(server)) == 0 {
-		last(server) // before anybody enters again
-	}
-}
-
-// of lists the owners at a cluster.
-func (t *tenants) of(server string) []trigger.Owner {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ofLocked(server)
-}
-
-func (t *tenants) ofLocked(server string) []trigger.Owner {
-	var owners []trigger.Owner
-	for owner, at := range t.at {
-		if at == server {
-			owners = append(owners, owner)
-		}
-	}
-	return owners
-}
-
-// where is the cluster of an owner; empty for the local one.
-func (t *tenants) where(owner trigger.Owner) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.at[owner]
-}
-
 // record tells what a pass over a VidraResource did, of which its status was before and is
 // after what it did.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
-	at := r.tenants.where(owner)
+	at := r.clusters.of(owner)
 	for i := range changes {
 		changes[i].Cluster = at
 	}
@@ -92,7 +35,7 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 // reached again, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
 	r.Watches.Wake(name)
-	for _, owner := range r.tenants.of(name) {
+	for _, owner := range r.clusters.owners(name) {
 		r.Trigger.EnqueueAll(owner)
 	}
 }
@@ -144,14 +87,16 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at := p.tenants.where(p.owner); at != "" && at != name {
+	if at := p.clusters.of(p.owner); at != "" && at != name {
 		if matched {
 			p.forget(p.owner) // what is known is known of another cluster
 			return nil, fmt.Errorf("%s is served by another kubeconfig now: %w", server, cluster.ErrStarting)
 		}
 		name = at // its watches go on when there is a kubeconfig again
 	}
-	p.tenants.enter(p.owner, name) // from now on it is not forgotten
+	if !p.clusters.set(p.owner, name) { // from now on it is not forgotten
+		return nil, fmt.Errorf("%s is being forgotten, because its last VidraResource is gone: %w", server, cluster.ErrStarting)
+	}
 	remote, err := p.Remotes.Get(name)
 	if err != nil {
 		return nil, err
@@ -174,7 +119,7 @@ func (r *Reconciler) isAway(server string) bool {
 
 // depart forgets the destination of an owner that is gone.
 func (r *Reconciler) depart(owner trigger.Owner) {
-	r.tenants.leave(owner, func(server string) {
+	r.clusters.remove(owner, func(server string) {
 		r.Watches.RemoveCluster(server)
 		r.Remotes.Forget(server)
 		r.Trigger.ForgetCluster(server)
@@ -206,50 +151,6 @@ func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error
 	}
 	p.giveBackUntold(p.scope.all)
 	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
-}
-
-// passage bounds how many passes over VidraResources of other clusters are under way:
-// one whose API server does not answer must not keep a worker from the others.
-type passage struct {
-	// each and all are how many passes may be under way at one cluster, and at all
-	// other clusters together.
-	each, all int
-
-	// mu guards under and total.
-	mu    sync.Mutex
-	under map[string]int
-	total int
-}
-
-// newPassage leaves some of the workers to the local cluster.
-func newPassage(workers int) *passage {
-	return &passage{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
-}
-
-// enter takes a place at a cluster, if there is one. leave gives it back, and may be
-// called in any case.
-func (p *passage) enter(server string) (leave func(), ok bool) {
-	if p == nil || isLocal(server) {
-		return func() {}, true
-	}
-	if name, err := cluster.NormalizeServer(server); err == nil { // otherwise the pass says so
-		server = name
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.under[server] >= p.each || p.total >= p.all {
-		return func() {}, false
-	}
-	p.under[server]++
-	p.total++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.total--
-		if p.under[server]--; p.under[server] == 0 {
-			delete(p.under, server)
-		}
-	}, true
 }
 
 // letGo ends the finalization of a VidraResource whose objects are to stay, at a

@@ -43,18 +43,18 @@ func (p *pass) applyBatch(ctx context.Context, tasks []task) {
 }
 
 // parallel calls do for 0 to n-1, a limited number at a time.
-func (p *pass) parallel(n int, do func(i int)) {
+func (r *Reconciler) parallel(n int, do func(i int)) {
 	var group errgroup.Group
-	group.SetLimit(p.limit())
+	group.SetLimit(r.limit())
 	for i := range n {
 		group.Go(func() error { do(i); return nil })
 	}
 	_ = group.Wait() // what failed is in the results
 }
 
-func (p *pass) limit() int {
-	if p.Parallel > 0 {
-		return p.Parallel
+func (r *Reconciler) limit() int {
+	if r.Parallel > 0 {
+		return r.Parallel
 	}
 	return DefaultParallel
 }

@@ -52,6 +52,8 @@ type lab struct {
 	// server is away if it is nil.
 	failWrites int
 	failure    error
+	// writing is called while a status is written. Optional.
+	writing func()
 	// done are the requests that change something, in order: "status" or the
 	// name of an applied object.
 	done []string
@@ -68,6 +70,9 @@ func newLab(t *testing.T, text string) *lab {
 	vr.Name, vr.UID, vr.Generation, vr.Finalizers = faulty.Name, "vr", 1, []string{v1alpha1.Finalizer}
 	l.client = fake.NewClientBuilder().WithScheme(s).WithObjects(vr).WithStatusSubresource(vr).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
+			if l.writing != nil {
+				l.writing()
+			}
 			if l.failWrites > 0 {
 				l.failWrites--
 				return cmp.Or(l.failure, errors.New("the API server is away"))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +25,23 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var failed []error
-	for owner, s := range r.states {
-		failed = append(failed, r.flushHeals(ctx, owner, s))
+	r.flushing.Lock()
+	defer r.flushing.Unlock()
+	states := r.allStates()
+	owners := slices.Collect(maps.Keys(states))
+	failed := make([]error, len(owners))
+	r.parallel(len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
+	for owner, s := range states {
 		r.flushEvents(owner, s)
 	}
 	return errors.Join(failed...)
+}
+
+// allStates returns the states of all VidraResources, when no reconcile is under way.
+func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.states)
 }
 
 // FlushEvents does what Flush does, but writes no status, so that who does not lead
@@ -40,10 +51,10 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.flushing.Lock()
+	defer r.flushing.Unlock()
 	var untold []error
-	for owner, s := range r.states {
+	for owner, s := range r.allStates() {
 		r.flushEvents(owner, s)
 		if s.heals > 0 {
 			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.heals))

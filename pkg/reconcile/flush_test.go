@@ -70,6 +70,11 @@ func TestFlush(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := unwritten(t)
 			l.failWrites = tc.failWrites
+			l.writing = func() {
+				free := l.mu.TryLock()
+				require.True(t, free, "events of VidraResources are handled meanwhile")
+				l.mu.Unlock()
+			}
 			err := tc.flush(t.Context(), l)
 			if tc.err == "" {
 				require.NoError(t, err)

@@ -92,7 +92,7 @@ type Reconciler struct {
 	Parallel int
 
 	residents residents
-	tenants   tenants
+	clusters  clusterIndex
 	passage   *passage
 	heavy     *heavyShare
 	sources   sources
@@ -110,6 +110,8 @@ type Reconciler struct {
 	// added once ended is true.
 	ended  bool
 	passes sync.WaitGroup
+	// flushing is held while what reconciles did not report any more is reported.
+	flushing sync.Mutex
 }
 
 // Reconcile does one pass over a VidraResource, unless Flush or FlushEvents was called.
@@ -132,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	server := vr.Spec.Destination.Server
-	if at := r.tenants.where(owner); at != "" { // other URLs may stand for the same cluster
+	if at := r.clusters.of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
 	leave, ok := r.passage.enter(server)
