@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
 )
 
 // What a cloudEventSink does.
@@ -43,7 +43,7 @@ type cloudEventSink struct {
 // cloudEventReceived is an attempt to deliver a CloudEvent.
 type cloudEventReceived struct {
 	event event.Event
-	data  events.CloudEventData
+	data  cloudevents.Data
 	// taken says that the answer was 204.
 	taken bool
 }

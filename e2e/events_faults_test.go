@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/events/recorder"
 )
 
 // eventsResource are the Events.
@@ -28,7 +29,7 @@ func TestF33RefusedEvents(t *testing.T) {
 	t.Parallel()
 	const many = 30
 	allowed, forbidden := newNamespace(t), newNamespace(t)
-	r := startRecorder(t, eventWriter(t, allowed), events.Options{})
+	r := startRecorder(t, eventWriter(t, allowed), recorder.Options{})
 	for i := range many {
 		r.Record([]events.Event{changeReverted(forbidden, fmt.Sprintf("page-%d", i)), changeReverted(allowed, fmt.Sprintf("page-%d", i))})
 	}
@@ -58,7 +59,7 @@ func TestF33EventsOfATerminatingNamespace(t *testing.T) {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: going, GenerateName: "probe-"}}
 		require.True(c, apierrors.HasStatusCause(admin.Create(t.Context(), probe), corev1.NamespaceTerminatingCause))
 	})
-	r := startRecorder(t, eventWriter(t, ""), events.Options{})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{})
 	for i := range many {
 		r.Record([]events.Event{changeReverted(going, fmt.Sprintf("page-%d", i)), changeReverted(ns, fmt.Sprintf("page-%d", i))})
 	}
@@ -72,7 +73,7 @@ func TestF33EventsOfATerminatingNamespace(t *testing.T) {
 }
 
 // startBehindProxy starts a Recorder that reaches the API server through a proxy.
-func startBehindProxy(t *testing.T, options events.Options) (*recorder, *faultproxy.Proxy) {
+func startBehindProxy(t *testing.T, options recorder.Options) (*testRecorder, *faultproxy.Proxy) {
 	t.Helper()
 	proxy, err := faultproxy.Start(eventWriter(t, ""))
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestF33ServerIsAway(t *testing.T) {
 	t.Parallel()
 	const many = 100
 	ns := newNamespace(t)
-	r, proxy := startBehindProxy(t, events.Options{})
+	r, proxy := startBehindProxy(t, recorder.Options{})
 	record := func() {
 		for i := range many {
 			r.Record([]events.Event{changeReverted(ns, fmt.Sprintf("page-%d", i))})
@@ -118,7 +119,7 @@ func TestF33ForbiddenAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	const attempts, most = 20, 6 // most is how often in a row an Event is forbidden before it is refused
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r, proxy := startBehindProxy(t, events.Options{Clock: clock})
+	r, proxy := startBehindProxy(t, recorder.Options{Clock: clock})
 	outage := func(name string, forbids int) {
 		proxy.Down()
 		r.Record([]events.Event{changeReverted(ns, name)})
@@ -149,7 +150,7 @@ func TestAnswersThatGetLost(t *testing.T) {
 	t.Parallel()
 	const many = 20
 	ns := newNamespace(t)
-	r, proxy := startBehindProxy(t, events.Options{})
+	r, proxy := startBehindProxy(t, recorder.Options{})
 	lost := proxy.Inject(faultproxy.Match{Resource: eventsResource}, faultproxy.CutAfter(0).Times(many))
 	for range 3 {
 		for i := range many {
@@ -169,7 +170,7 @@ func TestAnswersThatGetLost(t *testing.T) {
 func TestF33StopWithAFullQueue(t *testing.T) {
 	const many = 1200
 	ns := newNamespace(t)
-	r := startRecorder(t, eventWriter(t, ""), events.Options{})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{})
 	for range 2 {
 		for i := range many {
 			r.Record([]events.Event{changeReverted(ns, fmt.Sprintf("page-%d", i))})
@@ -189,7 +190,7 @@ func TestF33StopWithAFullQueue(t *testing.T) {
 func TestF33StopWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	r, proxy := startBehindProxy(t, events.Options{})
+	r, proxy := startBehindProxy(t, recorder.Options{})
 	proxy.Down()
 	r.Record([]events.Event{changeReverted(ns, "a"), changeReverted(ns, "b"), changeReverted(ns, "a")})
 	start := time.Now()
@@ -206,7 +207,7 @@ func TestF33StopWhileTheServerIsAway(t *testing.T) {
 func TestEventsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r, proxy := startBehindProxy(t, events.Options{Clock: clock})
+	r, proxy := startBehindProxy(t, recorder.Options{Clock: clock})
 	proxy.Down()
 	r.Record([]events.Event{changeReverted(ns, "a"), changeReverted(ns, "a")})
 	stepUntil(t, clock, func(c *assert.CollectT) {
@@ -225,7 +226,7 @@ func TestF33EventStorm(t *testing.T) {
 	t.Parallel()
 	const objects, rounds = 500, 10
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r := startRecorder(t, eventWriter(t, ""), events.Options{Clock: clock})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{Clock: clock})
 	for round := range rounds {
 		for i := range objects {
 			name := fmt.Sprintf("page-%d", i)
@@ -252,7 +253,7 @@ func TestF33EventStorm(t *testing.T) {
 
 // awaitRecorded waits until so many Events are recorded, for as long as a storm may
 // take, and moves the clock on.
-func awaitRecorded(t *testing.T, r *recorder, want int, clock *testingclock.FakeClock) {
+func awaitRecorded(t *testing.T, r *testRecorder, want int, clock *testingclock.FakeClock) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		clock.Step(time.Second / 10)

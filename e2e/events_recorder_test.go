@@ -29,11 +29,12 @@ import (
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/events/recorder"
 )
 
 // recorder is a Recorder of a test, and what is known of it.
-type recorder struct {
-	*events.Recorder
+type testRecorder struct {
+	*recorder.Recorder
 	// instance tells its Events from others'.
 	instance string
 	// writes counts its requests to the API server.
@@ -77,9 +78,9 @@ func eventWriter(t *testing.T, namespace string) *rest.Config {
 }
 
 // startRecorder starts a Recorder that ends with the test.
-func startRecorder(t *testing.T, config *rest.Config, options events.Options) *recorder {
+func startRecorder(t *testing.T, config *rest.Config, options recorder.Options) *testRecorder {
 	t.Helper()
-	r := &recorder{metrics: prometheus.NewRegistry(), instance: options.Instance}
+	r := &testRecorder{metrics: prometheus.NewRegistry(), instance: options.Instance}
 	if r.instance == "" {
 		r.instance = unique(t)
 		options.Instance = r.instance
@@ -93,7 +94,7 @@ func startRecorder(t *testing.T, config *rest.Config, options events.Options) *r
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &countedTrip{next: next, count: &r.writes} })
 	writer, err := typedeventsv1.NewForConfig(config)
 	require.NoError(t, err)
-	r.Recorder, err = events.NewRecorder(writer, r.metrics, options)
+	r.Recorder, err = recorder.New(writer, r.metrics, options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -119,7 +120,7 @@ func (c *countedTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // events lists the Events that the Recorder has written in a namespace, the oldest
 // first.
-func (r *recorder) events(t require.TestingT, namespace string) []eventsv1.Event {
+func (r *testRecorder) events(t require.TestingT, namespace string) []eventsv1.Event {
 	all := &eventsv1.EventList{}
 	require.NoError(t, admin.List(context.Background(), all, client.InNamespace(namespace)))
 	mine := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.ReportingInstance != r.instance })
@@ -128,7 +129,7 @@ func (r *recorder) events(t require.TestingT, namespace string) []eventsv1.Event
 }
 
 // count is how many Events had an outcome.
-func (r *recorder) count(t require.TestingT, outcome string) int {
+func (r *testRecorder) count(t require.TestingT, outcome string) int {
 	families, err := r.metrics.Gather()
 	require.NoError(t, err)
 	n := 0
@@ -145,7 +146,7 @@ func (r *recorder) count(t require.TestingT, outcome string) int {
 }
 
 // messages are the lines that the Recorder has logged and that hold a text.
-func (r *recorder) messages(text string) []string {
+func (r *testRecorder) messages(text string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.logged), func(line string) bool { return !strings.Contains(line, text) })
@@ -200,7 +201,7 @@ func stepUntil(t *testing.T, clock *testingclock.FakeClock, condition func(c *as
 func TestF33OneSeries(t *testing.T) {
 	t.Parallel()
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r := startRecorder(t, eventWriter(t, ""), events.Options{Clock: clock})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{Clock: clock})
 	e := changeReverted(ns, "page")
 	var last time.Time
 	for version := range 3 {
@@ -231,7 +232,7 @@ func TestF33OneSeries(t *testing.T) {
 func TestSeriesEnds(t *testing.T) {
 	t.Parallel()
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r := startRecorder(t, eventWriter(t, ""), events.Options{Clock: clock})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{Clock: clock})
 	told := 0
 	occurs := func(events_, counted int) {
 		r.Record([]events.Event{changeReverted(ns, "page")})
@@ -264,7 +265,7 @@ func TestSeriesEnds(t *testing.T) {
 func TestDeletedEventIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
-	r := startRecorder(t, eventWriter(t, ""), events.Options{Clock: clock})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{Clock: clock})
 	for round := range 3 {
 		r.Record([]events.Event{changeReverted(ns, "page")})
 		stepUntil(t, clock, func(c *assert.CollectT) {
@@ -289,7 +290,7 @@ func TestEventNamesItsWriter(t *testing.T) {
 		t.Setenv("POD_NAME", pod)
 		writer, err := typedeventsv1.NewForConfig(config)
 		require.NoError(t, err)
-		r, err := events.NewRecorder(writer, prometheus.NewRegistry(), events.Options{})
+		r, err := recorder.New(writer, prometheus.NewRegistry(), recorder.Options{})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		r.Record([]events.Event{changeReverted(ns, "page"), driftCorrected(ns, ns)})
@@ -314,7 +315,7 @@ func TestEventNamesItsWriter(t *testing.T) {
 func TestF33LongNote(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	r := startRecorder(t, eventWriter(t, ""), events.Options{})
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{})
 	for name, note := range map[string]string{
 		"long": strings.Repeat("a", 1025), "runes": "a" + strings.Repeat("😀", 600), "bytes": strings.Repeat("\xff", 1024), "control": "a\x00b\nc",
 	} {

@@ -102,7 +102,7 @@ func TestUpgradeOwnerThatHasNotTakenOverYet(t *testing.T) {
 	require.Equal(t, []string{two}, v1alpha1.Owners(live.GetAnnotations()))
 	require.Equal(t, v1alpha1.ManagedByValue, live.GetLabels()[v1alpha1.ManagedByLabel])
 	require.Empty(t, appliedBy(live))
-	awaitEvent(t, first, corev1.EventTypeNormal, "Pruned", "Prune", "Left to their other owners: ConfigMap "+ns+"/page")
+	awaitEvent(t, first, corev1.EventTypeNormal, "Pruned", "Prune", "Released to their other owners: ConfigMap "+ns+"/page")
 
 	changeSpec(t, two, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
 	awaitReady(t, two)

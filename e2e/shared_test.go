@@ -56,7 +56,7 @@ func TestSharedNamespace(t *testing.T) {
 	require.NotContains(t, live.GetLabels(), "one", "what only the first one owned goes with it")
 	require.NotContains(t, live.GetAnnotations(), v1alpha1.OwnerAnnotationKey(one))
 	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "ConfigMap", "two"))
-	awaitEvent(t, first, corev1.EventTypeNormal, "Pruned", "Prune", "Left to their other owners: Namespace "+ns)
+	awaitEvent(t, first, corev1.EventTypeNormal, "Pruned", "Prune", "Released to their other owners: Namespace "+ns)
 	awaitReady(t, two)
 	require.NoError(t, mergePatch(namespaceTwo, `{"metadata":{"labels":{"team":"other"}}}`))
 	awaitInOrder(t, two, namespaceTwo)

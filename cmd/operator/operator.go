@@ -29,7 +29,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -143,7 +143,7 @@ func run(ctx context.Context, o options) error {
 	if _, _, err := o.toolsOf(); err != nil {
 		return err
 	}
-	told, err := cloudEvents(o.sink)
+	told, err := cloudEventsSink(o.sink)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func lastStatuses(ctx context.Context, reconciler *reconcile.Reconciler, alone b
 
 // runAll runs the manager until ctx ends or it fails, then has the Events written that
 // the controllers left behind, whoever leads by then.
-func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder recorders) error {
+func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder sinks) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	recorded := make(chan error, 1)
@@ -251,7 +251,7 @@ func scheme() (*runtime.Scheme, error) {
 
 // wire makes the parts and connects them. What the reconciler tells becomes Events,
 // and goes to told, too.
-func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler, recorders, error) {
+func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -260,13 +260,13 @@ func wire(mgr manager.Manager, o options, told recorders) (*reconcile.Reconciler
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Events: %w", err)
 	}
-	recorder, err := events.NewRecorder(eventsClient, metrics.Registry, events.Options{
+	eventRecorder, err := recorder.New(eventsClient, metrics.Registry, recorder.Options{
 		WithoutObjects: !o.objectEvents, Log: mgr.GetLogger().WithName("events"),
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}
-	told = append(told, recorder)
+	told = append(told, eventRecorder)
 	secrets, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Secrets: %w", err)

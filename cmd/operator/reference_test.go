@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vidra-operator/vidra/e2e/generate"
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
+	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -55,9 +56,9 @@ func (c *collectors) Unregister(prometheus.Collector) bool     { return false }
 // TestMetricsAreDocumented keeps the metrics in docs/reference.md.
 func TestMetricsAreDocumented(t *testing.T) {
 	found := &collectors{}
-	_, err := events.NewRecorder(nil, found, events.Options{})
+	_, err := recorder.New(nil, found, recorder.Options{})
 	require.NoError(t, err)
-	_, err = events.NewCloudEvents(events.CloudEventsOptions{Sink: "http://sink.example.com", Registerer: found})
+	_, err = cloudevents.New(cloudevents.Options{URL: "http://sink.example.com", Registerer: found})
 	require.NoError(t, err)
 	registry := watchregistry.New(watchregistry.Options{})
 	defer registry.Stop()

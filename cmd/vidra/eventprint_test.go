@@ -32,7 +32,7 @@ func TestEventTable(t *testing.T) {
 	require.NoError(t, p.print(all))
 	require.Equal(t, `LAST SEEN   COUNT   TYPE      REASON           OBJECT                    NOTE
 60m         12      Warning   ApplyFailed      VidraResource web         denied:\n\x1b[2Jno
-60s         1       Normal    ChangeReverted   ConfigMap shop/settings   put back
+60s         1       Normal    ChangeReverted   ConfigMap shop/settings   reverted
 `, out.String())
 
 	p, out = newPrinter(outputWide, false)
@@ -43,7 +43,7 @@ func TestEventTable(t *testing.T) {
 	}, strings.Fields(lines[0]))
 	require.Equal(t, []string{
 		"60s", "60s", "1", "Normal", "ChangeReverted", "Restore", "ConfigMap", "shop/settings", "VidraResource", "web",
-		"vidra-operator-0", "shop", "put", "back",
+		"vidra-operator-0", "shop", "reverted",
 	}, strings.Fields(lines[2]))
 	require.True(t, strings.HasPrefix(lines[1], "60m         120m "), lines[1])
 
@@ -61,9 +61,9 @@ func TestEventTableFollows(t *testing.T) {
 	require.NoError(t, p.print([]*eventsv1.Event{corrected()}))
 	require.NoError(t, p.print([]*eventsv1.Event{reverted(), said("long ago", "Applied", 50*time.Hour, theResource, nil)}))
 	require.Equal(t, `LAST SEEN   COUNT   TYPE      REASON            OBJECT                           NOTE
-11:59:00    1       Normal    DriftCorrected    VidraResource web                put back
-11:59:00    1       Normal    ChangeReverted    ConfigMap shop/settings          put back
-2d2h        1       Normal    Applied           VidraResource web                put back
+11:59:00    1       Normal    DriftCorrected    VidraResource web                reverted
+11:59:00    1       Normal    ChangeReverted    ConfigMap shop/settings          reverted
+2d2h        1       Normal    Applied           VidraResource web                reverted
 `, out.String(), "one heading, and columns that stand still")
 }
 

@@ -36,7 +36,7 @@ func said(name, reason string, ago time.Duration, regarding corev1.ObjectReferen
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
 		EventTime:  metav1.NewMicroTime(noon.Add(-ago)), Type: corev1.EventTypeNormal, Reason: reason, Action: "Restore",
-		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "put back",
+		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "reverted",
 	}
 }
 

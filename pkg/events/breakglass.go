@@ -9,9 +9,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// answered tells the VidraResource, and at the object, what became of break-glass
-// annotations.
-func answered(owner corev1.ObjectReference, change Change) []Event {
+// breakGlassEvents reports the answer to break-glass annotations, for the VidraResource and
+// for the object.
+func breakGlassEvents(owner corev1.ObjectReference, change Change) []Event {
 	answer := change.BreakGlass
 	if change.Action != Answered || answer == nil {
 		return nil
@@ -35,7 +35,7 @@ func answered(owner corev1.ObjectReference, change Change) []Event {
 	atOwner, atObject := e, e
 	atOwner.Regarding, atOwner.Related = owner, &object
 	atObject.Regarding, atObject.Related = object, &owner
-	if change.Cluster != "" { // an Event here would speak of another object
+	if change.Cluster != "" { // this cluster does not have the object
 		return []Event{atOwner}
 	}
 	return []Event{atOwner, atObject}

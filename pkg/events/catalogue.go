@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of Events. Where one speaks of a problem, the condition that speaks
-// of it has the same reason.
+// Reasons of Events. A reason that reports a problem is also the reason of the condition that
+// reports it.
 const (
 	ReasonApplied                = "Applied"
 	ReasonManifestInvalid        = "ManifestInvalid"
@@ -43,7 +43,7 @@ const (
 	ReasonBreakGlassEnded        = "BreakGlassEnded"
 )
 
-// Actions of Events: what Vidra was doing.
+// Actions of Events: what the reconciler was doing.
 const (
 	ActionApply   = "Apply"
 	ActionRestore = "Restore"
@@ -56,27 +56,27 @@ const (
 	ActionExempt  = "Exempt"
 )
 
-// Entry says what an Event with a reason means.
+// Entry describes the Events with a reason.
 type Entry struct {
-	// Reason, as `kubectl get events` shows it.
+	// Reason is the reason, as `kubectl get events` shows it.
 	Reason string
 	// Type is Normal or Warning.
 	Type string
 	// Actions with which the reason occurs. Most have one.
 	Actions []string
-	// OnObject says that the Event regards the managed object; all others regard
-	// the VidraResource.
+	// OnObject is whether the Event regards the managed object instead of the
+	// VidraResource.
 	OnObject bool
-	// OnBoth says that there are two such Events: one regards the VidraResource, the
-	// other one the managed object, unless that is in another cluster.
+	// OnBoth is whether there are two such Events: one regards the VidraResource, the other
+	// the managed object, unless the object is in another cluster.
 	OnBoth bool
-	// When is what has happened.
+	// When describes what happened.
 	When string
-	// Do is what a person can do about it.
+	// Do describes what the user can do about it.
 	Do string
 }
 
-// Catalogue lists every Event that there is, in the order of docs/events.md.
+// Catalogue returns the entries of all reasons, in the order of docs/events.md.
 func Catalogue() []Entry { return slices.Clone(catalogue) }
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// readyReason is the reason of the Ready condition, empty if there is none.
+// readyReason returns the reason of the Ready condition; empty if there is none.
 func readyReason(status v1alpha1.VidraResourceStatus) string {
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Reason
@@ -21,9 +21,9 @@ func readyReason(status v1alpha1.VidraResourceStatus) string {
 	return ""
 }
 
-// watching tells that a kind cannot be watched, be it one more, and that all can be
-// again. That the list is read first is no reason to wait with it.
-func watching(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+// watchEvents reports each kind that can no longer be watched, and that all kinds can be
+// watched again.
+func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWatching)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching)
 	unwatched := func(c *metav1.Condition) string {
@@ -36,12 +36,12 @@ func watching(owner corev1.ObjectReference, before, after v1alpha1.VidraResource
 	case is == nil:
 		return nil
 	case is.Reason == ReasonWatchFailed:
-		kind := func(p part) string { return p.object } // why changes from moment to moment
-		return tell(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
-			CannotWatch, news(unwatched(was), unwatched(is), kind), part.head)
+		kind := func(p part) string { return p.object } // the cause may change at any time
+		return eventOf(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
+			CannotWatch, newParts(unwatched(was), unwatched(is), kind), part.head)
 	case was == nil || was.Reason != ReasonWatchFailed:
 		return nil
-	case is.Reason == v1alpha1.ReasonEventsOff: // nobody wants to know any more
+	case is.Reason == v1alpha1.ReasonEventsOff: // events are off, so the end is not reported
 		return nil
 	}
 	return []Event{{
@@ -50,13 +50,13 @@ func watching(owner corev1.ObjectReference, before, after v1alpha1.VidraResource
 	}}
 }
 
-// connection tells that the destination answers again. That it does not is told
-// as the problem that it is.
-func connection(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+// destinationEvents reports that the destination answers again. readyEvents reports that it
+// does not.
+func destinationEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := readyReason(after)
 	if was == nil || was.Reason != ReasonDestinationUnreachable || is == ReasonDestinationUnreachable || is == "" {
-		return nil // it is asked before anything else is looked at
+		return nil // the destination is checked first in each reconcile
 	}
 	note := fmt.Sprintf("The destination of VidraResource %s answers again. No longer the case: %s", owner.Name, was.Message)
 	return []Event{{
@@ -64,9 +64,9 @@ func connection(owner corev1.ObjectReference, before, after v1alpha1.VidraResour
 	}}
 }
 
-// health tells that objects stopped working, and that all work. That one is
-// still starting is neither.
-func health(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+// healthEvents reports objects that have failed, and that all objects are healthy. An object
+// that is still starting is neither.
+func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHealthy)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHealthy)
 	if is != nil && is.Status == metav1.ConditionTrue && was != nil && was.Status != metav1.ConditionTrue {
@@ -75,21 +75,22 @@ func health(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceSt
 			Note: fmt.Sprintf("All objects of VidraResource %s are healthy", owner.Name),
 		}}
 	}
-	return tell(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
-		"", news(ills(was), ills(is), failing), part.head, after)
+	return eventOf(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
+		"", newParts(unhealthyMessage(was), unhealthyMessage(is), failedStatus), part.head, after)
 }
 
-// ills is the message of a Healthy condition that tells of objects that do not work.
-func ills(c *metav1.Condition) string {
+// unhealthyMessage returns the message of a Healthy condition that reports failed objects, and
+// an empty one otherwise.
+func unhealthyMessage(c *metav1.Condition) string {
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonProgressing {
 		return ""
 	}
 	return c.Message
 }
 
-// failing is the object and status of a part of a Healthy condition that tells of an
-// object that has failed, and is not merely on its way.
-func failing(p part) string {
+// failedStatus returns the object and status of a part of a Healthy condition if the object
+// has failed, and an empty text if it is in progress.
+func failedStatus(p part) string {
 	switch head, _, _ := strings.Cut(p.text, ": "); status.Status(head) {
 	case status.FailedStatus, status.UnknownStatus:
 		return p.head()
@@ -97,20 +98,20 @@ func failing(p part) string {
 	return ""
 }
 
-// warned tells what the API server warns of.
-func warned(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+// warningEvents reports the warnings of the API server.
+func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	message := func(s v1alpha1.VidraResourceStatus) string {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionWarnings); c != nil {
 			return c.Message
 		}
 		return ""
 	}
-	return tell(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
-		"", news(message(before), message(after), part.String), part.String, after)
+	return eventOf(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
+		"", newParts(message(before), message(after), part.String), part.String, after)
 }
 
-// suspension tells that the user paused, and unpaused.
-func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+// suspensionEvents reports that spec.suspend became true or false.
+func suspensionEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)
 	is := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended)
 	e := Event{Type: normal, Reason: ReasonSuspended, Action: ActionSuspend, Regarding: owner,
@@ -125,9 +126,9 @@ func suspension(owner corev1.ObjectReference, before, after v1alpha1.VidraResour
 	return []Event{e}
 }
 
-// news are the parts of a message that an earlier one did not have, as far as key
-// tells them apart. A part without a key does not count.
-func news(was, is string, key func(part) string) []part {
+// newParts returns the parts of a message that an earlier message did not have, compared by
+// key. Parts with an empty key are ignored.
+func newParts(was, is string, key func(part) string) []part {
 	known := map[string]bool{"": true}
 	for _, p := range partsOf(was, "") {
 		known[key(p)] = true
@@ -135,9 +136,9 @@ func news(was, is string, key func(part) string) []part {
 	return slices.DeleteFunc(partsOf(is, ""), func(p part) bool { return known[key(p)] })
 }
 
-// tell makes an Event of the parts of a message, if there are any. It is related to
-// the object that they are about, if it is one, and in the inventory of a status.
-func tell(e Event, prefix string, parts []part, variant func(part) string, statuses ...v1alpha1.VidraResourceStatus) []Event {
+// eventOf returns an Event with the parts of a message; none if there are no parts. If there
+// is one part, about an object in the inventory of a status, the Event is related to it.
+func eventOf(e Event, prefix string, parts []part, variant func(part) string, statuses ...v1alpha1.VidraResourceStatus) []Event {
 	if len(parts) == 0 {
 		return nil
 	}
@@ -145,16 +146,17 @@ func tell(e Event, prefix string, parts []part, variant func(part) string, statu
 	for _, p := range parts {
 		texts, variants = append(texts, p.String()), append(variants, variant(p))
 	}
-	e.Note = prefix + join(texts, maxNote-len(prefix))
-	e.Variant = join(variants, maxNote)
+	e.Note = prefix + join(texts, MaxNote-len(prefix))
+	e.Variant = join(variants, MaxNote)
 	if len(parts) == 1 {
-		e.Related = inventoried(parts[0].object, statuses)
+		e.Related = inventoryReference(parts[0].object, statuses)
 	}
 	return []Event{e}
 }
 
-// inventoried refers to the object of a name, if it is in the inventory of a status.
-func inventoried(name string, statuses []v1alpha1.VidraResourceStatus) *corev1.ObjectReference {
+// inventoryReference returns a reference to the object with a name, if it is in the inventory
+// of a status.
+func inventoryReference(name string, statuses []v1alpha1.VidraResourceStatus) *corev1.ObjectReference {
 	for _, status := range statuses {
 		for _, entry := range status.ManagedResources {
 			ref := corev1.ObjectReference{APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}

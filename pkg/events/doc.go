@@ -1,21 +1,16 @@
-// Package events says in Kubernetes Events what became of a VidraResource and
-// of the changes that somebody made to its objects.
+// Package events decides which Events a reconcile of a VidraResource makes. It is pure.
 //
-// [Transitions] is pure: from two statuses and the changes in between to the
-// Events that a person should see. Events are made on transitions only; a pass
-// that changes nothing makes none. [Catalogue] lists them all: docs/events.md is
-// made of it. A [Recorder] writes them, and turns recurrences into series. [CloudEvents]
-// sends the same to a sink, but for ChangeReverted, and each one by itself.
+// [Transitions] returns the Events for two statuses and the changes in between. There are
+// Events on transitions only; a reconcile that changes nothing makes none. [Catalogue] lists
+// every Event; docs/events.md is generated from it. The sinks are packages recorder, which
+// writes Kubernetes Events, and cloudevents, which sends CloudEvents.
 //
-// Every Event regards the VidraResource and relates to the object it speaks of,
-// so that everything about one VidraResource is found in one place. When a
-// change of a person was put back, a second Event regards the object itself,
-// because that is where the person looks. An object of another cluster has no such
-// Event: it would be written here, where the object is not.
+// Every Event regards the VidraResource and relates to the object that it is about, so that
+// all Events of a VidraResource are found in one place. When Vidra reverted a change, a second
+// Event regards the object itself, where the user who made the change looks. An object of
+// another cluster has no such Event, because this cluster does not have the object.
 //
-// Invariants: notes stand alone, name the object, and never hold a duration, a
-// resourceVersion, how often something happened, or a value of a Secret;
-// references have no resourceVersion, or nothing would aggregate; a note is
-// shorter than the 1,024 bytes beyond which the API server rejects the Event;
-// what is handed to a Recorder is written, or counted as not written.
+// Invariants: a note stands alone, names the object, and never holds a duration, a
+// resourceVersion, a count of recurrences, or a value of a Secret; a note has at most
+// [MaxNote] bytes.
 package events

@@ -9,8 +9,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// drifted tells of what is not put back, or contended.
-func drifted(owner corev1.ObjectReference, change Change) []Event {
+// driftEvents reports drift that is not reverted, contention and its end, and replacement.
+func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
 	case Detected:
@@ -32,8 +32,8 @@ func drifted(owner corev1.ObjectReference, change Change) []Event {
 	return []Event{e}
 }
 
-// Differences says which fields differ, what they are and should be, and who
-// changed them.
+// Differences describes which fields differ, their values found and wanted, and which field
+// managers changed them.
 func Differences(changes []ownership.Change) string {
 	parts := make([]string, 0, len(changes))
 	for _, c := range changes {

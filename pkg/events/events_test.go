@@ -116,7 +116,7 @@ func TestFieldNotes(t *testing.T) {
 			`reverted spec.replicas to 2; "hpa" had set it to 9 through scale`,
 		},
 		"Taken": {
-			"Nothing was put back but the ownership.",
+			"Only the ownership was restored.",
 			ownership.Change{Path: "spec.replicas", Kind: ownership.Taken, Found: "2", Restored: "2", Manager: "kubectl"},
 			`took ownership of spec.replicas = 2 again; "kubectl" had owned it`,
 		},

@@ -13,21 +13,20 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// maxNote is how many bytes of a note are written. The API server rejects an
-// Event whose note has more than 1,024
-// (k8s.io/kubernetes/pkg/apis/core/validation, NoteLengthLimit).
-const maxNote = 1000
+// MaxNote is the maximum length of a note in bytes. The API server rejects an Event whose note
+// has more than 1,024 (k8s.io/kubernetes/pkg/apis/core/validation, NoteLengthLimit).
+const MaxNote = 1000
 
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
-// minText is how many bytes of a part are kept in any case, after its object's name.
+// minText is how many bytes of a part are kept at least, after the name of its object.
 const minText = 24
 
-// maxFieldPath is how many bytes a reference's field path has at most.
+// maxFieldPath is the maximum length of the field path of a reference in bytes.
 const maxFieldPath = 256
 
-// Name names an object for people: kind, namespace and name.
+// Name returns the name of an object in messages: kind, namespace and name.
 func Name(ref corev1.ObjectReference) string {
 	if ref.Namespace == "" {
 		return ref.Kind + " " + ref.Name
@@ -85,7 +84,7 @@ func field(c ownership.Change) string {
 	}
 }
 
-// valued is a field with its value, unless that is withheld.
+// valued returns a field with its value, unless the value is withheld.
 func valued(what, sign, value string, c ownership.Change) string {
 	if c.Withheld {
 		return what
@@ -93,8 +92,8 @@ func valued(what, sign, value string, c ownership.Change) string {
 	return what + sign + value
 }
 
-// fieldPath makes Events about different fields of an object different series:
-// the first note of a series is the only one that is kept.
+// fieldPath returns a field path that makes Events about different fields of an object
+// different series, because a series keeps only its first note.
 func fieldPath(changes []ownership.Change) string {
 	paths := make([]string, 0, len(changes))
 	for _, change := range changes {
@@ -103,7 +102,8 @@ func fieldPath(changes []ownership.Change) string {
 	return Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
 }
 
-// managers are those who changed fields: what another one does is another series.
+// managers returns the field managers that changed fields. Changes of another manager are
+// another series.
 func managers(changes []ownership.Change) string {
 	var names []string
 	for _, change := range changes {
@@ -114,9 +114,8 @@ func managers(changes []ownership.Change) string {
 	return strings.Join(names, ",")
 }
 
-// join joins parts of a message in at most room bytes, of each the name of its object
-// at least. Long parts make room for each other alike. Where that is too much still,
-// it says how many are not named.
+// join joins parts of a message in at most room bytes. It shortens long parts evenly, but keeps
+// the name of each object. If that is still too long, it omits parts and adds their number.
 func join(parts []string, room int) string {
 	for n := len(parts); n > 0; n-- {
 		shown := slices.Clone(parts[:n])
@@ -142,8 +141,8 @@ func join(parts []string, room int) string {
 	return Truncate(strings.Join(parts, Between), room)
 }
 
-// fair divides room among those who have less than they want, so that nobody gets less
-// than another one unless it is all that he wants.
+// fair divides room among texts that are shortened, so that each gets an equal share or, if it
+// needs less, all that it needs.
 func fair(texts []string, has []int, room int) []int {
 	order := make([]int, len(texts))
 	wants := func(i int) int { return len(texts[i]) - has[i] }
@@ -159,16 +158,16 @@ func fair(texts []string, has []int, room int) []int {
 	return shares
 }
 
-// clean makes a note of any text: one line of valid UTF-8 that the API server
-// accepts.
-func clean(text string) string {
+// CleanNote returns a text as a note that the API server accepts: one line of valid UTF-8, at
+// most MaxNote bytes.
+func CleanNote(text string) string {
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	return Truncate(line, maxNote)
+	return Truncate(line, MaxNote)
 }
 
 // Truncate shortens text to at most n bytes, at a rune boundary.

@@ -31,9 +31,9 @@ func TestNotesNameEveryObject(t *testing.T) {
 			for i := range tc.objects {
 				texts = append(texts, fmt.Sprintf("ConfigMap shop/%02d%s: %s", i, strings.Repeat("n", tc.name), strings.Repeat("é", tc.text/2)))
 			}
-			note := join(texts, maxNote)
-			require.LessOrEqual(t, len(note), maxNote)
-			require.True(t, len(note) > maxNote-10*tc.objects-len(texts[0]) || note == strings.Join(texts, Between), "%d bytes are used: %s", len(note), tc.reason)
+			note := join(texts, MaxNote)
+			require.LessOrEqual(t, len(note), MaxNote)
+			require.True(t, len(note) > MaxNote-10*tc.objects-len(texts[0]) || note == strings.Join(texts, Between), "%d bytes are used: %s", len(note), tc.reason)
 			shown := strings.Split(note, Between)
 			if tc.omitted != "" {
 				require.Equal(t, tc.omitted, shown[len(shown)-1], tc.reason)
@@ -101,8 +101,8 @@ func TestVariants(t *testing.T) {
 	two := failed(ReasonApplyFailed, "ConfigMap shop/a: "+long+"; ConfigMap shop/b: "+long)
 	three := failed(ReasonApplyFailed, "ConfigMap shop/a: "+long+"; ConfigMap shop/c: "+long)
 	a, ab, ac := Transitions(owner, fine, one, nil), Transitions(owner, fine, two, nil), Transitions(owner, fine, three, nil)
-	require.NotEqual(t, keyOf(a[0]), keyOf(ab[0]))
-	require.NotEqual(t, keyOf(ab[0]), keyOf(ac[0]))
+	require.NotEqual(t, a[0].Variant, ab[0].Variant)
+	require.NotEqual(t, ab[0].Variant, ac[0].Variant)
 }
 
 // TestSeparatorsInTexts: what is said of an object cannot be taken for another one.

@@ -40,17 +40,17 @@ func LastError(before, after v1alpha1.VidraResourceStatus) string {
 	switch {
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return ""
-	case outlasts(standing(before), after):
+	case stillOpen(openProblems(before), after):
 		return before.LastError
-	case underWay(ready.Reason):
+	case inProgress(ready.Reason):
 		return ""
 	}
 	return ready.Message
 }
 
-// readiness tells what is wrong that was not before, and what is not any more.
-func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
-	is, was := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady), standing(before)
+// readyEvents tells what is wrong that was not before, and what is not any more.
+func readyEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
+	is, was := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady), openProblems(before)
 	var all []Event
 	switch {
 	case is == nil:
@@ -58,27 +58,27 @@ func readiness(owner corev1.ObjectReference, before, after v1alpha1.VidraResourc
 	case is.Status != metav1.ConditionTrue && IsProblem(is.Reason):
 		known := was
 		if readyReason(before) == ReasonDestinationUnreachable {
-			known = slices.Concat(was, wrong(before))
+			known = slices.Concat(was, readyProblems(before))
 		}
-		for _, group := range grouped(without(wrong(after), known), func(p part) string { return p.reason }) {
+		for _, group := range grouped(without(readyProblems(after), known), func(p part) string { return p.reason }) {
 			e := Event{Type: warning, Reason: group[0].reason, Action: group[0].action(), Regarding: owner}
-			all = append(all, tell(e, "", group, part.String, after)...)
+			all = append(all, eventOf(e, "", group, part.String, after)...)
 		}
-		was = notNamed(was, after)
-	case outlasts(was, after):
+		was = notMentioned(was, after)
+	case stillOpen(was, after):
 		return nil
 	}
-	for _, group := range grouped(over(was, after, changes), part.action) {
+	for _, group := range grouped(resolved(was, after, changes), part.action) {
 		e := Event{Type: normal, Reason: ReasonRecovered, Action: group[0].action(), Regarding: owner}
-		all = append(all, tell(e, "No longer the case: ", group, part.String, after, before)...)
+		all = append(all, eventOf(e, "No longer the case: ", group, part.String, after, before)...)
 	}
 	return all
 }
 
-// notNamed are the parts about objects of which a status with another problem says
+// notMentioned are the parts about objects of which a status with another problem says
 // nothing: they are fine. Where it did not look at the objects, or does not name all of
 // them, that is not known of any.
-func notNamed(was []part, after v1alpha1.VidraResourceStatus) []part {
+func notMentioned(was []part, after v1alpha1.VidraResourceStatus) []part {
 	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) ||
 		ready.Reason == ReasonDestinationUnreachable || ready.Reason == ReasonSourceUnavailable {
@@ -98,37 +98,37 @@ func notNamed(was []part, after v1alpha1.VidraResourceStatus) []part {
 	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return named[p.object] })
 }
 
-// wrong is what the Ready condition of a status says to be wrong.
-func wrong(status v1alpha1.VidraResourceStatus) []part {
+// readyProblems is what the Ready condition of a status says to be wrong.
+func readyProblems(status v1alpha1.VidraResourceStatus) []part {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	return partsOf(ready.Message, ready.Reason)
 }
 
-// standing is what a status says to be wrong of the objects or of the manifest, or
+// openProblems is what a status says to be wrong of the objects or of the manifest, or
 // what an earlier one did and none has said the end of. What has an Event of its own
 // for its end is not among it: a watch, the destination, health, a suspension.
-func standing(status v1alpha1.VidraResourceStatus) []part {
+func openProblems(status v1alpha1.VidraResourceStatus) []part {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return nil
-	case underWay(ready.Reason), keeps(status) && status.LastError != "" && status.LastError != ready.Message:
-		return carried(status)
+	case inProgress(ready.Reason), hidesProblems(status) && status.LastError != "" && status.LastError != ready.Message:
+		return lastErrorProblems(status)
 	case ready.Reason == ReasonDestinationUnreachable:
 		return nil
 	case IsProblem(ready.Reason), ready.Reason == ReasonDriftDetected:
-		return wrong(status)
+		return readyProblems(status)
 	}
 	return nil
 }
 
-// carried are the parts of a last error that is older than the Ready condition. What
+// lastErrorProblems are the parts of a last error that is older than the Ready condition. What
 // they were is told by what they say.
-func carried(status v1alpha1.VidraResourceStatus) []part {
+func lastErrorProblems(status v1alpha1.VidraResourceStatus) []part {
 	if strings.HasPrefix(status.LastError, CannotWatch) {
 		return nil
 	}
-	left := drifts(status)
+	left := driftedObjects(status)
 	parts := partsOf(status.LastError, "")
 	for i, p := range parts {
 		switch {
@@ -145,9 +145,9 @@ func carried(status v1alpha1.VidraResourceStatus) []part {
 // pruneProblem is how the error of a removal begins.
 const pruneProblem = "cannot be removed: "
 
-// underWay says whether the reason of a Ready condition means that something is
+// inProgress says whether the reason of a Ready condition means that something is
 // being done that may take away what was wrong.
-func underWay(reason string) bool {
+func inProgress(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonDeleting:
 		return true
@@ -155,9 +155,9 @@ func underWay(reason string) bool {
 	return false
 }
 
-// keeps says whether a status says nothing of what was wrong before, because the
+// hidesProblems says whether a status says nothing of what was wrong before, because the
 // objects cannot be looked at, or because they are not written.
-func keeps(status v1alpha1.VidraResourceStatus) bool {
+func hidesProblems(status v1alpha1.VidraResourceStatus) bool {
 	switch readyReason(status) {
 	case ReasonDestinationUnreachable:
 		return true
@@ -167,20 +167,20 @@ func keeps(status v1alpha1.VidraResourceStatus) bool {
 	return false
 }
 
-// outlasts says whether what was wrong may be so still, though a status does not say
+// stillOpen says whether what was wrong may be so still, though a status does not say
 // it. That an object is left as somebody changed it is said whenever it is known.
-func outlasts(was []part, after v1alpha1.VidraResourceStatus) bool {
+func stillOpen(was []part, after v1alpha1.VidraResourceStatus) bool {
 	is := readyReason(after)
 	drift := !slices.ContainsFunc(was, func(p part) bool { return p.reason != ReasonDriftDetected })
-	return len(was) > 0 && (is == ReasonDestinationUnreachable || !drift && (underWay(is) || keeps(after)))
+	return len(was) > 0 && (is == ReasonDestinationUnreachable || !drift && (inProgress(is) || hidesProblems(after)))
 }
 
-// over is the part of what was wrong that is told to be over: not what is still left
+// resolved is the part of what was wrong that is told to be over: not what is still left
 // as somebody changed it, nor what DriftCorrected tells to be put back.
-func over(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []part {
-	drifted := drifts(after)
+func resolved(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []part {
+	drifted := driftedObjects(after)
 	if readyReason(after) == ReasonDriftDetected {
-		drifted = append(drifted, wrong(after)...)
+		drifted = append(drifted, readyProblems(after)...)
 	}
 	left := map[string]bool{}
 	for _, p := range drifted {
@@ -196,8 +196,8 @@ func over(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []pa
 	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return p.reason == ReasonDriftDetected && left[p.object] })
 }
 
-// drifts are the objects that the Drifted condition names.
-func drifts(status v1alpha1.VidraResourceStatus) []part {
+// driftedObjects are the objects that the Drifted condition names.
+func driftedObjects(status v1alpha1.VidraResourceStatus) []part {
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrifted)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil

@@ -85,7 +85,7 @@ func changeRows() map[string]transition {
 		"Pruned": {
 			reason: "What was removed and what was left to others is told apart.", before: fine, after: fine,
 			changes: []Change{{Action: Pruned, Object: deployment}, {Action: Released, Object: corev1.ObjectReference{Kind: "Namespace", Name: "shop"}}},
-			want:    []string{"Normal Pruned/Prune VidraResource web: Removed Deployment shop/web. Left to their other owners: Namespace shop"},
+			want:    []string{"Normal Pruned/Prune VidraResource web: Removed Deployment shop/web. Released to their other owners: Namespace shop"},
 		},
 		"Relabelled": {
 			reason: "A label is no field of the manifest.", before: fine, after: fine,

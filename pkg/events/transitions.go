@@ -11,51 +11,51 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Action says what was done to an object.
+// Action is what a reconcile did to an object.
 type Action string
 
 const (
-	// Created says that the object did not exist.
+	// Created means that the object did not exist.
 	Created Action = "Created"
-	// Configured says that the object existed and was changed to what the manifest says.
+	// Configured means that the object existed and was changed to match the manifest.
 	Configured Action = "Configured"
-	// Restored says that somebody had changed the object, and it was put back.
+	// Restored means that fields of the object had been changed and were reverted.
 	Restored Action = "Restored"
-	// Recreated says that somebody had deleted the object, and it was put back.
+	// Recreated means that the object had been deleted and was created again.
 	Recreated Action = "Recreated"
-	// Relabelled says that the object had lost the label by which it is watched.
+	// Relabelled means that the label by which the object is watched was restored.
 	Relabelled Action = "Relabelled"
-	// Pruned says that the object was removed because it left the manifest, or because
-	// its VidraResource is going.
+	// Pruned means that the object was deleted, because it is no longer in the manifest or
+	// because its VidraResource is being deleted.
 	Pruned Action = "Pruned"
-	// Detected says that somebody changed the object, and that it is left so.
+	// Detected means that the object was changed and Vidra does not revert the change.
 	Detected Action = "Detected"
-	// Contended says that another writer keeps changing the object.
+	// Contended means that another writer keeps changing the object.
 	Contended Action = "Contended"
-	// Settled says that nobody does any more.
+	// Settled means that the object is no longer contended.
 	Settled Action = "Settled"
-	// Released says that the object was to be removed, and was left to its other owners.
+	// Released means that Vidra gave up its fields of the object, which other owners keep.
 	Released Action = "Released"
-	// Orphaned says that the object was to be removed, and was left in place as
-	// nobody's.
+	// Orphaned means that Vidra gave up the object without deleting it: it is unmanaged.
 	Orphaned Action = "Orphaned"
-	// Replaced says that the object was deleted, to be created again, because a field of
-	// it cannot change.
+	// Replaced means that the object was deleted to be created again, because a field that
+	// differs is immutable.
 	Replaced Action = "Replaced"
-	// Answered says that the break-glass annotations of the object have another answer.
+	// Answered means that the answer to the break-glass annotations of the object changed.
 	Answered Action = "Answered"
 )
 
-// Change is what was done to one object.
+// Change is what a reconcile did to one object.
 type Change struct {
 	Action Action
-	// Object that was changed, without a resourceVersion.
+	// Object is the object, without a resourceVersion.
 	Object corev1.ObjectReference
-	// Fields that were put back, or that differ.
+	// Fields are the fields that were reverted, or that differ.
 	Fields []ownership.Change
-	// Cluster that the object is in; empty for the one that Events are written to.
+	// Cluster is the cluster of the object; empty for the local one, to which Events are
+	// written.
 	Cluster string
-	// Note says more: why a change is left, or what to do about it.
+	// Note adds why a change is not reverted, or what to do about it.
 	Note string
 	// BreakGlass is the answer of an Answered change.
 	BreakGlass *v1alpha1.BreakGlassStatus
@@ -66,50 +66,46 @@ type Event struct {
 	Type   string
 	Reason string
 	Action string
-	// Note stands alone: it names the object, and holds neither a duration nor a
-	// value of a Secret.
+	// Note is the text; see the invariants of the package.
 	Note string
-	// Regarding is what the Event is about, Related the other object that it
-	// speaks of, or nil.
+	// Regarding is the object that the Event is about, Related a second one, or nil.
 	Regarding corev1.ObjectReference
 	Related   *corev1.ObjectReference
-	// Fields of the object that were put back, or that differ.
+	// Fields are the fields of the object that were reverted, or that differ.
 	Fields []ownership.Change
-	// Variant keeps Events apart that agree in all but the note: those with the same
-	// Variant are one series, of which the first note is kept. It is not written.
+	// Variant separates Events that differ only in their notes. Events with the same
+	// Variant are one series, which keeps the first note. It is not written.
 	Variant string
 }
 
-// Transitions lists what a person should be told of a pass over a
-// VidraResource: from its status before and after, and from what was changed.
-// Two equal statuses without a change are no transition. Both are statuses as
-// they are written, so a restart in between loses nothing.
+// Transitions returns the Events of a reconcile, from the status of the VidraResource before
+// and after it and the changes that it made. Two equal statuses without a change are no
+// transition. Both are statuses as they are written, so a restart in between loses nothing.
 func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
-	// Each generation is a series of its own, or what the first one came to would
-	// be the only thing that is told.
+	// Each generation is a series of its own, because a series keeps only its first note.
 	manifest := owner
 	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
-	all := applied(manifest, changes)
+	all := appliedEvents(manifest, changes)
 	for _, change := range changes {
-		all = append(all, restored(owner, change)...)
-		all = append(all, drifted(owner, change)...)
-		all = append(all, answered(owner, change)...)
+		all = append(all, revertEvents(owner, change)...)
+		all = append(all, driftEvents(owner, change)...)
+		all = append(all, breakGlassEvents(owner, change)...)
 	}
-	all = append(all, pruned(manifest, changes)...)
-	all = append(all, watching(owner, before, after)...)
-	all = append(all, connection(owner, before, after)...)
-	all = append(all, readiness(manifest, before, after, changes)...)
-	all = append(all, health(owner, before, after)...)
-	all = append(all, warned(manifest, before, after)...)
-	all = append(all, suspension(owner, before, after)...)
+	all = append(all, prunedEvents(manifest, changes)...)
+	all = append(all, watchEvents(owner, before, after)...)
+	all = append(all, destinationEvents(owner, before, after)...)
+	all = append(all, readyEvents(manifest, before, after, changes)...)
+	all = append(all, healthEvents(owner, before, after)...)
+	all = append(all, warningEvents(manifest, before, after)...)
+	all = append(all, suspensionEvents(owner, before, after)...)
 	for i := range all {
-		all[i].Note = clean(all[i].Note)
+		all[i].Note = CleanNote(all[i].Note)
 	}
 	return all
 }
 
-// applied tells that a pass created or changed objects.
-func applied(owner corev1.ObjectReference, changes []Change) []Event {
+// appliedEvents reports how many objects a reconcile created or changed.
+func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	created, configured := 0, 0
 	for _, change := range changes {
 		switch change.Action {
@@ -129,8 +125,8 @@ func applied(owner corev1.ObjectReference, changes []Change) []Event {
 	}}
 }
 
-// restored tells the owner, and whoever looks at the object, what was put back.
-func restored(owner corev1.ObjectReference, change Change) []Event {
+// revertEvents reports what was reverted, for the VidraResource and for the object.
+func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	what := ""
 	switch change.Action {
 	case Restored:
@@ -155,7 +151,7 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 		Regarding: owner, Related: &object, Fields: change.Fields, Variant: managers(change.Fields),
 		Note: Name(change.Object) + ": " + what,
 	}
-	if change.Cluster != "" { // an Event here would speak of another object
+	if change.Cluster != "" { // this cluster does not have the object
 		return []Event{corrected}
 	}
 	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
@@ -163,19 +159,19 @@ func restored(owner corev1.ObjectReference, change Change) []Event {
 	return []Event{corrected, {
 		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
 		Regarding: object, Related: &owner, Fields: change.Fields, Variant: managers(change.Fields),
-		Note: begin + Truncate(what, maxNote-len(begin)-len(end)) + end,
+		Note: begin + Truncate(what, MaxNote-len(begin)-len(end)) + end,
 	}}
 }
 
-// pruned tells that objects were removed, or left when they might have been.
-func pruned(owner corev1.ObjectReference, changes []Change) []Event {
-	removed, released, orphaned := subjects(changes, Pruned), subjects(changes, Released), subjects(changes, Orphaned)
+// prunedEvents reports which objects were deleted, released or orphaned.
+func prunedEvents(owner corev1.ObjectReference, changes []Change) []Event {
+	removed, released, orphaned := objectNames(changes, Pruned), objectNames(changes, Released), objectNames(changes, Orphaned)
 	var parts []string
 	if len(removed) > 0 {
 		parts = append(parts, "Removed "+strings.Join(removed, ", "))
 	}
 	if len(released) > 0 {
-		parts = append(parts, "Left to their other owners: "+strings.Join(released, ", "))
+		parts = append(parts, "Released to their other owners: "+strings.Join(released, ", "))
 	}
 	if len(orphaned) > 0 {
 		parts = append(parts, "Left in place, unmanaged: "+strings.Join(orphaned, ", "))
@@ -195,8 +191,8 @@ func pruned(owner corev1.ObjectReference, changes []Change) []Event {
 	return []Event{e}
 }
 
-// subjects names the objects to which something was done.
-func subjects(changes []Change, done Action) []string {
+// objectNames returns the names of the objects with an action.
+func objectNames(changes []Change, done Action) []string {
 	var names []string
 	for _, change := range changes {
 		if change.Action == done {

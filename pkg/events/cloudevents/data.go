@@ -1,4 +1,4 @@
-package events
+package cloudevents
 
 import (
 	"bytes"
@@ -10,25 +10,26 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 const (
-	// cloudEventType is how the type of every CloudEvent begins: the API group the
+	// typePrefix is how the type of every CloudEvent begins: the API group the
 	// other way round, the kind, and the version of CloudEventData. The reason
 	// follows.
-	cloudEventType = "com.operators.infrahub.vidraresource.v1."
-	// cloudEventSource is how the source of every CloudEvent begins. The name of the
+	typePrefix = "com.operators.infrahub.vidraresource.v1."
+	// sourcePrefix is how the source of every CloudEvent begins. The name of the
 	// VidraResource follows.
-	cloudEventSource = "/apis/infrahub.operators.com/v1alpha1/vidraresources/"
-	// maxCloudEventFields bounds, in bytes before they are JSON, a CloudEvent below the
+	sourcePrefix = "/apis/infrahub.operators.com/v1alpha1/vidraresources/"
+	// maxFieldBytes bounds, in bytes before they are JSON, a CloudEvent below the
 	// 64 KiB that every intermediary must forward (CloudEvents 1.0, "Size Limits").
-	maxCloudEventFields = 16 << 10
+	maxFieldBytes = 16 << 10
 )
 
-// CloudEventData is the data of a CloudEvent, as JSON. Members may be added; one
+// Data is the data of a CloudEvent, as JSON. Members may be added; one
 // that goes or means something else makes a new version in the type.
-type CloudEventData struct {
+type Data struct {
 	// Reason is a reason of this package, Type is Normal or Warning, Action is an
 	// action of this package: those of the Kubernetes Event.
 	Reason string `json:"reason"`
@@ -37,24 +38,24 @@ type CloudEventData struct {
 	// Note says it for people: that of the Kubernetes Event, of up to 1,000 bytes.
 	Note string `json:"note"`
 	// VidraResource whose transition this is.
-	VidraResource CloudEventOwner `json:"vidraResource"`
+	VidraResource DataOwner `json:"vidraResource"`
 	// Object that the transition is about; absent where that is the VidraResource.
-	Object *CloudEventObject `json:"object,omitempty"`
-	// Fields that differ or were put back.
-	Fields []CloudEventField `json:"fields,omitempty"`
+	Object *DataObject `json:"object,omitempty"`
+	// Fields that differ or were reverted.
+	Fields []DataField `json:"fields,omitempty"`
 	// FieldsOmitted is how many more there are, which would make the CloudEvent too
 	// long.
 	FieldsOmitted int `json:"fieldsOmitted,omitempty"`
 }
 
-// CloudEventOwner names a VidraResource.
-type CloudEventOwner struct {
+// DataOwner names a VidraResource.
+type DataOwner struct {
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
 }
 
-// CloudEventObject names an object that a VidraResource manages.
-type CloudEventObject struct {
+// DataObject names an object that a VidraResource manages.
+type DataObject struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
@@ -62,10 +63,10 @@ type CloudEventObject struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// CloudEventField is an [ownership.Change]. Found and Restored are JSON, cut after
+// DataField is an [ownership.Change]. Found and Restored are JSON, cut after
 // 80 characters, and absent where there was or should be nothing, or where Withheld
 // is true.
-type CloudEventField struct {
+type DataField struct {
 	Path        string     `json:"path"`
 	Pointer     string     `json:"pointer,omitempty"`
 	Kind        string     `json:"kind,omitempty"`
@@ -78,21 +79,21 @@ type CloudEventField struct {
 	Withheld    bool       `json:"withheld,omitempty"`
 }
 
-// newCloudEvent makes a CloudEvent of an Event that regards a VidraResource.
-func newCloudEvent(e Event, id string, at time.Time) (event.Event, error) {
-	data := CloudEventData{
-		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: Truncate(e.Note, maxNote),
-		VidraResource: CloudEventOwner{Name: e.Regarding.Name, UID: string(e.Regarding.UID)},
+// encode makes a CloudEvent of an Event that regards a VidraResource.
+func encode(e events.Event, id string, at time.Time) (event.Event, error) {
+	data := Data{
+		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: events.Truncate(e.Note, events.MaxNote),
+		VidraResource: DataOwner{Name: e.Regarding.Name, UID: string(e.Regarding.UID)},
 	}
 	subject := e.Regarding
 	if e.Related != nil {
 		subject = *e.Related
-		data.Object = &CloudEventObject{
+		data.Object = &DataObject{
 			APIVersion: subject.APIVersion, Kind: subject.Kind,
 			Namespace: subject.Namespace, Name: subject.Name, UID: string(subject.UID),
 		}
 	}
-	data.Fields, data.FieldsOmitted = cloudEventFields(e.Fields)
+	data.Fields, data.FieldsOmitted = dataFields(e.Fields)
 	encoded := bytes.Buffer{}
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false) // it is no page, and notes have arrows
@@ -102,8 +103,8 @@ func newCloudEvent(e Event, id string, at time.Time) (event.Event, error) {
 	ce := event.New()
 	ce.SetID(id)
 	ce.SetTime(at.UTC())
-	ce.SetType(cloudEventType + e.Reason)
-	ce.SetSource(cloudEventSource + url.PathEscape(e.Regarding.Name))
+	ce.SetType(typePrefix + e.Reason)
+	ce.SetSource(sourcePrefix + url.PathEscape(e.Regarding.Name))
 	ce.SetSubject(objectPath(subject))
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = encoded.Bytes()
@@ -120,12 +121,12 @@ func objectPath(ref corev1.ObjectReference) string {
 	return strings.Join(append(parts, url.PathEscape(ref.Name)), "/")
 }
 
-// cloudEventFields are as many of the changes as fit, and how many do not.
-func cloudEventFields(changes []ownership.Change) ([]CloudEventField, int) {
-	var fields []CloudEventField
+// dataFields are as many of the changes as fit, and how many do not.
+func dataFields(changes []ownership.Change) ([]DataField, int) {
+	var fields []DataField
 	size := 0
 	for _, c := range changes {
-		f := CloudEventField{
+		f := DataField{
 			Path: c.Path, Pointer: c.Pointer, Kind: string(c.Kind), Found: c.Found, Restored: c.Restored,
 			Manager: c.Manager, Operation: c.Operation, Subresource: c.Subresource, Withheld: c.Withheld,
 		}
@@ -139,7 +140,7 @@ func cloudEventFields(changes []ownership.Change) ([]CloudEventField, int) {
 		// The names of the members count, too.
 		const members = 150
 		size += members + len(f.Path) + len(f.Pointer) + len(f.Found) + len(f.Restored) + len(f.Manager)
-		if size > maxCloudEventFields {
+		if size > maxFieldBytes {
 			return fields, len(changes) - len(fields)
 		}
 		fields = append(fields, f)

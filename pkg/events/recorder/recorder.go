@@ -1,4 +1,4 @@
-package events
+package recorder
 
 import (
 	"context"
@@ -14,14 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 )
-
-// Controller is the reportingController of every Event.
-const Controller = "vidra-operator"
-
-// FlushTimeout is how long a stopping Recorder goes on writing Events, and a stopping
-// CloudEvents sending them. It is part of the time that a Pod has to end.
-const FlushTimeout = 5 * time.Second
 
 const (
 	// writeTimeout bounds one write.
@@ -69,17 +63,17 @@ type Recorder struct {
 	drained chan struct{}
 
 	// mu guards what follows.
-	mu   sync.Mutex
-	book *book
+	mu         sync.Mutex
+	aggregator *aggregator
 	// stopping says that all is written at once, stopped that nothing is any more.
 	stopping, stopped bool
-	// told is when a kind of failure was logged.
-	told map[string]time.Time
+	// lastLogged is when a kind of failure was logged.
+	lastLogged map[string]time.Time
 }
 
-// NewRecorder makes a Recorder that writes through client and counts with
+// New makes a Recorder that writes through client and counts with
 // registerer. Start must be called for anything to be written.
-func NewRecorder(client typedeventsv1.EventsV1Interface, registerer prometheus.Registerer, options Options) (*Recorder, error) {
+func New(client typedeventsv1.EventsV1Interface, registerer prometheus.Registerer, options Options) (*Recorder, error) {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vidra_events_total",
 		Help: "Events by reason and outcome: emitted (handed to the recorder), recorded (the API server has it, alone or in a series), refused (by the API server) or dropped (too many waited, or the operator ended).",
@@ -92,11 +86,11 @@ func NewRecorder(client typedeventsv1.EventsV1Interface, registerer prometheus.R
 	}
 	return &Recorder{
 		client: client, options: options, total: total,
-		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[*series]{Clock: options.Clock}),
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[*series](retryMin, retryMax),
-		drained: make(chan struct{}),
-		book:    newBook(instance(options.Instance)),
-		told:    map[string]time.Time{},
+		queue:      workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[*series]{Clock: options.Clock}),
+		backoff:    workqueue.NewTypedItemExponentialFailureRateLimiter[*series](retryMin, retryMax),
+		drained:    make(chan struct{}),
+		aggregator: newAggregator(instance(options.Instance)),
+		lastLogged: map[string]time.Time{},
 	}, nil
 }
 
@@ -109,45 +103,45 @@ func instance(name string) string {
 		name, _ = os.Hostname() // without one, the controller's name will do
 	}
 	if name == "" {
-		name = Controller
+		name = events.Controller
 	}
-	return Truncate(name, maxInstance)
+	return events.Truncate(name, maxInstance)
 }
 
 // Record hands Events over to be written and returns at once.
-func (r *Recorder) Record(all []Event) {
+func (r *Recorder) Record(all []events.Event) {
 	for _, e := range all {
 		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind {
 			continue
 		}
-		e.Note = clean(e.Note)
+		e.Note = events.CleanNote(e.Note)
 		r.count(e.Reason, outcomeEmitted, 1)
-		s, wait, err := r.note(e)
+		s, wait, err := r.add(e)
 		if err != nil {
-			r.lose(e.Reason, 1, err)
+			r.drop(e.Reason, 1, err)
 			continue
 		}
 		r.queue.AddAfter(s, wait)
 	}
 }
 
-// note puts an Event into the book. It returns its series, and how long that
+// add puts an Event into the book. It returns its series, and how long that
 // waits.
-func (r *Recorder) note(e Event) (*series, time.Duration, error) {
+func (r *Recorder) add(e events.Event) (*series, time.Duration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
 		return nil, 0, errEnded
 	}
 	now := r.options.Clock.Now()
-	s := r.book.add(e, now)
+	s := r.aggregator.add(e, now)
 	switch {
 	case s == nil:
 		return nil, 0, errTooMany
 	case r.stopping:
 		return s, 0, nil
 	}
-	return s, s.next.Sub(now), nil
+	return s, s.notBefore.Sub(now), nil
 }
 
 // Start writes Events until ctx ends, then writes what waits, but no longer than
@@ -161,8 +155,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 		running.Go(func() { r.work(writing) })
 	}
 	r.expireUntil(ctx)
-	r.hurry()
-	late := time.NewTimer(FlushTimeout)
+	r.writeAllNow()
+	late := time.NewTimer(events.FlushTimeout)
 	defer late.Stop()
 	select {
 	case <-r.drained:
@@ -185,18 +179,18 @@ func (r *Recorder) expireUntil(ctx context.Context) {
 			return
 		case <-ticker.C():
 			r.mu.Lock()
-			r.book.expire(r.options.Clock.Now())
+			r.aggregator.expire(r.options.Clock.Now())
 			r.mu.Unlock()
 		}
 	}
 }
 
-// hurry has everything that waits written at once.
-func (r *Recorder) hurry() {
+// writeAllNow has everything that waits written at once.
+func (r *Recorder) writeAllNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopping = true
-	for _, s := range r.book.series {
+	for _, s := range r.aggregator.series {
 		if s.pending > 0 {
 			r.queue.Add(s)
 		}
@@ -206,7 +200,7 @@ func (r *Recorder) hurry() {
 
 // checkDrainedLocked closes drained when it is time to.
 func (r *Recorder) checkDrainedLocked() {
-	if !r.stopping || r.book.waiting() > 0 {
+	if !r.stopping || r.aggregator.waiting() > 0 {
 		return
 	}
 	select {
@@ -221,14 +215,14 @@ func (r *Recorder) stop() {
 	lost := map[string]int32{}
 	r.mu.Lock()
 	r.stopped = true
-	for _, s := range r.book.series {
+	for _, s := range r.aggregator.series {
 		if s.pending > 0 {
 			lost[s.key.reason] += s.pending
 		}
 	}
 	r.mu.Unlock()
 	for reason, n := range lost {
-		r.lose(reason, n, errEnded)
+		r.drop(reason, n, errEnded)
 	}
 }
 
@@ -248,7 +242,7 @@ func (r *Recorder) work(ctx context.Context) {
 // of use.
 func (r *Recorder) write(ctx context.Context, s *series) {
 	r.mu.Lock()
-	w, wait := r.book.due(s, r.options.Clock.Now(), r.stopping)
+	w, wait := r.aggregator.due(s, r.options.Clock.Now(), r.stopping)
 	r.mu.Unlock()
 	if w == nil {
 		if wait > 0 {
@@ -257,22 +251,22 @@ func (r *Recorder) write(ctx context.Context, s *series) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
-	err := w.do(limited, r.client)
+	err := w.send(limited, r.client)
 	cancel()
 	switch {
 	case err == nil:
-		r.settle(s, w, true)
+		r.finishWrite(s, w, true)
 		r.count(s.key.reason, outcomeRecorded, w.occurrences)
 	case ctx.Err() != nil: // stop counts it
-	case !s.again(err):
-		r.settle(s, w, false)
+	case !s.shouldRetry(err):
+		r.finishWrite(s, w, false)
 		r.count(s.key.reason, outcomeRefused, w.occurrences)
-		r.tell("the API server refuses an Event", err, s.key)
+		r.logLimited("the API server refuses an Event", err, s.key)
 	case r.tooOld(s):
-		r.settle(s, w, false)
-		r.lose(s.key.reason, w.occurrences, fmt.Errorf("it could not be written for %s: %w", maxAge, err))
+		r.finishWrite(s, w, false)
+		r.drop(s.key.reason, w.occurrences, fmt.Errorf("it could not be written for %s: %w", maxAge, err))
 	default:
-		r.tell("an Event cannot be written now, and is tried again", err, s.key)
+		r.logLimited("cannot write an Event now; the write is retried", err, s.key)
 		r.retry(s)
 	}
 }
@@ -284,16 +278,16 @@ func (r *Recorder) retry(s *series) {
 	if r.stopping {
 		wait = min(wait, retryMin)
 	}
-	s.next = r.options.Clock.Now().Add(wait)
+	s.notBefore = r.options.Clock.Now().Add(wait)
 	r.mu.Unlock()
 	r.queue.AddAfter(s, wait)
 }
 
-// settle notes what came of a write.
-func (r *Recorder) settle(s *series, w *write, accepted bool) {
+// finishWrite notes what came of a write.
+func (r *Recorder) finishWrite(s *series, w *write, accepted bool) {
 	r.backoff.Forget(s)
 	r.mu.Lock()
-	r.book.settle(s, w, accepted, r.options.Clock.Now())
+	r.aggregator.finishWrite(s, w, accepted, r.options.Clock.Now())
 	r.checkDrainedLocked()
 	again, wait := s.pending > 0, writeInterval // it occurred meanwhile
 	if r.stopping {
@@ -309,5 +303,5 @@ func (r *Recorder) settle(s *series, w *write, accepted bool) {
 func (r *Recorder) tooOld(s *series) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.options.Clock.Since(s.waits) > maxAge
+	return r.options.Clock.Since(s.pendingSince) > maxAge
 }

@@ -1,4 +1,4 @@
-package events
+package cloudevents
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -22,13 +23,13 @@ var changedAt = time.Date(2026, 1, 31, 12, 0, 0, 0, time.FixedZone("", 3600))
 func TestCloudEvent(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		changes []Change
+		changes []events.Change
 		subject string
 		data    string
 	}{
 		"Restored": {
 			reason: "The object is the subject, and each field is told in full.",
-			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{{
+			changes: []events.Change{{Action: events.Restored, Object: deployment, Fields: []ownership.Change{{
 				Path: `spec.template.spec.containers[name="web"].image`, Kind: ownership.Changed, Found: `"a&b"`, Restored: `"c"`,
 				Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: changedAt,
 			}, {Path: "spec.replicas", Pointer: "/spec/replicas", Kind: ownership.Removed, Restored: "2"}}}},
@@ -44,7 +45,7 @@ func TestCloudEvent(t *testing.T) {
 		},
 		"Withheld": {
 			reason: "No value of a sensitive object leaves, even if somebody left it in.",
-			changes: []Change{{Action: Detected, Note: "left", Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "login"},
+			changes: []events.Change{{Action: events.Detected, Note: "left", Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "login"},
 				Fields: []ownership.Change{{Path: "data.password", Kind: ownership.Changed, Found: "hunter2", Restored: "hunter2", Withheld: true}}}},
 			subject: "v1/Secret/shop/login",
 			data: `{"reason": "DriftDetected", "type": "Warning", "action": "Detect", "note": "Secret shop/login: left",
@@ -54,7 +55,7 @@ func TestCloudEvent(t *testing.T) {
 		},
 		"ClusterScoped": {
 			reason:  "What has no namespace leaves it out, and no name makes the path ambiguous.",
-			changes: []Change{{Action: Settled, Object: corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a:b c?ä"}}},
+			changes: []events.Change{{Action: events.Settled, Object: corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a:b c?ä"}}},
 			subject: "rbac.authorization.k8s.io/v1/ClusterRole/a:b%20c%3F%C3%A4",
 			data: `{"reason": "DriftSettled", "type": "Normal", "action": "Restore", "note": "ClusterRole a:b c?ä: no longer contended: no other writer has changed it for a minute",
 				"vidraResource": {"name": "web", "uid": "o1"},
@@ -62,7 +63,7 @@ func TestCloudEvent(t *testing.T) {
 		},
 		"Owner": {
 			reason:  "What is about many objects is about their VidraResource.",
-			changes: []Change{{Action: Created, Object: deployment}},
+			changes: []events.Change{{Action: events.Created, Object: deployment}},
 			subject: "infrahub.operators.com/v1alpha1/VidraResource/web",
 			data: `{"reason": "Applied", "type": "Normal", "action": "Apply", "note": "Applied the manifest: 1 created, 0 changed",
 				"vidraResource": {"name": "web", "uid": "o1"}}`,
@@ -70,8 +71,8 @@ func TestCloudEvent(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			told := Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, tc.changes)
-			ce, err := newCloudEvent(told[0], "id-1", changedAt)
+			told := events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, tc.changes)
+			ce, err := encode(told[0], "id-1", changedAt)
 			require.NoError(t, err, tc.reason)
 			require.NoError(t, ce.Validate())
 			require.Equal(t, "1.0", ce.SpecVersion())
@@ -93,11 +94,11 @@ func TestCloudEventIsBounded(t *testing.T) {
 	for i := range many {
 		many[i] = ownership.Change{Path: strings.Repeat(`"`, 100), Found: strings.Repeat(`"`, 80), Restored: strings.Repeat(`"`, 80), Manager: "m", Time: changedAt}
 	}
-	e := Event{Type: corev1.EventTypeNormal, Reason: ReasonDriftCorrected, Note: strings.Repeat("\x01", 1<<20), Regarding: owner, Related: &deployment, Fields: many}
-	ce, err := newCloudEvent(e, "id-1", changedAt)
+	e := events.Event{Type: corev1.EventTypeNormal, Reason: events.ReasonDriftCorrected, Note: strings.Repeat("\x01", 1<<20), Regarding: owner, Related: &deployment, Fields: many}
+	ce, err := encode(e, "id-1", changedAt)
 	require.NoError(t, err)
 	require.Less(t, len(ce.Data()), most-4096, "there is room for the attributes")
-	data := CloudEventData{}
+	data := Data{}
 	require.NoError(t, json.Unmarshal(ce.Data(), &data))
 	require.Greater(t, len(data.Fields), 10)
 	require.Equal(t, len(many), len(data.Fields)+data.FieldsOmitted)
@@ -106,19 +107,19 @@ func TestCloudEventIsBounded(t *testing.T) {
 // TestCloudEventsPage reads the example of the page that is the schema: Vidra makes
 // it so.
 func TestCloudEventsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/cloudevents.md")
+	page, err := os.ReadFile("../../../docs/cloudevents.md")
 	require.NoError(t, err)
 	_, example, found := strings.Cut(string(page), "```json\n")
 	require.True(t, found)
 	example, _, _ = strings.Cut(example, "```")
-	data := CloudEventData{}
+	data := Data{}
 	require.NoError(t, json.Unmarshal([]byte(example), &data))
 	again, err := json.Marshal(data)
 	require.NoError(t, err)
 	require.JSONEq(t, example, string(again), "it has no other members")
-	members, err := json.Marshal(CloudEventData{
-		Object: &CloudEventObject{Namespace: "a", UID: "a"}, VidraResource: CloudEventOwner{UID: "a"}, FieldsOmitted: 1,
-		Fields: []CloudEventField{{
+	members, err := json.Marshal(Data{
+		Object: &DataObject{Namespace: "a", UID: "a"}, VidraResource: DataOwner{UID: "a"}, FieldsOmitted: 1,
+		Fields: []DataField{{
 			Pointer: "a", Kind: "a", Found: "a", Restored: "a", Manager: "a", Operation: "a", Subresource: "a", Time: &changedAt, Withheld: true,
 		}},
 	})

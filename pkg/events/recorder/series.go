@@ -1,4 +1,4 @@
-package events
+package recorder
 
 import (
 	"container/list"
@@ -8,12 +8,14 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record/util"
+
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 const (
-	// quiet is how long nothing recurs before a series is over. It is client-go's
+	// seriesQuietTime is how long nothing recurs before a series is over. It is client-go's
 	// (k8s.io/client-go/tools/events, finishTime).
-	quiet = 6 * time.Minute
+	seriesQuietTime = 6 * time.Minute
 	// writeInterval is the least time between two writes of a series. What recurs
 	// in between is counted, and written with the next.
 	writeInterval = 10 * time.Second
@@ -28,8 +30,8 @@ const (
 	// maxPerObject is how many series of one object and reason are kept apart. What
 	// comes beyond is counted in one more.
 	maxPerObject = 10
-	// folded ends the note of that one.
-	folded = ". More that differs from it is counted here"
+	// foldedSuffix ends the note of that one.
+	foldedSuffix = ". More that differs from it is counted here"
 )
 
 // key is what Events of one series have in common.
@@ -40,8 +42,8 @@ type key struct {
 
 // keyOf returns the key of an Event. References to one object are the same, of
 // whatever resourceVersion it was, and so are variants that no note tells apart.
-func keyOf(e Event) key {
-	k := key{kind: e.Type, reason: e.Reason, action: e.Action, variant: Truncate(e.Variant, maxNote), regarding: e.Regarding}
+func keyOf(e events.Event) key {
+	k := key{kind: e.Type, reason: e.Reason, action: e.Action, variant: events.Truncate(e.Variant, events.MaxNote), regarding: e.Regarding}
 	if e.Related != nil {
 		k.related = *e.Related
 	}
@@ -68,48 +70,48 @@ type series struct {
 	// wait for being written.
 	written, pending int32
 	// last is the time of the last occurrence, waits that of the first that waits.
-	last, waits time.Time
-	// next is the time before which it is not written again.
-	next time.Time
+	last, pendingSince time.Time
+	// notBefore is the time before which it is not written again.
+	notBefore time.Time
 	// forbidden is how often in a row the API server forbade it. Only who writes it
 	// uses this.
 	forbidden int
-	// place is where it is among those that are settled; nil while something is pending.
-	place *list.Element
+	// idleElement is where it is among those that are settled; nil while something is pending.
+	idleElement *list.Element
 }
 
-// book keeps the series. It is not safe for concurrent use.
-type book struct {
+// aggregator keeps the series. It is not safe for concurrent use.
+type aggregator struct {
 	reportingInstance string
 	series            map[key]*series
-	// settled are the series of which nothing is pending, in the order of their last
+	// idle are the series of which nothing is pending, in the order of their last
 	// writes.
-	settled *list.List
+	idle *list.List
 	// perObject counts the series of each object and reason.
 	perObject map[key]int
 	// stamp is the number in the name of the last Event.
 	stamp int64
 }
 
-func newBook(reportingInstance string) *book {
-	return &book{reportingInstance: reportingInstance, series: map[key]*series{}, settled: list.New(), perObject: map[key]int{}}
+func newAggregator(reportingInstance string) *aggregator {
+	return &aggregator{reportingInstance: reportingInstance, series: map[key]*series{}, idle: list.New(), perObject: map[key]int{}}
 }
 
 // waiting is how many series have something pending.
-func (b *book) waiting() int {
-	return len(b.series) - b.settled.Len()
+func (b *aggregator) waiting() int {
+	return len(b.series) - b.idle.Len()
 }
 
 // add notes that an Event occurred and returns its series, or nil if too many
 // wait for being written.
-func (b *book) add(e Event, now time.Time) *series {
+func (b *aggregator) add(e events.Event, now time.Time) *series {
 	k := keyOf(e)
-	s := b.running(k, now)
+	s := b.active(k, now)
 	if s == nil && b.perObject[k.object()] >= maxPerObject {
 		k, e = k.object(), fold(e)
-		s = b.running(k, now)
+		s = b.active(k, now)
 	}
-	if s == nil && !b.room() {
+	if s == nil && !b.makeRoom() {
 		return nil
 	}
 	switch {
@@ -117,10 +119,10 @@ func (b *book) add(e Event, now time.Time) *series {
 		s = &series{key: k, event: b.event(e, now)}
 		b.series[k] = s
 		b.perObject[k.object()]++
-		s.waits = now
+		s.pendingSince = now
 	case s.pending == 0:
-		b.settled.Remove(s.place)
-		s.place, s.waits = nil, now
+		b.idle.Remove(s.idleElement)
+		s.idleElement, s.pendingSince = nil, now
 		if s.written == 0 {
 			s.event.EventTime = metav1.NewMicroTime(now)
 		}
@@ -131,8 +133,8 @@ func (b *book) add(e Event, now time.Time) *series {
 }
 
 // fold makes an Event that begins the series of what else is told of its objects.
-func fold(e Event) Event {
-	e.Note = Truncate(e.Note, maxNote-len(folded)) + folded
+func fold(e events.Event) events.Event {
+	e.Note = events.Truncate(e.Note, events.MaxNote-len(foldedSuffix)) + foldedSuffix
 	e.Regarding.FieldPath = ""
 	if e.Related != nil {
 		related := *e.Related
@@ -144,21 +146,21 @@ func fold(e Event) Event {
 
 // over says whether nothing recurred for so long that a settled series has ended.
 func (s *series) over(now time.Time) bool {
-	return now.Sub(s.last) >= quiet
+	return now.Sub(s.last) >= seriesQuietTime
 }
 
-// running finds a series that is not over.
-func (b *book) running(k key, now time.Time) *series {
+// active finds a series that is not over.
+func (b *aggregator) active(k key, now time.Time) *series {
 	s := b.series[k]
-	if s != nil && s.place != nil && s.over(now) {
+	if s != nil && s.idleElement != nil && s.over(now) {
 		b.forget(s)
 		return nil
 	}
 	return s
 }
 
-// room makes room for a series, if there is any.
-func (b *book) room() bool {
+// makeRoom makes room for a series, if there is any.
+func (b *aggregator) makeRoom() bool {
 	if len(b.series) < maxSeries {
 		return true
 	}
@@ -171,15 +173,15 @@ func (b *book) room() bool {
 }
 
 // expire forgets the series that are over.
-func (b *book) expire(now time.Time) {
+func (b *aggregator) expire(now time.Time) {
 	for s := b.oldest(); s != nil && s.over(now); s = b.oldest() {
 		b.forget(s)
 	}
 }
 
 // oldest is the settled series that was written the longest time ago, or nil.
-func (b *book) oldest() *series {
-	front := b.settled.Front()
+func (b *aggregator) oldest() *series {
+	front := b.idle.Front()
 	if front == nil {
 		return nil
 	}
@@ -187,8 +189,8 @@ func (b *book) oldest() *series {
 }
 
 // forget ends a settled series.
-func (b *book) forget(s *series) {
-	b.settled.Remove(s.place)
+func (b *aggregator) forget(s *series) {
+	b.idle.Remove(s.idleElement)
 	delete(b.series, s.key)
 	object := s.key.object()
 	if b.perObject[object]--; b.perObject[object] == 0 {
@@ -198,11 +200,11 @@ func (b *book) forget(s *series) {
 
 // event makes the first Event of a series. One about what has no namespace is in
 // the namespace default: the API server wants it so.
-func (b *book) event(e Event, now time.Time) eventsv1.Event {
+func (b *aggregator) event(e events.Event, now time.Time) eventsv1.Event {
 	b.stamp = max(b.stamp+1, now.UnixNano())
 	first := eventsv1.Event{
 		EventTime:           metav1.NewMicroTime(now),
-		ReportingController: Controller, ReportingInstance: b.reportingInstance,
+		ReportingController: events.Controller, ReportingInstance: b.reportingInstance,
 		Type: e.Type, Reason: e.Reason, Action: e.Action, Note: e.Note, Regarding: e.Regarding,
 	}
 	first.Name, first.Namespace = util.GenerateEventName(e.Regarding.Name, b.stamp), e.Regarding.Namespace
@@ -221,12 +223,12 @@ func (b *book) event(e Event, now time.Time) eventsv1.Event {
 // due returns what is to be written of a series now. If nothing is, it returns how
 // long the series is left alone; 0 says until something recurs. A hurry ignores the
 // limit.
-func (b *book) due(s *series, now time.Time, hurry bool) (*write, time.Duration) {
+func (b *aggregator) due(s *series, now time.Time, hurry bool) (*write, time.Duration) {
 	switch {
 	case s.pending == 0:
 		return nil, 0
-	case !hurry && now.Before(s.next):
-		return nil, s.next.Sub(now)
+	case !hurry && now.Before(s.notBefore):
+		return nil, s.notBefore.Sub(now)
 	}
 	w := &write{event: s.event, exists: s.exists, occurrences: s.pending}
 	if count := s.written + s.pending; count > 1 {
@@ -235,18 +237,18 @@ func (b *book) due(s *series, now time.Time, hurry bool) (*write, time.Duration)
 	return w, 0
 }
 
-// settle notes that a write came to an end: its occurrences wait no longer.
-func (b *book) settle(s *series, w *write, accepted bool, now time.Time) {
+// finishWrite notes that a write came to an end: its occurrences wait no longer.
+func (b *aggregator) finishWrite(s *series, w *write, accepted bool, now time.Time) {
 	s.pending -= w.occurrences
 	if s.pending == 0 {
-		s.place = b.settled.PushBack(s)
+		s.idleElement = b.idle.PushBack(s)
 	} else {
-		s.waits = now
+		s.pendingSince = now
 	}
 	if accepted {
 		s.exists = true
 		s.written += w.occurrences
 	}
 	s.forbidden = 0
-	s.next = now.Add(min(max(writeInterval, time.Duration(b.waiting())*time.Second/maxRecurrences), longestInterval))
+	s.notBefore = now.Add(min(max(writeInterval, time.Duration(b.waiting())*time.Second/maxRecurrences), longestInterval))
 }

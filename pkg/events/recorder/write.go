@@ -1,4 +1,4 @@
-package events
+package recorder
 
 import (
 	"context"
@@ -25,9 +25,9 @@ type write struct {
 	occurrences int32
 }
 
-// do creates the Event, or writes how often it has recurred. Writing twice does no
+// send creates the Event, or writes how often it has recurred. Writing twice does no
 // harm: counts are absolute, and the name is the series' own.
-func (w *write) do(ctx context.Context, client typedeventsv1.EventsV1Interface) error {
+func (w *write) send(ctx context.Context, client typedeventsv1.EventsV1Interface) error {
 	if w.exists {
 		err := w.patch(ctx, client)
 		if !apierrors.IsNotFound(err) {
@@ -59,8 +59,8 @@ func (w *write) patch(ctx context.Context, client typedeventsv1.EventsV1Interfac
 // server that starts forbids everything until it has read its roles.
 const forbiddenTries = 6
 
-// again says whether a series that was not accepted is to be tried again.
-func (s *series) again(err error) bool {
+// shouldRetry says whether a series that was not accepted is to be tried again.
+func (s *series) shouldRetry(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		s.forbidden = 0
 		return retriable(err)

@@ -1,4 +1,4 @@
-package events
+package recorder
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // accepting is an API server that accepts each Event. What a real one makes of them
@@ -36,7 +38,7 @@ func (accepting) Create(_ context.Context, e *eventsv1.Event, _ metav1.CreateOpt
 func unstarted(t *testing.T, options Options) (*Recorder, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	r, err := NewRecorder(accepting{}, registry, options)
+	r, err := New(accepting{}, registry, options)
 	require.NoError(t, err)
 	t.Cleanup(r.queue.ShutDown)
 	return r, registry
@@ -66,13 +68,13 @@ func TestRecordAtTheSameTime(t *testing.T) {
 	for range many {
 		recording.Go(func() {
 			for range each {
-				r.Record([]Event{healed("a", "data.a"), healed("b", "data.a")})
+				r.Record([]events.Event{healed("a", "data.a"), healed("b", "data.a")})
 			}
 		})
 	}
 	recording.Wait()
-	require.Len(t, r.book.series, 2)
-	for _, s := range r.book.series {
+	require.Len(t, r.aggregator.series, 2)
+	for _, s := range r.aggregator.series {
 		require.EqualValues(t, many*each, s.pending)
 	}
 	require.Equal(t, 2*many*each, counted(t, registry, outcomeEmitted))
@@ -83,34 +85,28 @@ func TestDropsAreCounted(t *testing.T) {
 	logged := 0
 	r, registry := unstarted(t, Options{Log: funcr.New(func(string, string) { logged++ }, funcr.Options{})})
 	for i := range maxSeries + 3 {
-		r.Record([]Event{healed(fmt.Sprintf("page-%d", i), "data.a")})
+		r.Record([]events.Event{healed(fmt.Sprintf("page-%d", i), "data.a")})
 	}
 	require.Equal(t, maxSeries+3, counted(t, registry, outcomeEmitted))
 	require.Equal(t, 3, counted(t, registry, outcomeDropped))
 	require.Equal(t, 1, logged)
 }
 
-// TestWithoutObjects: only what is told at a managed object can be left out.
+// TestWithoutObjects: only the Events that regard managed objects can be left out.
 func TestWithoutObjects(t *testing.T) {
 	r, registry := unstarted(t, Options{WithoutObjects: true})
-	kept := 0
-	for _, tc := range transitions() {
-		all := Transitions(owner, tc.before, tc.after, tc.changes)
-		for _, e := range all {
-			if e.Regarding.Kind == owner.Kind {
-				kept++
-			}
-		}
-		r.Record(all)
-	}
-	require.Equal(t, kept, counted(t, registry, outcomeEmitted))
-	for k := range r.book.series {
+	onObject := healed("a", "data.a")
+	onObject.Regarding, onObject.Related = *onObject.Related, &onObject.Regarding
+	r.Record([]events.Event{healed("a", "data.a"), onObject, healed("b", "data.a")})
+	require.Equal(t, 2, counted(t, registry, outcomeEmitted))
+	require.Len(t, r.aggregator.series, 2)
+	for k := range r.aggregator.series {
 		require.Equal(t, owner.Kind, k.regarding.Kind)
 	}
 }
 
 // TestMemoryIsBounded: of more series than there is room for, none is kept besides
-// those in the book, and those not for longer than they run.
+// those in the aggregator, and those not for longer than they run.
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, registry := unstarted(t, Options{})
@@ -132,9 +128,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		for round := range rounds {
 			for i := range maxSeries / 2 {
 				e := healed(fmt.Sprintf("page-%d-%d", round, i), "data.a")
-				r.Record([]Event{e})
+				r.Record([]events.Event{e})
 				r.mu.Lock()
-				made = append(made, weak.Make(r.book.series[keyOf(e)]))
+				made = append(made, weak.Make(r.aggregator.series[keyOf(e)]))
 				r.mu.Unlock()
 			}
 			time.Sleep(writeInterval + time.Second) // when each may be looked at once more
@@ -143,7 +139,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		require.Equal(t, rounds*maxSeries/2, counted(t, registry, outcomeRecorded))
 		require.Equal(t, maxSeries, kept())
-		time.Sleep(quiet + expireInterval)
+		time.Sleep(seriesQuietTime + expireInterval)
 		synctest.Wait()
 		require.Zero(t, kept())
 		cancel()

@@ -1,10 +1,12 @@
-package events
+package recorder
 
 import (
 	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // Outcomes in vidra_events_total. Emitted is what the others add up to, and what
@@ -16,8 +18,8 @@ const (
 	outcomeDropped  = "dropped"
 )
 
-// tellInterval is the least time between two messages about failures of a kind.
-const tellInterval = time.Hour
+// logInterval is the least time between two messages about failures of a kind.
+const logInterval = time.Hour
 
 // Why Events are dropped.
 var (
@@ -30,25 +32,25 @@ func (r *Recorder) count(reason, outcome string, n int32) {
 	r.total.WithLabelValues(reason, outcome).Add(float64(n))
 }
 
-// lose counts and tells that Events will not be written.
-func (r *Recorder) lose(reason string, n int32, why error) {
+// drop counts and tells that Events will not be written.
+func (r *Recorder) drop(reason string, n int32, why error) {
 	r.count(reason, outcomeDropped, n)
-	r.tell("Events are dropped", why, key{reason: reason})
+	r.logLimited("Events are dropped", why, key{reason: reason})
 }
 
-// tell logs a failure, unless one of its kind was logged not long ago.
-func (r *Recorder) tell(message string, err error, k key) {
+// logLimited logs a failure, unless one of its kind was logged not long ago.
+func (r *Recorder) logLimited(message string, err error, k key) {
 	kind := message + ": " + kindOf(err)
 	r.mu.Lock()
 	now := r.options.Clock.Now()
-	last, known := r.told[kind]
-	silent := known && now.Sub(last) < tellInterval
+	last, known := r.lastLogged[kind]
+	silent := known && now.Sub(last) < logInterval
 	if !silent {
-		r.told[kind] = now
+		r.lastLogged[kind] = now
 	}
 	r.mu.Unlock()
 	if !silent {
-		r.options.Log.Error(err, message, "reason", k.reason, "regarding", Name(k.regarding))
+		r.options.Log.Error(err, message, "reason", k.reason, "regarding", events.Name(k.regarding))
 	}
 }
 

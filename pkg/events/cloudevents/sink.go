@@ -1,4 +1,4 @@
-package events
+package cloudevents
 
 import (
 	"context"
@@ -13,23 +13,25 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// cloudEventsQueue is how many CloudEvents wait at most.
-const cloudEventsQueue = 1000
+// queueSize is how many CloudEvents wait at most.
+const queueSize = 1000
 
 // Outcomes of a CloudEvent.
 const (
-	cloudEventDelivered = "delivered"
-	cloudEventDropped   = "dropped"
-	cloudEventRefused   = "refused"
-	cloudEventFailed    = "failed"
+	outcomeDelivered = "delivered"
+	outcomeNotSent   = "dropped"
+	outcomeRejected  = "refused"
+	outcomeFailed    = "failed"
 )
 
-// CloudEventsOptions say where CloudEvents go. All fields are required.
-type CloudEventsOptions struct {
-	// Sink is the URL to which CloudEvents are sent: http or https, without a user.
-	Sink string
+// Options say where CloudEvents go. All fields are required.
+type Options struct {
+	// URL is the URL to which CloudEvents are sent: http or https, without a user.
+	URL string
 	// UserAgent is the header User-Agent of each request.
 	UserAgent string
 	// Registerer of the metrics.
@@ -39,37 +41,37 @@ type CloudEventsOptions struct {
 	Log logr.Logger
 }
 
-// CloudEvents sends Events out of the cluster, as CloudEvents 1.0 in the binary
+// URL sends Events out of the cluster, as CloudEvents 1.0 in the binary
 // mode of the HTTP binding. It is safe for concurrent use.
 //
 // Each Event is sent in the order in which it was recorded, tried again for up to
 // deliverFor, and given up then. What waits is bounded and not kept over a
 // restart, so whoever records never waits for the sink.
-type CloudEvents struct {
-	sink     string
+type Sink struct {
+	url      string
 	agent    string
 	client   *http.Client
 	total    *prometheus.CounterVec
 	retries  prometheus.Counter
-	troubles sinkTroubles
+	failures failureLog
 
 	// queue is what waits.
-	queue chan queuedCloudEvent
+	queue chan queued
 	// mu guards ended, and that nothing is queued once it is true.
 	mu    sync.RWMutex
 	ended bool
 }
 
-// queuedCloudEvent is a CloudEvent that waits. Its id stays the same however often it is sent.
-type queuedCloudEvent struct {
+// queued is a CloudEvent that waits. Its id stays the same however often it is sent.
+type queued struct {
 	reason string
 	event  event.Event
 }
 
-// NewCloudEvents makes a CloudEvents. Start must be called for anything to be
+// New makes a CloudEvents. Start must be called for anything to be
 // sent. The error of a bad URL does not repeat it: it may hold a token.
-func NewCloudEvents(o CloudEventsOptions) (*CloudEvents, error) {
-	host, err := checkSink(o.Sink)
+func New(o Options) (*Sink, error) {
+	host, err := checkSink(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -84,17 +86,17 @@ func NewCloudEvents(o CloudEventsOptions) (*CloudEvents, error) {
 	if err := errors.Join(o.Registerer.Register(total), o.Registerer.Register(retries)); err != nil {
 		return nil, err
 	}
-	return &CloudEvents{
-		sink:  o.Sink,
+	return &Sink{
+		url:   o.URL,
 		agent: o.UserAgent,
 		client: &http.Client{
 			Timeout:       sinkTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		queue:    make(chan queuedCloudEvent, cloudEventsQueue),
+		queue:    make(chan queued, queueSize),
 		total:    total,
 		retries:  retries,
-		troubles: sinkTroubles{log: o.Log.WithValues("sink", host), seen: map[string]time.Time{}},
+		failures: failureLog{logger: o.Log.WithValues("sink", host), lastSeen: map[string]time.Time{}},
 	}, nil
 }
 
@@ -116,23 +118,23 @@ func checkSink(sink string) (string, error) {
 
 // Record hands Events over to be sent and returns at once. Where there is no room
 // for an Event, it is dropped and counted.
-func (c *CloudEvents) Record(all []Event) {
+func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
-		if e.Reason == ReasonChangeReverted {
+		if e.Reason == events.ReasonChangeReverted {
 			continue // DriftCorrected tells of the same, with the object as its subject
 		}
-		ce, err := newCloudEvent(e, string(uuid.NewUUID()), time.Now())
+		ce, err := encode(e, string(uuid.NewUUID()), time.Now())
 		if err != nil {
-			c.end(e.Reason, cloudEventFailed)
-			c.troubles.tell("encode", "Cannot encode a CloudEvent", "error", err)
+			c.count(e.Reason, outcomeFailed)
+			c.failures.log("encode", "Cannot encode a CloudEvent", "error", err)
 			continue
 		}
-		c.enqueue(queuedCloudEvent{reason: e.Reason, event: ce})
+		c.enqueue(queued{reason: e.Reason, event: ce})
 	}
 }
 
 // enqueue has a CloudEvent wait, or drops it.
-func (c *CloudEvents) enqueue(q queuedCloudEvent) {
+func (c *Sink) enqueue(q queued) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.ended {
@@ -142,24 +144,24 @@ func (c *CloudEvents) enqueue(q queuedCloudEvent) {
 	select {
 	case c.queue <- q:
 	default:
-		c.end(q.reason, cloudEventDropped)
-		c.troubles.tell("full", "CloudEvents are dropped: the sink takes them too slowly", "waiting", cap(c.queue))
+		c.count(q.reason, outcomeNotSent)
+		c.failures.log("full", "CloudEvents are dropped: the sink takes them too slowly", "waiting", cap(c.queue))
 	}
 }
 
 // dropAtEnd counts a CloudEvent that the operator ends too early for.
-func (c *CloudEvents) dropAtEnd(q queuedCloudEvent) {
-	c.end(q.reason, cloudEventDropped)
-	c.troubles.tell("end", "The operator ends before the sink took all CloudEvents")
+func (c *Sink) dropAtEnd(q queued) {
+	c.count(q.reason, outcomeNotSent)
+	c.failures.log("end", "The operator ends before the sink took all CloudEvents")
 }
 
 // Start sends CloudEvents until ctx ends, then those that wait, but for no longer
 // than FlushTimeout. What is recorded then is dropped, so ctx must outlive whoever
 // records. Start returns no error and must be called once.
-func (c *CloudEvents) Start(ctx context.Context) error {
+func (c *Sink) Start(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(FlushTimeout, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(events.FlushTimeout, cancel) })()
 	for ctx.Err() == nil {
 		select {
 		case q := <-c.queue:
@@ -167,7 +169,7 @@ func (c *CloudEvents) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	c.flush(func(q queuedCloudEvent) { c.deliver(sending, nil, q) })
+	c.flush(func(q queued) { c.deliver(sending, nil, q) })
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
@@ -177,7 +179,7 @@ func (c *CloudEvents) Start(ctx context.Context) error {
 }
 
 // flush takes what waits out of the queue.
-func (c *CloudEvents) flush(take func(queuedCloudEvent)) {
+func (c *Sink) flush(take func(queued)) {
 	for {
 		select {
 		case q := <-c.queue:
@@ -188,7 +190,7 @@ func (c *CloudEvents) flush(take func(queuedCloudEvent)) {
 	}
 }
 
-// end counts what became of a CloudEvent.
-func (c *CloudEvents) end(reason, outcome string) {
+// count counts what became of a CloudEvent.
+func (c *Sink) count(reason, outcome string) {
 	c.total.WithLabelValues(reason, outcome).Inc()
 }

@@ -1,4 +1,4 @@
-package events
+package recorder
 
 import (
 	"errors"
@@ -14,49 +14,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // healed is an Event about a field of an object.
-func healed(name, field string) Event {
-	return Event{
-		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore, Note: "put back " + field, Regarding: owner,
+func healed(name, field string) events.Event {
+	return events.Event{
+		Type: normal, Reason: events.ReasonDriftCorrected, Action: events.ActionRestore, Note: "reverted " + field, Regarding: owner,
 		Related: &corev1.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: name, FieldPath: field},
 	}
 }
 
 // flushed writes what is due of a series, as the API server would accept it.
-func flushed(t *testing.T, b *book, s *series, now time.Time) *write {
+func flushed(t *testing.T, b *aggregator, s *series, now time.Time) *write {
 	t.Helper()
 	w, _ := b.due(s, now, false)
 	require.NotNil(t, w)
-	b.settle(s, w, true, now)
+	b.finishWrite(s, w, true, now)
 	return w
 }
 
 func TestWhatIsOneSeries(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		change func(e *Event)
+		change func(e *events.Event)
 		same   bool
 	}{
-		"same":     {"A recurrence.", func(*Event) {}, true},
-		"version":  {"The owner's status was written in between.", func(e *Event) { e.Regarding.ResourceVersion = "2" }, true},
-		"related":  {"The object was written in between.", func(e *Event) { e.Related.ResourceVersion = "2" }, true},
-		"note":     {"The first note is kept.", func(e *Event) { e.Note = "put back another value" }, true},
-		"type":     {"A warning is something else.", func(e *Event) { e.Type = warning }, false},
-		"reason":   {"Another reason.", func(e *Event) { e.Reason = ReasonDriftDetected }, false},
-		"action":   {"Another action.", func(e *Event) { e.Action = ActionDetect }, false},
-		"object":   {"Another object.", func(e *Event) { e.Related.Name = "b" }, false},
-		"field":    {"Another field.", func(e *Event) { e.Related.FieldPath = "data.b" }, false},
-		"owner":    {"Another owner.", func(e *Event) { e.Regarding.UID = "o2" }, false},
-		"variant":  {"Told to be something else.", func(e *Event) { e.Variant = "other" }, false},
-		"recreate": {"The object is another one now.", func(e *Event) { e.Related.UID = "2" }, false},
+		"same":     {"A recurrence.", func(*events.Event) {}, true},
+		"version":  {"The owner's status was written in between.", func(e *events.Event) { e.Regarding.ResourceVersion = "2" }, true},
+		"related":  {"The object was written in between.", func(e *events.Event) { e.Related.ResourceVersion = "2" }, true},
+		"note":     {"The first note is kept.", func(e *events.Event) { e.Note = "reverted another value" }, true},
+		"type":     {"A warning is something else.", func(e *events.Event) { e.Type = warning }, false},
+		"reason":   {"Another reason.", func(e *events.Event) { e.Reason = events.ReasonDriftDetected }, false},
+		"action":   {"Another action.", func(e *events.Event) { e.Action = events.ActionDetect }, false},
+		"object":   {"Another object.", func(e *events.Event) { e.Related.Name = "b" }, false},
+		"field":    {"Another field.", func(e *events.Event) { e.Related.FieldPath = "data.b" }, false},
+		"owner":    {"Another owner.", func(e *events.Event) { e.Regarding.UID = "o2" }, false},
+		"variant":  {"Told to be something else.", func(e *events.Event) { e.Variant = "other" }, false},
+		"recreate": {"The object is another one now.", func(e *events.Event) { e.Related.UID = "2" }, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := newBook("me")
+			b := newAggregator("me")
 			first, other := healed("a", "data.a"), healed("a", "data.a")
 			tc.change(&other)
 			s := b.add(first, noon)
@@ -71,7 +74,7 @@ func TestWhatIsOneSeries(t *testing.T) {
 // TestWriteInterval writes a series at once, then no more often than it should, and
 // loses no count.
 func TestWriteInterval(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	s := b.add(healed("a", "data.a"), noon)
 	first := flushed(t, b, s, noon)
 	require.False(t, first.exists)
@@ -97,7 +100,7 @@ func TestWriteInterval(t *testing.T) {
 // the API server.
 func TestManySeriesAreWrittenLessOften(t *testing.T) {
 	for many, interval := range map[int]time.Duration{1: writeInterval, 200: writeInterval, 1000: 50 * time.Second, 4000: longestInterval} {
-		b := newBook("me")
+		b := newAggregator("me")
 		var all []*series
 		for i := range many + 1 {
 			all = append(all, b.add(healed(fmt.Sprint(i), "data.a"), noon))
@@ -111,35 +114,35 @@ func TestManySeriesAreWrittenLessOften(t *testing.T) {
 }
 
 func TestQuietSeriesEnds(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	s := b.add(healed("a", "data.a"), noon)
-	require.Same(t, s, b.add(healed("a", "data.a"), noon.Add(quiet)), "what is not written is not over")
-	flushed(t, b, s, noon.Add(quiet))
-	w, wait := b.due(s, noon.Add(quiet+time.Minute), false)
+	require.Same(t, s, b.add(healed("a", "data.a"), noon.Add(seriesQuietTime)), "what is not written is not over")
+	flushed(t, b, s, noon.Add(seriesQuietTime))
+	w, wait := b.due(s, noon.Add(seriesQuietTime+time.Minute), false)
 	require.Nil(t, w)
 	require.Zero(t, wait, "nobody waits for it to end")
-	b.expire(noon.Add(2*quiet - 1))
+	b.expire(noon.Add(2*seriesQuietTime - 1))
 	require.Len(t, b.series, 1)
-	other := b.add(healed("a", "data.a"), noon.Add(2*quiet))
+	other := b.add(healed("a", "data.a"), noon.Add(2*seriesQuietTime))
 	require.NotSame(t, s, other)
 	require.Equal(t, 1, b.waiting())
 
-	b.expire(noon.Add(9 * quiet))
+	b.expire(noon.Add(9 * seriesQuietTime))
 	require.Len(t, b.series, 1, "what is not written is not over")
-	flushed(t, b, other, noon.Add(2*quiet))
-	b.expire(noon.Add(3 * quiet))
+	flushed(t, b, other, noon.Add(2*seriesQuietTime))
+	b.expire(noon.Add(3 * seriesQuietTime))
 	require.Empty(t, b.series)
 	require.Empty(t, b.perObject)
-	require.Zero(t, b.settled.Len())
+	require.Zero(t, b.idle.Len())
 }
 
 // TestRefusedOccurrencesDoNotCount: what the API server refused is in no series.
 func TestRefusedOccurrencesDoNotCount(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	s := b.add(healed("a", "data.a"), noon)
 	b.add(healed("a", "data.a"), noon)
 	w, _ := b.due(s, noon, false)
-	b.settle(s, w, false, noon)
+	b.finishWrite(s, w, false, noon)
 	require.Zero(t, b.waiting())
 	later := noon.Add(time.Minute)
 	require.Same(t, s, b.add(healed("a", "data.a"), later), "it is not asked again each time")
@@ -152,18 +155,18 @@ func TestRefusedOccurrencesDoNotCount(t *testing.T) {
 // TestManyFieldsOfAnObject: who changes other fields each time makes no more than a
 // few series.
 func TestManyFieldsOfAnObject(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	written := map[*series]int32{}
 	for i := range 100 {
 		e := healed("a", fmt.Sprintf("data.%d", i))
-		e.Note = strings.Repeat("x", maxNote)
+		e.Note = strings.Repeat("x", events.MaxNote)
 		written[b.add(e, noon)]++
 	}
 	require.Len(t, written, maxPerObject+1)
 	rest := b.series[keyOf(healed("a", "")).object()]
 	require.EqualValues(t, 100-maxPerObject, rest.pending)
-	require.True(t, strings.HasSuffix(rest.event.Note, folded))
-	require.LessOrEqual(t, len(rest.event.Note), maxNote)
+	require.True(t, strings.HasSuffix(rest.event.Note, foldedSuffix))
+	require.LessOrEqual(t, len(rest.event.Note), events.MaxNote)
 	require.Empty(t, rest.event.Related.FieldPath)
 	require.NotContains(t, written, b.add(healed("b", "data.0"), noon), "another object is told as ever")
 }
@@ -171,11 +174,11 @@ func TestManyFieldsOfAnObject(t *testing.T) {
 // TestDeletionsOfAnObject: who deletes an object each time it is there again makes no
 // more than a few series, although each is another object.
 func TestDeletionsOfAnObject(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	object := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}
 	for i := range 100 {
 		object.UID = types.UID(fmt.Sprint(i))
-		for _, e := range Transitions(owner, fine, fine, []Change{{Action: Recreated, Object: object}}) {
+		for _, e := range events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, []events.Change{{Action: events.Recreated, Object: object}}) {
 			require.NotNil(t, b.add(e, noon))
 		}
 	}
@@ -185,13 +188,13 @@ func TestDeletionsOfAnObject(t *testing.T) {
 		told += s.pending
 		require.NotEmpty(t, s.event.Regarding.UID, "kubectl describe finds no Event without it: %s", s.event.Note)
 		require.NotEmpty(t, s.event.Related.UID)
-		require.Equal(t, k.regarding.UID == "", strings.HasSuffix(s.event.Note, folded))
+		require.Equal(t, k.regarding.UID == "", strings.HasSuffix(s.event.Note, foldedSuffix))
 	}
 	require.EqualValues(t, 2*100, told)
 }
 
 func TestBookIsBounded(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	name := func(i int) string { return fmt.Sprintf("page-%d", i) }
 	series := func(i int) *series { return b.series[keyOf(healed(name(i), "data.a"))] }
 	for i := range maxSeries {
@@ -213,7 +216,7 @@ func TestBookIsBounded(t *testing.T) {
 
 // TestNamesAreUnique: the clock does not move, or stands still.
 func TestNamesAreUnique(t *testing.T) {
-	b := newBook("me")
+	b := newAggregator("me")
 	names := map[string]bool{}
 	for i := range 100 {
 		e := healed(fmt.Sprintf("page-%d", i), "data.a")
@@ -254,9 +257,9 @@ func TestRetriable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &series{}
 			for _, err := range tc.errs[:len(tc.errs)-1] {
-				require.True(t, s.again(err), tc.reason)
+				require.True(t, s.shouldRetry(err), tc.reason)
 			}
-			require.Equal(t, tc.want, s.again(tc.errs[len(tc.errs)-1]), tc.reason)
+			require.Equal(t, tc.want, s.shouldRetry(tc.errs[len(tc.errs)-1]), tc.reason)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package events
+package cloudevents
 
 import (
 	"context"
@@ -18,6 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // sinkToken is part of the URL of each sink, and of nothing that is told.
@@ -47,7 +50,7 @@ func (s *fakeSink) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := CloudEventData{}
+	data := Data{}
 	if err := ce.DataAs(&data); err != nil {
 		return nil, err
 	}
@@ -80,12 +83,12 @@ func sinkStalled(r *http.Request) (*http.Response, error) {
 }
 
 // newSending makes a CloudEvents whose sink answers as given, and what it logs.
-func newSending(t *testing.T, answers ...sinkReply) (*CloudEvents, *fakeSink, func() []string) {
+func newSending(t *testing.T, answers ...sinkReply) (*Sink, *fakeSink, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var logged []string
-	c, err := NewCloudEvents(CloudEventsOptions{
-		Sink: "https://sink.example/" + sinkToken, Registerer: prometheus.NewRegistry(),
+	c, err := New(Options{
+		URL: "https://sink.example/" + sinkToken, Registerer: prometheus.NewRegistry(),
 		Log: funcr.New(func(_, args string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -103,7 +106,7 @@ func newSending(t *testing.T, answers ...sinkReply) (*CloudEvents, *fakeSink, fu
 }
 
 // startSending runs a CloudEvents, and returns how to stop it and wait.
-func startSending(t *testing.T, c *CloudEvents) (stop func()) {
+func startSending(t *testing.T, c *Sink) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -115,15 +118,15 @@ func startSending(t *testing.T, c *CloudEvents) (stop func()) {
 }
 
 // sayApplied is an Event with a note.
-func sayApplied(note string) []Event {
-	return []Event{{Type: "Normal", Reason: ReasonApplied, Action: ActionApply, Note: note, Regarding: owner}}
+func sayApplied(note string) []events.Event {
+	return []events.Event{{Type: "Normal", Reason: events.ReasonApplied, Action: events.ActionApply, Note: note, Regarding: owner}}
 }
 
 // outcomesOf is what became of the CloudEvents about an apply.
-func outcomesOf(c *CloudEvents) map[string]int {
+func outcomesOf(c *Sink) map[string]int {
 	found := map[string]int{}
-	for _, outcome := range []string{cloudEventDelivered, cloudEventDropped, cloudEventRefused, cloudEventFailed} {
-		if n := int(testutil.ToFloat64(c.total.WithLabelValues(ReasonApplied, outcome))); n > 0 {
+	for _, outcome := range []string{outcomeDelivered, outcomeNotSent, outcomeRejected, outcomeFailed} {
+		if n := int(testutil.ToFloat64(c.total.WithLabelValues(events.ReasonApplied, outcome))); n > 0 {
 			found[outcome] = n
 		}
 	}
@@ -142,19 +145,19 @@ func TestCloudEventsAttempts(t *testing.T) {
 		within   [2]time.Duration
 		logs     int
 	}{
-		"Taken":       {"Any 2xx is enough.", sinkAnswers(sinkStatus(202)), cloudEventDelivered, 1, [2]time.Duration{0, 0}, 0},
-		"Unreachable": {"It may have been restarting.", sinkAnswers(sinkUnreachable, sinkUnreachable, sinkStatus(204)), cloudEventDelivered, 3, [2]time.Duration{500 * time.Millisecond, time.Second}, 1},
-		"Failing":     {"An error of the server may pass.", sinkAnswers(sinkStatus(500), sinkStatus(502), sinkStatus(503), sinkStatus(200)), cloudEventDelivered, 4, [2]time.Duration{time.Second, 2 * time.Second}, 3},
-		"Busy":        {"So may these of the client.", sinkAnswers(sinkStatus(408), sinkStatus(425), sinkStatus(429), sinkStatus(200)), cloudEventDelivered, 4, [2]time.Duration{time.Second, 2 * time.Second}, 3},
-		"Stalled":     {"A request is given up after ten seconds.", sinkAnswers(sinkStalled, sinkStatus(200)), cloudEventDelivered, 2, [2]time.Duration{10 * time.Second, 11 * time.Second}, 1},
-		"Seconds":     {"A sink says when.", sinkAnswers(sinkStatus(429, "Retry-After", "20"), sinkStatus(200)), cloudEventDelivered, 2, [2]time.Duration{20 * time.Second, 20 * time.Second}, 1},
-		"Date":        {"Or until when.", sinkAnswers(date, sinkStatus(200)), cloudEventDelivered, 2, [2]time.Duration{20 * time.Second, 21 * time.Second}, 1},
-		"Tomorrow":    {"But not beyond the minute that each has.", sinkAnswers(sinkStatus(503, "Retry-After", "86400"), sinkStatus(200)), cloudEventDelivered, 2, [2]time.Duration{time.Minute, time.Minute}, 1},
-		"Nonsense":    {"What cannot be read is ignored.", sinkAnswers(sinkStatus(503, "Retry-After", "-5"), sinkStatus(200)), cloudEventDelivered, 2, [2]time.Duration{0, time.Second}, 1},
-		"Refused":     {"What is refused is not sent again.", sinkAnswers(sinkStatus(400)), cloudEventRefused, 1, [2]time.Duration{0, 0}, 1},
-		"Elsewhere":   {"A redirect leads nowhere.", sinkAnswers(sinkStatus(307, "Location", "https://other.example")), cloudEventRefused, 1, [2]time.Duration{0, 0}, 1},
-		"Dead":        {"Nothing is tried for ever.", sinkAnswers(sinkUnreachable), cloudEventFailed, 8, [2]time.Duration{time.Minute, time.Minute}, 2},
-		"Stuck":       {"Nor at any length.", sinkAnswers(sinkStalled), cloudEventFailed, 4, [2]time.Duration{time.Minute, 70 * time.Second}, 2},
+		"Taken":       {"Any 2xx is enough.", sinkAnswers(sinkStatus(202)), outcomeDelivered, 1, [2]time.Duration{0, 0}, 0},
+		"Unreachable": {"It may have been restarting.", sinkAnswers(sinkUnreachable, sinkUnreachable, sinkStatus(204)), outcomeDelivered, 3, [2]time.Duration{500 * time.Millisecond, time.Second}, 1},
+		"Failing":     {"An error of the server may pass.", sinkAnswers(sinkStatus(500), sinkStatus(502), sinkStatus(503), sinkStatus(200)), outcomeDelivered, 4, [2]time.Duration{time.Second, 2 * time.Second}, 3},
+		"Busy":        {"So may these of the client.", sinkAnswers(sinkStatus(408), sinkStatus(425), sinkStatus(429), sinkStatus(200)), outcomeDelivered, 4, [2]time.Duration{time.Second, 2 * time.Second}, 3},
+		"Stalled":     {"A request is given up after ten seconds.", sinkAnswers(sinkStalled, sinkStatus(200)), outcomeDelivered, 2, [2]time.Duration{10 * time.Second, 11 * time.Second}, 1},
+		"Seconds":     {"A sink says when.", sinkAnswers(sinkStatus(429, "Retry-After", "20"), sinkStatus(200)), outcomeDelivered, 2, [2]time.Duration{20 * time.Second, 20 * time.Second}, 1},
+		"Date":        {"Or until when.", sinkAnswers(date, sinkStatus(200)), outcomeDelivered, 2, [2]time.Duration{20 * time.Second, 21 * time.Second}, 1},
+		"Tomorrow":    {"But not beyond the minute that each has.", sinkAnswers(sinkStatus(503, "Retry-After", "86400"), sinkStatus(200)), outcomeDelivered, 2, [2]time.Duration{time.Minute, time.Minute}, 1},
+		"Nonsense":    {"What cannot be read is ignored.", sinkAnswers(sinkStatus(503, "Retry-After", "-5"), sinkStatus(200)), outcomeDelivered, 2, [2]time.Duration{0, time.Second}, 1},
+		"Refused":     {"What is refused is not sent again.", sinkAnswers(sinkStatus(400)), outcomeRejected, 1, [2]time.Duration{0, 0}, 1},
+		"Elsewhere":   {"A redirect leads nowhere.", sinkAnswers(sinkStatus(307, "Location", "https://other.example")), outcomeRejected, 1, [2]time.Duration{0, 0}, 1},
+		"Dead":        {"Nothing is tried for ever.", sinkAnswers(sinkUnreachable), outcomeFailed, 8, [2]time.Duration{time.Minute, time.Minute}, 2},
+		"Stuck":       {"Nor at any length.", sinkAnswers(sinkStalled), outcomeFailed, 4, [2]time.Duration{time.Minute, 70 * time.Second}, 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +174,7 @@ func TestCloudEventsAttempts(t *testing.T) {
 				stop()
 				require.Equal(t, map[string]int{tc.outcome: 1}, outcomesOf(c), tc.reason)
 				require.GreaterOrEqual(t, len(sink.seen), tc.attempts, tc.reason)
-				if tc.outcome != cloudEventFailed {
+				if tc.outcome != outcomeFailed {
 					require.Len(t, sink.seen, tc.attempts, tc.reason)
 				}
 				require.GreaterOrEqual(t, took, tc.within[0], tc.reason)
@@ -215,9 +218,9 @@ func TestCloudEventsOneBlocksOthersForAMinute(t *testing.T) {
 		for _, note := range []string{"first", "poison", "second", "third"} {
 			c.Record(sayApplied(note))
 		}
-		time.Sleep(deliverFor + time.Second)
+		time.Sleep(retryFor + time.Second)
 		synctest.Wait()
-		require.Equal(t, map[string]int{cloudEventDelivered: 3, cloudEventFailed: 1}, outcomesOf(c))
+		require.Equal(t, map[string]int{outcomeDelivered: 3, outcomeFailed: 1}, outcomesOf(c))
 		var notes []string
 		ids := map[string]bool{}
 		for i, seen := range sink.seen {
@@ -232,11 +235,11 @@ func TestCloudEventsOneBlocksOthersForAMinute(t *testing.T) {
 		// A kind of failure is told again after a quiet time.
 		before := len(logged())
 		c.Record(sayApplied("poison"))
-		time.Sleep(deliverFor + time.Second)
+		time.Sleep(retryFor + time.Second)
 		require.Len(t, logged(), before)
-		time.Sleep(sinkQuiet)
+		time.Sleep(failureQuietTime)
 		c.Record(sayApplied("poison"))
-		time.Sleep(deliverFor + time.Second)
+		time.Sleep(retryFor + time.Second)
 		require.Len(t, logged(), before+2)
 	})
 }
@@ -245,14 +248,14 @@ func TestCloudEventsOneBlocksOthersForAMinute(t *testing.T) {
 // while nobody sends.
 func TestCloudEventsAreDroppedWhenTheQueueIsFull(t *testing.T) {
 	c, sink, logged := newSending(t, sinkStatus(200))
-	for range cloudEventsQueue + 5 {
+	for range queueSize + 5 {
 		c.Record(sayApplied("one"))
 	}
-	require.Equal(t, map[string]int{cloudEventDropped: 5}, outcomesOf(c))
+	require.Equal(t, map[string]int{outcomeNotSent: 5}, outcomesOf(c))
 	require.Len(t, logged(), 1)
 	startSending(t, c)()
-	require.Equal(t, map[string]int{cloudEventDropped: 5, cloudEventDelivered: cloudEventsQueue}, outcomesOf(c), "what waits is sent at the end")
-	require.Len(t, sink.seen, cloudEventsQueue)
+	require.Equal(t, map[string]int{outcomeNotSent: 5, outcomeDelivered: queueSize}, outcomesOf(c), "what waits is sent at the end")
+	require.Len(t, sink.seen, queueSize)
 }
 
 // TestCloudEventsEnd ends while the sink does not take what waits.
@@ -263,11 +266,11 @@ func TestCloudEventsEnd(t *testing.T) {
 		want    map[string]int
 		within  time.Duration
 	}{
-		"Stalled": {"The end waits for a dead sink no longer than it must.", sinkAnswers(sinkStalled), map[string]int{cloudEventDropped: 3}, FlushTimeout},
-		"Failing": {"Nor for one that fails.", sinkAnswers(sinkStatus(500)), map[string]int{cloudEventDropped: 3}, FlushTimeout},
+		"Stalled": {"The end waits for a dead sink no longer than it must.", sinkAnswers(sinkStalled), map[string]int{outcomeNotSent: 3}, events.FlushTimeout},
+		"Failing": {"Nor for one that fails.", sinkAnswers(sinkStatus(500)), map[string]int{outcomeNotSent: 3}, events.FlushTimeout},
 		"Back": {
 			"A sink that is back is asked at once, not when the pause is over.",
-			sinkAnswers(sinkStatus(503, "Retry-After", "50"), sinkStatus(200)), map[string]int{cloudEventDelivered: 3}, 0,
+			sinkAnswers(sinkStatus(503, "Retry-After", "50"), sinkStatus(200)), map[string]int{outcomeDelivered: 3}, 0,
 		},
 	}
 	for name, tc := range cases {
@@ -305,19 +308,19 @@ func TestCloudEventsAfterTheEnd(t *testing.T) {
 	recording.Wait()
 	c.Record(sayApplied("late"))
 	found := outcomesOf(c)
-	require.Equal(t, many*each+1, found[cloudEventDelivered]+found[cloudEventDropped])
-	require.Positive(t, found[cloudEventDropped])
-	require.Len(t, sink.seen, found[cloudEventDelivered])
+	require.Equal(t, many*each+1, found[outcomeDelivered]+found[outcomeNotSent])
+	require.Positive(t, found[outcomeNotSent])
+	require.Len(t, sink.seen, found[outcomeDelivered])
 	require.Empty(t, c.queue)
 	require.Len(t, logged(), 1)
 }
 
 // TestCloudEventsOverHTTP sends what a heal tells to a real receiver.
 func TestCloudEventsOverHTTP(t *testing.T) {
-	received := make(chan CloudEventData, 10)
+	received := make(chan Data, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ce, err := cehttp.NewEventFromHTTPRequest(r)
-		data := CloudEventData{}
+		data := Data{}
 		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/hook" || ce.DataAs(&data) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
@@ -325,12 +328,13 @@ func TestCloudEventsOverHTTP(t *testing.T) {
 		received <- data
 	}))
 	defer server.Close()
-	c, err := NewCloudEvents(CloudEventsOptions{Sink: server.URL + "/hook", Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
+	c, err := New(Options{URL: server.URL + "/hook", Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
 	require.NoError(t, err)
-	c.Record(restored(owner, Change{Action: Restored, Object: deployment}))
+	c.Record(events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{},
+		[]events.Change{{Action: events.Restored, Object: deployment}}))
 	c.Record(sayApplied("next"))
 	startSending(t, c)()
-	require.Equal(t, ReasonDriftCorrected, (<-received).Reason)
+	require.Equal(t, events.ReasonDriftCorrected, (<-received).Reason)
 	require.Equal(t, "next", (<-received).Note, "what is told on the object is not told again")
 	require.Empty(t, received)
 }
@@ -352,7 +356,7 @@ func TestCloudEventsSink(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewCloudEvents(CloudEventsOptions{Sink: tc.sink, Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
+			_, err := New(Options{URL: tc.sink, Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
 			if tc.want == "" {
 				require.NoError(t, err)
 				return

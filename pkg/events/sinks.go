@@ -1,0 +1,10 @@
+package events
+
+import "time"
+
+// Controller is the reportingController of every Event.
+const Controller = "vidra-operator"
+
+// FlushTimeout is how long the sinks (packages recorder and cloudevents) go on writing Events
+// when the operator stops. It is part of the time that a Pod has to end.
+const FlushTimeout = 5 * time.Second
