@@ -128,7 +128,7 @@ func (a *applier) removeAdditions(ctx context.Context, t *task, live *unstructur
 		return live, nil
 	}
 	again.cause.Found, live = taken, taken
-	applied, err := a.sendCeding(ctx, again)
+	applied, err := a.sendWithoutIgnored(ctx, again)
 	if apierrors.IsInvalid(err) && !denied(err) {
 		refused := message(err, t.sensitive || ownership.Sensitive(live))
 		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(again.added.Changes), refused)
@@ -170,7 +170,7 @@ func (p *pass) noteAdditions(r result) {
 	was := r.known.additions
 	r.known.additions = text
 	if text != "" && was != text && !s.inheritedOf(r.id, text) {
-		s.untold = append(s.untold, events.Change{
+		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)), Fields: r.additions, Note: text,
 		})
 	}

@@ -43,7 +43,7 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	// What Vidra adds to every object is no difference, unless somebody else finds the
+	// What Vidra adds to every object is no difference, unless another client finds the
 	// object by it.
 	found := live.DeepCopy()
 	a.signature().mark(found)
@@ -73,10 +73,10 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it")
 }
 
-// orphan leaves an object in place, without a trace of us: what we own of it is
-// nobody's then. An apply of nothing would take it away. The label stays while
+// release leaves an object in place, without a trace of us: what we own of it is
+// unmanaged then. An apply of nothing would remove it. The label stays while
 // another VidraResource needs it.
-func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	annotations := unlisted(live, a.owner.Name)
 	annotations[a.signature().annotation] = nil
 	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
@@ -93,7 +93,7 @@ func (a *applier) orphan(ctx context.Context, key trigger.ObjectKey, live *unstr
 	if err != nil {
 		return removal{err: fmt.Errorf("leave the object in place: %w", err)}
 	}
-	return removal{gone: true, orphaned: true}
+	return removal{gone: true, unmanaged: true}
 }
 
 // unlisted are the annotations, as a merge patch has them, that take an owner from the
@@ -111,7 +111,7 @@ func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
 	}
 }
 
-// editMetadata merges metadata into those of the object that was looked at, if nobody has
+// editMetadata merges metadata into those of the object that was looked at, if no client has
 // written to it since, and returns the object.
 func (a *applier) editMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
 	*unstructured.Unstructured, error,

@@ -21,10 +21,10 @@ const (
 	maxValue   = 64
 )
 
-// altered tells of the fields that the API server holds with another value than it was
-// just sent: a mutating webhook does that. The value is not put back, because that would
+// alteredByWebhook tells of the fields that the API server holds with another value than it was
+// just sent: a mutating webhook does that. The value is not reverted, because that would
 // be changed, too, again and again. Another way to write the same value is no other value.
-func altered(sent, held *unstructured.Unstructured) []string {
+func alteredByWebhook(sent, held *unstructured.Unstructured) []string {
 	c := comparison{withheld: ownership.Sensitive(held)}
 	for _, field := range slices.Sorted(maps.Keys(sent.Object)) {
 		if field != "status" { // of most kinds it is not what is applied
@@ -93,7 +93,7 @@ func nameOf(item any) (string, bool) {
 	return name, ok
 }
 
-// sameValue says whether two values are the same, perhaps written in another way: as a
+// sameValue reports whether two values are the same, perhaps written in another way: as a
 // quantity, a duration, or a number in quotes.
 func sameValue(sent, held any) bool {
 	a, b := fmt.Sprint(sent), fmt.Sprint(held)

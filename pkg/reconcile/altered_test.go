@@ -32,7 +32,7 @@ func TestAltered(t *testing.T) {
 			sent, held := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 			require.NoError(t, yaml.Unmarshal([]byte(tt.sent), &sent.Object))
 			require.NoError(t, yaml.Unmarshal([]byte(tt.held), &held.Object))
-			require.Equal(t, tt.want, altered(sent, held), tt.reason)
+			require.Equal(t, tt.want, alteredByWebhook(sent, held), tt.reason)
 		})
 	}
 }

@@ -29,7 +29,7 @@ type Destination interface {
 	As(username string) (dynamic.Interface, error)
 	// Unreachable says why nothing can be done there at present; nil if it can.
 	Unreachable() error
-	// Doubtful says that requests fail, and that it will be known soon whether it is
+	// Doubtful reports that requests fail, and that it will be known soon whether it is
 	// Unreachable.
 	Doubtful() bool
 }

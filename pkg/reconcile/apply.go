@@ -3,16 +3,13 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -28,7 +25,7 @@ type applier struct {
 	// client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
 	// made by clientOf, and nil until connect has succeeded that far.
 	client dynamic.Interface
-	// user is whom client impersonates; nobody if empty.
+	// user is whom client impersonates; Vidra itself if empty.
 	user    string
 	trigger *trigger.Factory
 	index   *trigger.Index
@@ -39,7 +36,7 @@ type applier struct {
 	manager      string
 	// adopt says what is done about objects that exist.
 	adopt v1alpha1.AdoptPolicy
-	// force says that what cannot be changed is deleted and created again.
+	// force reports that what cannot be changed is deleted and created again.
 	force bool
 	// maxBreakGlass is how long break-glass annotations exempt an object at most.
 	maxBreakGlass time.Duration
@@ -47,9 +44,9 @@ type applier struct {
 	glassRoom func() *breakGlassRoom
 	// additions says what is done about what people add to the objects.
 	additions additions
-	// orphans says that what is to be removed is left in place.
+	// orphans reports that what is to be removed is left in place.
 	orphans bool
-	// watched says whether events of the objects are wanted.
+	// watched reports whether events of the objects are wanted.
 	watched bool
 	// vidraResources reads them from the cache.
 	vidraResources client.Reader
@@ -69,23 +66,23 @@ type result struct {
 	live *unstructured.Unstructured
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
-	// compared says that additions are what people added to the object and what is left so.
+	// compared reports that additions are what people added to the object and what is left so.
 	compared  bool
 	additions []ownership.Change
 	// action and fields tell what was done; no action if nothing was. reverted is what
-	// somebody had changed and the new configuration of the manifest has put back.
+	// another writer had changed and the new configuration of the manifest has reverted.
 	action   events.Action
 	fields   []ownership.Change
 	reverted []ownership.Change
-	// left is why the object was left as it was found; nil if it was not. unknown is
+	// skipped is why the object was left as it was found; nil if it was not. unknown is
 	// why it cannot be told what differs then.
-	left    *leave
+	skipped *skipReason
 	unknown string
-	// asLeft says that the object is as it was left before.
-	asLeft bool
+	// asSkipped reports that the object is as it was left before.
+	asSkipped bool
 	// glass is the answer to its break-glass annotations.
 	glass glassAnswer
-	// ending says that the object is being deleted.
+	// ending reports that the object is being deleted.
 	ending bool
 	// replaced is why it is deleted to be created again; empty if it is not. replace is
 	// the object that is still to be deleted then.
@@ -106,7 +103,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		}
 		if t.why == whyDrift && live != nil {
 			var inOrder bool
-			if inOrder, r.asLeft = a.inOrder(t, live); inOrder {
+			if inOrder, r.asSkipped = a.inOrder(t, live); inOrder {
 				r.cause.Found, r.glass = live, a.answerTo(t.known.entry, t.desired, live)
 				return r
 			}
@@ -119,8 +116,8 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		}
 		return r
 	}
-	var left *leave
-	if left, r.glass = a.leaves(r.task); left != nil {
+	var left *skipReason
+	if left, r.glass = a.skipReason(r.task); left != nil {
 		return a.observe(ctx, r, left)
 	}
 	if a.additions.policy == v1alpha1.AdditionsWarn && a.onlyAdditions(r.task) {
@@ -142,7 +139,7 @@ func (a *applier) apply(ctx context.Context, t task) result {
 		a.describeAdditions(&r)
 		r.ending = t.why != whyDrift && r.live.GetDeletionTimestamp() != nil
 		if t.ignored == nil { // otherwise not all of it was sent
-			r.warnings = append(r.warnings, altered(t.object(), r.live)...)
+			r.warnings = append(r.warnings, alteredByWebhook(t.object(), r.live)...)
 		}
 	case apierrors.IsInvalid(r.err) && !denied(r.err) && (t.why != whyNew || t.cause.Found != nil):
 		refused := r.err
@@ -153,9 +150,9 @@ func (a *applier) apply(ctx context.Context, t task) result {
 	return r
 }
 
-// meet looks at an object that was never applied, and refuses it if it exists
+// preflight looks at an object that was never applied, and refuses it if it exists
 // and may not be taken. The cause then says what was found.
-func (a *applier) meet(ctx context.Context, t task) (task, error) {
+func (a *applier) preflight(ctx context.Context, t task) (task, error) {
 	live, err := a.get(ctx, t.key)
 	if err != nil {
 		return t, err
@@ -184,7 +181,7 @@ func (a *applier) get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 	return live, err
 }
 
-// isObject says whether a NotFound error is about the object name rather than
+// isObject reports whether a NotFound error is about the object name rather than
 // about its resource, for which the API server answers without details.
 func isObject(err error, name string) bool {
 	var status apierrors.APIStatus
@@ -193,36 +190,6 @@ func isObject(err error, name string) bool {
 
 func (a *applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
 	return a.client.Resource(key.GVR).Namespace(key.Namespace)
-}
-
-// expected is what the last apply of an object left behind.
-func (a *applier) expected(t task) (trigger.Applied, bool) {
-	if a.watched {
-		return a.index.Expected(a.owner, t.key)
-	}
-	if entry := t.known.entry; entry != nil {
-		applied, known := appliedBefore(a.manager, entry)
-		applied.Tools = a.additions.tools
-		return applied, known
-	}
-	return trigger.Applied{}, false
-}
-
-// inOrder says whether what is ours in live is as expected, and whether that means
-// as it was left.
-func (a *applier) inOrder(t task, live *unstructured.Unstructured) (inOrder, asLeft bool) {
-	expected, known := a.expected(t)
-	return known && asExpected(live, expected), expected.Unreverted
-}
-
-// asExpected says whether what is ours in live is as expected, and its label.
-func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
-	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && labelled(live)
-}
-
-// labelled says whether an object has the label by which it is watched.
-func labelled(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
 // mayTake fails if an object that exists may not be applied for the first time. It may
@@ -242,145 +209,4 @@ func (a *applier) mayTake(ctx context.Context, t task, live *unstructured.Unstru
 		return nil
 	}
 	return a.adopts(ctx, t, live)
-}
-
-// patch sends the apply, and tells the trigger when it begins and ends. It takes
-// fields from other managers, but never from another VidraResource: two of them
-// would take the field from each other for ever. What it finds of the object
-// meanwhile it notes in the cause.
-func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructured, ownership.Digest, error) {
-	if a.watched {
-		a.index.Begin(a.owner, t.key, a.manager)
-	}
-	live, err := a.sendAnew(ctx, t)
-	if live == nil && err == nil {
-		live, err = a.sendReverting(ctx, t)
-	}
-	if err == nil {
-		live, err = a.succeed(ctx, *t, live)
-	}
-	if err == nil && !labelled(live) {
-		err = fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
-			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-	}
-	if err != nil {
-		if a.watched {
-			a.trigger.Abort(a.owner, t.key)
-		}
-		return nil, ownership.Digest{}, err
-	}
-	applied := a.expectation(live)
-	if a.watched {
-		applied.Raced = t.raced(applied.Others)
-		a.trigger.Commit(a.owner, t.key, applied)
-	}
-	return live, applied.Digest, nil
-}
-
-// noVersion is a resourceVersion that no object has: an apply with it creates an object,
-// and is refused with a conflict if there is one.
-const noVersion = "1"
-
-// sendAnew creates an object that was deleted. What has lost the label by which it is
-// watched looks deleted, too: then it returns nil, and the cause says what was found. So
-// it costs one request to put back what was deleted, and nobody's change goes unseen.
-func (a *applier) sendAnew(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
-	if !t.cause.Deleted || t.why == whyNew {
-		return nil, nil
-	}
-	anew := t.object()
-	anew.SetResourceVersion(noVersion)
-	body, err := encode(anew)
-	if err != nil {
-		return nil, err
-	}
-	live, err := a.send(ctx, t.key, body, true)
-	switch {
-	case apierrors.IsConflict(err):
-		t.cause.Found, err = a.get(ctx, t.key)
-		return nil, err
-	case err == nil && t.ignored != nil:
-		live, _, err = a.cede(ctx, *t, live)
-	}
-	return live, err
-}
-
-// sendCeding sends the apply without what is left to others. What does not exist
-// yet is created whole, and the fields of others are given up then.
-func (a *applier) sendCeding(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	if t.ignored == nil {
-		return a.sendUnlessRival(ctx, t)
-	}
-	live := t.cause.Found
-	if live == nil && !t.cause.Deleted {
-		var err error
-		if live, err = a.get(ctx, t.key); err != nil {
-			return nil, err
-		}
-	}
-	if live != nil {
-		_, body, err := a.cede(ctx, t, live)
-		if err != nil {
-			return nil, err
-		}
-		lean := *t.desired
-		lean.body = body
-		t.desired = &lean
-		return a.sendUnlessRival(ctx, t)
-	}
-	live, err := a.sendUnlessRival(ctx, t)
-	if err == nil {
-		live, _, err = a.cede(ctx, t, live)
-	}
-	return live, err
-}
-
-// sendUnlessRival sends the apply, and takes fields from other managers unless
-// they are other VidraResources.
-func (a *applier) sendUnlessRival(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	var others []coOwner
-	if t.why == whyDrift && t.cause.Found != nil {
-		var err error
-		if others, err = a.coOwners(ctx, t.key, t.cause.Found); err != nil {
-			return nil, err
-		}
-	}
-	force := t.why == whyDrift && len(others) == 0
-	live, err := a.send(ctx, t.key, t.body, force)
-	if unreadable(err) && t.why != whyNew {
-		if err := a.replaceLists(ctx, t); err != nil {
-			return nil, err
-		}
-		live, err = a.send(ctx, t.key, t.body, force)
-	}
-	if force || !apierrors.IsConflict(err) {
-		return live, err
-	}
-	if err := a.rivals(ctx, t, err); err != nil {
-		return nil, errors.Join(err, a.stake(ctx, t))
-	}
-	if t.why == whyNew { // somebody may have made or changed it since it was looked at
-		if _, err := a.meet(ctx, t); err != nil {
-			return nil, err
-		}
-	}
-	return a.send(ctx, t.key, t.body, true)
-}
-
-// lastAnswer is how long an answer is waited for after Vidra was told to end. The
-// operator waits for passes a little longer.
-const lastAnswer = 1500 * time.Millisecond
-
-// send sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
-// lastAnswer at most: nobody could tell later of a heal that nobody has seen succeed.
-func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	ended := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ended))
-	defer cancel()
-	defer context.AfterFunc(ended, func() { time.AfterFunc(lastAnswer, cancel) })()
-	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
 }

@@ -16,9 +16,9 @@ import (
 const (
 	// DefaultBackstopInterval is the time between two comparisons with the API server.
 	DefaultBackstopInterval = time.Hour
-	// backstopDoubt is how long a difference that the backstop finds may be on its way
-	// through a watch before nobody else has found it.
-	backstopDoubt = 3 * time.Second
+	// suspectDelay is how long a difference that the backstop finds may be on its way
+	// through a watch before the backstop counts it as missed.
+	suspectDelay = 3 * time.Second
 )
 
 // backstop asks the API server of every object, once an interval, whether an apply
@@ -69,7 +69,7 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 			causes[d.key] = trigger.Cause{Deleted: f.live == nil, Found: f.live}
 		default:
 			if !s.suspects() {
-				s.schedule.suspects = p.now.Add(backstopDoubt)
+				s.schedule.suspects = p.now.Add(suspectDelay)
 			}
 			o.backstopSuspect = &f.version
 		}
@@ -94,7 +94,7 @@ func (p *pass) identified(o *objectState, live *unstructured.Unstructured) {
 	}
 }
 
-// backstopDue says whether it is time for a comparison, or to look at a doubt again.
+// backstopDue reports whether it is time for a comparison, or to compare suspects again.
 func (s *ownerState) backstopDue(now time.Time) bool {
 	return !s.schedule.backstop.IsZero() && !now.Before(s.schedule.backstop) || s.suspects() && !now.Before(s.schedule.suspects)
 }

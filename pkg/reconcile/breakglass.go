@@ -27,9 +27,9 @@ const (
 type breakGlassLimits struct {
 	// max is how long the object is exempt at most; 0 accepts no request.
 	max time.Duration
-	// inManifest says that the manifest itself sets the annotations.
+	// inManifest reports that the manifest itself sets the annotations.
 	inManifest bool
-	// full says that no more objects of the VidraResource may have an answer.
+	// full reports that no more objects of the VidraResource may have an answer.
 	full bool
 }
 
@@ -123,8 +123,8 @@ func exempts(answer *v1alpha1.BreakGlassStatus, now time.Time) bool {
 }
 
 // exemption is why an object is left as it was found under break-glass.
-func exemption(answer *v1alpha1.BreakGlassStatus) leave {
-	return leave{
+func exemption(answer *v1alpha1.BreakGlassStatus) skipReason {
+	return skipReason{
 		why:   fmt.Sprintf("its annotations say until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message),
 		until: answer.Until.Time,
 	}
@@ -147,10 +147,10 @@ func newBreakGlassRoom(inventory []*objectState) *breakGlassRoom {
 
 // glassAnswer is the answer to the break-glass annotations that an object was seen with.
 type glassAnswer struct {
-	// seen says that the object was looked at.
+	// seen reports that the object was looked at.
 	seen   bool
 	answer *v1alpha1.BreakGlassStatus
-	// full says that the answer is told, and not kept.
+	// full reports that the answer is told, and not kept.
 	full bool
 }
 
@@ -192,12 +192,12 @@ func (p *pass) noteAnswer(o *objectState, g glassAnswer) {
 		entry.BreakGlass = g.answer
 	}
 	if isNews(known, g.answer) {
-		s.untold = append(s.untold, events.Change{
+		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Answered, Object: referenceTo(id, gvkOf(entry), types.UID(entry.UID)), BreakGlass: g.answer,
 		})
 	}
 	if o.drift == nil && o.desired != nil && exempts(g.answer, p.now) {
-		o.drift = &drift{leave: exemption(g.answer), unobserved: true}
+		o.drift = &drift{skipReason: exemption(g.answer), unobserved: true}
 	}
 }
 

@@ -22,7 +22,7 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			continue
 		}
 		cause, is := causes[d.key]
-		if !is || !p.applier.watched || p.leaves(o) != nil {
+		if !is || !p.applier.watched || p.skipReason(o) != nil {
 			c.notBefore = time.Time{}
 			continue
 		}
@@ -46,7 +46,7 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			p.Metrics.held(d.id)
 		}
 		c.notBefore, c.delayed = at, true
-		p.unsolved[d.key] = cause
+		p.pendingDrift[d.key] = cause
 		p.Trigger.Contend(p.owner, d.key, at)
 	}
 }
@@ -103,7 +103,7 @@ func (p *pass) contend(r result) {
 		c.text = c.describe(r.id)
 	}
 	if begins {
-		s.untold = append(s.untold, events.Change{
+		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Contended, Object: referenceTo(r.id, r.gvk, r.live.GetUID()),
 			Fields: c.fields(), Note: c.text,
 		})
@@ -122,7 +122,7 @@ func (p *pass) endContentions() {
 			continue
 		}
 		if d != nil && entry != nil {
-			if _, changed := p.unsolved[d.key]; changed || !c.over(p.now) {
+			if _, changed := p.pendingDrift[d.key]; changed || !c.over(p.now) {
 				continue
 			}
 		} else if entry != nil {
@@ -135,7 +135,7 @@ func (p *pass) endContentions() {
 		p.Trigger.EndContention(p.owner, c.key)
 		if entry != nil && entry.State == v1alpha1.ObjectContended {
 			entry.State = v1alpha1.ObjectApplied
-			s.untold = append(s.untold, events.Change{
+			s.pendingEvents = append(s.pendingEvents, events.Change{
 				Action: events.Settled, Object: referenceTo(o.id, d.gvk, types.UID(entry.UID)),
 			})
 		}

@@ -44,7 +44,7 @@ type contention struct {
 	lastHeal time.Time
 	// notBefore is when the object may be healed again; zero if its heal is not delayed.
 	notBefore time.Time
-	// delayed says that a heal was delayed since the object became contended.
+	// delayed reports that a heal was delayed since the object became contended.
 	delayed bool
 	// key is where the object was when it was last healed.
 	key trigger.ObjectKey
@@ -82,8 +82,8 @@ func (c *contention) delays() bool { return c.contended() && c.delayed }
 // delayed: hundreds of contended objects are not hundreds of writes of a status.
 const delayedFlush = 25 * time.Second
 
-// toldLater returns how much later than others the status counts a heal.
-func (c *contention) toldLater() time.Duration {
+// flushDelay returns how much later than others the status counts a heal.
+func (c *contention) flushDelay() time.Duration {
 	if c.delays() {
 		return delayedFlush
 	}

@@ -21,7 +21,7 @@ type coOwner struct {
 	// name is empty for one of another installation that is in another cluster; see
 	// ownersElsewhere.
 	name, manager string
-	// genuine says that what its manager owns in the object is what it applied there, or
+	// genuine reports that what its manager owns in the object is what it applied there, or
 	// may be, because an apply is under way. Otherwise another user of the API wrote under
 	// its name.
 	genuine bool
@@ -137,11 +137,11 @@ func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trig
 	})
 }
 
-// rivals returns a rivalry if the conflict with which the API server refused a task is
+// ownershipConflict returns an ownershipConflict if the conflict with which the API server refused a task is
 // with a VidraResource that owns the field, or with one of another installation, unless an
 // edit is reverted or spec.adopt says to take the field: anyone who may edit the object can
 // apply it under such a name.
-func (a *applier) rivals(ctx context.Context, t task, conflict error) error {
+func (a *applier) ownershipConflict(ctx context.Context, t task, conflict error) error {
 	live := t.cause.Found
 	if live == nil {
 		var err error
@@ -161,7 +161,7 @@ func (a *applier) rivals(ctx context.Context, t task, conflict error) error {
 		elsewhere = a.ownersElsewhere(t.key, live, others)
 	}
 	others = append(slices.DeleteFunc(others, func(other coOwner) bool { return !other.genuine }), elsewhere...)
-	return rivals(conflict, func(manager string) (*coOwner, bool) {
+	return ownershipConflictIn(conflict, func(manager string) (*coOwner, bool) {
 		i := slices.IndexFunc(others, func(other coOwner) bool { return other.manager == manager })
 		if i < 0 {
 			return nil, false

@@ -41,13 +41,13 @@ func inState(state v1alpha1.ObjectState, uid string) *v1alpha1.ManagedResourceSt
 }
 
 // expecting changes what is known of one object.
-func expecting(object *desired, known prospect) func(*planInput) {
+func expecting(object *desired, known preconditions) func(*planInput) {
 	return func(p *planInput) {
-		p.prospect = func(o *objectState) prospect {
+		p.preconditions = func(o *objectState) preconditions {
 			if o.desired == object {
 				return known
 			}
-			return prospect{}
+			return preconditions{}
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestMakePlan(t *testing.T) {
 		}
 		p := planInput{
 			manifest: s.manifest, others: s.others, all: true,
-			prospect: func(*objectState) prospect { return prospect{} },
+			preconditions: func(*objectState) preconditions { return preconditions{} },
 		}
 		if change != nil {
 			change(&p)
@@ -83,7 +83,7 @@ func TestMakePlan(t *testing.T) {
 		}
 	}
 	drift := trigger.Cause{Deleted: true}
-	warned := &leave{why: "spec.drift.mode is Warn"}
+	warned := &skipReason{why: "spec.drift.mode is Warn"}
 	cases := map[string]struct {
 		reason      string
 		in          planInput
@@ -101,7 +101,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"Changed": {
 			reason: "Only what the manifest changes is applied.",
-			in:     in(inOrder(), expecting(b, prospect{changed: true})),
+			in:     in(inOrder(), expecting(b, preconditions{changed: true})),
 			apply:  []task{{desired: b, why: whyChanged}},
 		},
 		"Failed": {
@@ -115,7 +115,7 @@ func TestMakePlan(t *testing.T) {
 			reason: "What failed waits for its time, whatever else happens.",
 			in: in(map[identity]*v1alpha1.ManagedResourceStatus{
 				a.id: inState(v1alpha1.ObjectFailed, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
-			}, expecting(a, prospect{held: true})),
+			}, expecting(a, preconditions{held: true})),
 			held: []*desired{a},
 		},
 		"Drift": {
@@ -132,13 +132,13 @@ func TestMakePlan(t *testing.T) {
 			reason: "What somebody changes back waits for its time.",
 			in: in(inOrder(), func(p *planInput) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
-				expecting(b, prospect{contended: true})(p)
+				expecting(b, preconditions{contended: true})(p)
 			}),
 			held: []*desired{b},
 		},
 		"ContendedAndChanged": {
 			reason: "A changed manifest is applied meanwhile.",
-			in:     in(inOrder(), expecting(b, prospect{contended: true, changed: true})),
+			in:     in(inOrder(), expecting(b, preconditions{contended: true, changed: true})),
 			apply:  []task{{desired: b, why: whyChanged}},
 		},
 		"Left alone": {
@@ -147,34 +147,34 @@ func TestMakePlan(t *testing.T) {
 				a.id: inState(v1alpha1.ObjectDrifted, "1"), b.id: inState(v1alpha1.ObjectApplied, "2"),
 			}, func(p *planInput) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
-				expecting(b, prospect{leave: warned})(p)
+				expecting(b, preconditions{skip: warned})(p)
 			}),
-			apply: []task{{desired: b, why: whyDrift, cause: drift, leave: warned}},
+			apply: []task{{desired: b, why: whyDrift, cause: drift, skip: warned}},
 		},
 		"DriftBehindAChange": {
 			reason: "What somebody changed, and what is known of it, is not forgotten for the manifest that changes, too.",
 			in: in(inOrder(), func(p *planInput) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: {Unsure: true}}
-				expecting(b, prospect{changed: true, leave: warned, seen: []ownership.Change{{Path: "data.color"}}})(p)
+				expecting(b, preconditions{changed: true, skip: warned, seen: []ownership.Change{{Path: "data.color"}}})(p)
 			}),
 			apply: []task{{desired: b, why: whyChanged, cause: trigger.Cause{Unsure: true}, seen: []ownership.Change{{Path: "data.color"}}}},
 		},
 		"ExemptAndChanged": {
 			reason: "A changed manifest is applied under break-glass, too.",
-			in:     in(inOrder(), expecting(b, prospect{changed: true, leave: &leave{until: time.Now().Add(time.Hour)}})),
+			in:     in(inOrder(), expecting(b, preconditions{changed: true, skip: &skipReason{until: time.Now().Add(time.Hour)}})),
 			apply:  []task{{desired: b, why: whyChanged}},
 		},
 		"NamespaceGoes": {
 			reason: "Nothing is put back where everything is being deleted.",
 			in: in(inOrder(), func(p *planInput) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.key: drift}
-				expecting(b, prospect{terminating: true})(p)
+				expecting(b, preconditions{terminating: true})(p)
 			}),
 			terminating: []*desired{b},
 		},
 		"KindGone": {
 			reason:  "What cannot exist is not applied.",
-			in:      in(inOrder(), expecting(a, prospect{gone: true})),
+			in:      in(inOrder(), expecting(a, preconditions{gone: true})),
 			blocked: []*desired{a},
 		},
 		"Left": {

@@ -23,9 +23,9 @@ func (r *result) describe(manager string, expected trigger.Applied, known bool) 
 	case deleted && r.live.GetUID() != expected.UID && (found == nil || labelled(found)): // another owner may have been first
 		r.action = events.Recreated
 	case deleted:
-		r.action, r.fields = events.Relabelled, r.putBack(manager)
+		r.action, r.fields = events.Relabelled, r.revertedFields(manager)
 	case r.why == whyDrift:
-		if r.fields = r.putBack(manager); len(r.fields) > 0 {
+		if r.fields = r.revertedFields(manager); len(r.fields) > 0 {
 			r.action = events.Restored
 		}
 	case expected.UID != "" && r.live.GetUID() != expected.UID:
@@ -34,12 +34,12 @@ func (r *result) describe(manager string, expected trigger.Applied, known bool) 
 		r.action = events.Configured
 	}
 	if drifted && !deleted && (r.why == whyChanged || r.why == whyRetry) {
-		r.reverted = r.putBack(manager)
+		r.reverted = r.revertedFields(manager)
 	}
 }
 
-// putBack is what somebody had changed, of all that the apply changed.
-func (r *result) putBack(manager string) []ownership.Change {
+// revertedFields is what another writer had changed, of all that the apply changed.
+func (r *result) revertedFields(manager string) []ownership.Change {
 	changes := ownership.Drift(r.cause.Found, r.live, manager)
 	if r.why != whyDrift {
 		changes = byOthers(changes, manager, r.seen)
@@ -47,7 +47,7 @@ func (r *result) putBack(manager string) []ownership.Change {
 	return r.added.With(changes)
 }
 
-// byOthers are the changes that somebody else had made, among those that the apply of
+// byOthers are the changes that another writer had made, among those that the apply of
 // another configuration made an end to. seen are those that were seen before, with the
 // configuration that was applied last. A field with a value of its own is the manifest's
 // while it is still ours, and else whose it is. What is missing may have been removed, or

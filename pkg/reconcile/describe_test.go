@@ -179,9 +179,9 @@ func TestRemovedWhenGone(t *testing.T) {
 			o := s.track(id)
 			o.entry = entry
 			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, state: s, first: tc.first}
-			p.settleRemoval(t.Context(), o, tc.done)
+			p.recordRemoval(t.Context(), o, tc.done)
 			var told []events.Action
-			for _, change := range s.untold {
+			for _, change := range s.pendingEvents {
 				told = append(told, change.Action)
 			}
 			require.Equal(t, tc.told, told, tc.reason)
@@ -213,7 +213,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			l := newLab(t, colors("a"))
 			p := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}})
 			for _, action := range all {
-				p.state.untold = append(p.state.untold, events.Change{Action: action})
+				p.state.pendingEvents = append(p.state.pendingEvents, events.Change{Action: action})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -224,7 +224,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			_, err := p.finish(ctx, outcome{})
 			require.Error(t, err)
 			var kept []events.Action
-			for _, change := range p.state.untold {
+			for _, change := range p.state.pendingEvents {
 				kept = append(kept, change.Action)
 			}
 			require.Equal(t, tc.want, kept)
@@ -232,7 +232,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			// A state that is made anew, from the status, finds it again as well.
 			l.restartState(faulty)
 			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}}).state
-			require.Len(t, renewed.untold, len(once))
+			require.Len(t, renewed.pendingEvents, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})
 	}

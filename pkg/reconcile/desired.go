@@ -42,9 +42,9 @@ type desired struct {
 	ignored *ignored
 	// exempt are the same rules, with all their paths.
 	exempt []managedPaths
-	// sensitive says that its values must not be shown, and withholds that some must not.
+	// sensitive reports that its values must not be shown, and withholds that some must not.
 	sensitive, withholds bool
-	// setsBreakGlass says that the manifest gives it a break-glass annotation.
+	// setsBreakGlass reports that the manifest gives it a break-glass annotation.
 	setsBreakGlass bool
 	// configuration identifies the body and the rules.
 	configuration string
@@ -60,7 +60,7 @@ type unresolved struct {
 	why failure
 }
 
-// is says whether the object may be the one of the inventory.
+// is reports whether the object may be the one of the inventory.
 func (u unresolved) is(id identity) bool {
 	return u.id.GroupKind == id.GroupKind && u.id.name == id.name &&
 		(u.id.namespace == "" || id.namespace == "" || u.id.namespace == id.namespace) // cluster-scoped ones may name one, too
@@ -107,7 +107,7 @@ func (s *ownerState) read(ctx context.Context, vr *v1alpha1.VidraResource, by si
 		if err != nil {
 			return err
 		}
-		if err := d.leaveToOthers(rules, object.Unstructured); err != nil {
+		if err := d.setIgnoreRules(rules, object.Unstructured); err != nil {
 			return err
 		}
 		objects = append(objects, d)
@@ -209,31 +209,8 @@ func newDesired(by signature, at string, object manifest.Object, mapping cluster
 	return d, nil
 }
 
-// signature is what an object shows of an owner: the field manager and the annotation.
-type signature struct{ owner, manager, annotation string }
-
-func signatureOf(installation v1alpha1.Installation, owner string) signature {
-	return signature{owner, installation.FieldManager(owner), installation.OwnerAnnotationKey(owner)}
-}
-
-// mark sets what every object of an owner has: the label that is watched, and the
-// annotation that names the owner.
-func (s signature) mark(u *unstructured.Unstructured) {
-	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
-	annotations[s.annotation] = s.owner
-	u.SetLabels(labels)
-	u.SetAnnotations(annotations)
-}
-
-// leaveToOthers takes over the ignore rules for the object.
-func (d *desired) leaveToOthers(rules []*rule, object *unstructured.Unstructured) error {
+// setIgnoreRules takes over the ignore rules for the object.
+func (d *desired) setIgnoreRules(rules []*rule, object *unstructured.Unstructured) error {
 	var mine []v1alpha1.IgnoreRule
 	d.ignored, mine = ignoredIn(rules, object)
 	d.exempt = exemptIn(rules, object)
@@ -254,7 +231,7 @@ func identify(parts ...[]byte) string {
 
 // mergeStringData turns stringData of a Secret into data, as the API server does
 // when it stores one. Applied as it is, we would own a field that is never there,
-// and nobody would own the data.
+// and no manager would own the data.
 func mergeStringData(u *unstructured.Unstructured) {
 	values, found, err := unstructured.NestedStringMap(u.Object, "stringData")
 	if !found || err != nil {

@@ -40,7 +40,7 @@ func (r *Reconciler) DestinationChanged(name string) {
 	}
 }
 
-// isLocal says whether a destination is the cluster that Vidra runs in.
+// isLocal reports whether a destination is the cluster that Vidra runs in.
 func isLocal(server string) bool { return server == "" || server == v1alpha1.LocalServer }
 
 // connect finds the destination, and the client with which its objects are read and
@@ -74,7 +74,7 @@ func (p *pass) connect(ctx context.Context) *failure {
 	return nil
 }
 
-// usable says whether requests to a cluster are answered, as far as is known.
+// usable reports whether requests to a cluster are answered, as far as is known.
 func usable(d Destination) bool { return d.Unreachable() == nil && !d.Doubtful() }
 
 // remote finds another cluster, whose kinds can be watched then.
@@ -106,9 +106,9 @@ func (p *pass) remote(server string) (*cluster.Cluster, error) {
 	return remote, nil
 }
 
-// isAway says whether a cluster is known not to be reached: a pass then sends it nothing,
-// and takes no place. It makes no cluster known: nobody would forget one whose only
-// VidraResource goes before its first pass.
+// isAway reports whether a cluster is known not to be reached: a pass then sends it nothing,
+// and takes no place. It makes no cluster known: it would never be forgotten if its
+// only VidraResource went before its first pass.
 func (r *Reconciler) isAway(server string) bool {
 	if r.Remotes == nil {
 		return true
@@ -131,11 +131,11 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error) {
 	p.state.unbegun = p.first
 	if p.starting {
-		p.giveBack()
+		p.requeueCauses()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 	}
 	if p.causes.Objects != nil {
-		p.unsolved = p.causes.Objects
+		p.pendingDrift = p.causes.Objects
 	}
 	result, err := p.finish(ctx, outcome{blocked: &why})
 	p.Trigger.RequeueCauses(p.owner, trigger.Causes{All: true})
@@ -149,19 +149,19 @@ func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error
 	if usable(p.applier.destination) {
 		return p.finish(ctx, o)
 	}
-	p.giveBackUntold(p.scope.all)
+	p.requeuePending(p.scope.all)
 	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 }
 
-// letGo ends the finalization of a VidraResource whose objects are to stay, at a
+// releaseAll ends the finalization of a VidraResource whose objects are to stay, at a
 // cluster that cannot be reached: they are left as they are.
-func (p *pass) letGo() bool {
+func (p *pass) releaseAll() bool {
 	if !p.vr.Orphans() {
 		return false
 	}
 	s := p.state
 	for _, o := range s.inventory() {
-		s.untold = append(s.untold, events.Change{Action: events.Orphaned, Object: referenceTo(o.id, gvkOf(o.entry), "")})
+		s.pendingEvents = append(s.pendingEvents, events.Change{Action: events.Orphaned, Object: referenceTo(o.id, gvkOf(o.entry), "")})
 		o.entry, o.problem = nil, nil
 	}
 	return true

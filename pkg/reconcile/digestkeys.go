@@ -21,7 +21,7 @@ const (
 	sealedID, sealedTag = 4, 16
 )
 
-// digestKeys seal what the status says of objects with values that are never shown, so that nobody can
+// digestKeys seal what the status says of objects with values that are never shown, so that no reader can
 // guess a value from it who has no key. What is sealed is the HMAC-SHA256 of the text,
 // and the text itself masked with another HMAC, so that an operator that starts again
 // finds out what it had applied without reading the objects (the construction is SIV, see

@@ -3,8 +3,12 @@
 //
 // One pass is one visible sequence, in [Reconciler.Reconcile] and pass.run:
 //
-//	get -> connect -> read -> load -> watch -> look -> backstop -> plan -> suspend -> meet -> write ahead ->
-//	apply -> prune -> witness (the watches have seen it) -> conclude (health, status, events)
+//	get -> decide the scope -> connect -> read -> load -> watch -> select objects -> backstop -> plan ->
+//	suspend -> preflight -> write ahead -> apply -> prune -> wait until observed -> conclude (health,
+//	status, events)
+//
+// All that is known of a VidraResource between two reconciles is its ownerState, with one
+// objectState for each object. When it is reconciled again, and why, is its schedule.
 //
 // An edit of a managed object reaches it through package trigger as a cause
 // that names the object; the plan is then that object alone, and the apply one

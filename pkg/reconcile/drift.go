@@ -19,20 +19,20 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// leave is why an object that somebody changed is left as it is.
-type leave struct {
+// skipReason is why the difference of an object is not reverted.
+type skipReason struct {
 	// why is for people.
 	why string
-	// silent says that it is not to be spoken of.
+	// silent reports that it is not to be spoken of.
 	silent bool
 	// until is when the object is looked at again; zero when only a change of the
 	// VidraResource ends it.
 	until time.Time
 }
 
-// drift is an object that is left as somebody changed it.
+// drift is an object whose difference is not reverted.
 type drift struct {
-	leave
+	skipReason
 	deleted bool
 	// fields that differ; none if all that is known is that the object is to be
 	// left alone for a while.
@@ -41,7 +41,7 @@ type drift struct {
 	unknown string
 	// configuration is what the object was compared with.
 	configuration string
-	// unobserved says that the object was not compared yet: all that is known is until
+	// unobserved reports that the object was not compared yet: all that is known is until
 	// when it is exempt.
 	unobserved bool
 }
@@ -50,13 +50,13 @@ type drift struct {
 // behind it, and an Event has no room for much more.
 const maxDifferences = 600
 
-// maxReason is how many bytes of a reason or rule that somebody gave are told.
+// maxReason is how many bytes of a reason or rule that a user gave are reported.
 const maxReason = 256
 
-// over says whether the object is to be looked at again.
+// over reports whether the object is to be looked at again.
 func (d *drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
 
-// seen is what somebody changed; nothing if the manifest had changed meanwhile, too.
+// seen returns what another writer changed; nothing if the manifest had changed meanwhile, too.
 func (d *drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
 	if d == nil || entry == nil || d.configuration != entry.Configuration {
 		return nil
@@ -77,16 +77,16 @@ func (d *drift) text() string {
 	return events.Truncate(what, maxDifferences) + ". It is not reverted: " + d.why
 }
 
-// leaves says whether what was changed is left as it is, as far as the
+// skipReason reports whether what was changed is left as it is, as far as the
 // VidraResource says so.
-func (p *pass) leaves(o *objectState) *leave {
+func (p *pass) skipReason(o *objectState) *skipReason {
 	switch mode := p.vr.DriftMode(); {
 	case p.vr.Spec.Suspend:
-		return &leave{why: "spec.suspend is true"}
+		return &skipReason{why: "spec.suspend is true"}
 	case mode == v1alpha1.DriftWarn:
-		return &leave{why: "spec.drift.mode is Warn"}
+		return &skipReason{why: "spec.drift.mode is Warn"}
 	case mode == v1alpha1.DriftIgnore:
-		return &leave{why: "spec.drift.mode is Ignore", silent: true}
+		return &skipReason{why: "spec.drift.mode is Ignore", silent: true}
 	}
 	// A deleted object has no annotations any more.
 	if entry := o.entry; entry != nil && exempts(entry.BreakGlass, p.now) &&
@@ -97,17 +97,17 @@ func (p *pass) leaves(o *objectState) *leave {
 	return nil
 }
 
-// leaves returns why the object of a task is left as it was found; nil if it is put
+// skipReason returns why the object of a task is left as it was found; nil if it is put
 // right. The annotations of the object count, too, but they hold no new configuration
 // back.
-func (a *applier) leaves(t task) (*leave, glassAnswer) {
+func (a *applier) skipReason(t task) (*skipReason, glassAnswer) {
 	if t.why == whyNew || t.why == whyChanged || t.cause.Found == nil {
-		return t.leave, glassAnswer{}
+		return t.skip, glassAnswer{}
 	}
 	glass := a.answerTo(t.known.entry, t.desired, t.cause.Found)
 	switch {
-	case t.leave != nil && t.leave.until.IsZero():
-		return t.leave, glass
+	case t.skip != nil && t.skip.until.IsZero():
+		return t.skip, glass
 	case exempts(glass.answer, time.Now()):
 		l := exemption(glass.answer)
 		return &l, glass
@@ -116,8 +116,8 @@ func (a *applier) leaves(t task) (*leave, glassAnswer) {
 }
 
 // observe finds out what was changed, and writes nothing.
-func (a *applier) observe(ctx context.Context, r result, l *leave) result {
-	r.left = l
+func (a *applier) observe(ctx context.Context, r result, l *skipReason) result {
+	r.skipped = l
 	if r.cause.Found == nil && !l.silent {
 		// What lost its label looks as if it were deleted.
 		live, err := a.get(ctx, r.key)
@@ -142,7 +142,7 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 		} else if err != nil {
 			r.unknown = message(err, r.sensitive || ownership.Sensitive(found))
 		} else {
-			// Whose a field is does not matter while nobody puts it back.
+			// Whose a field is does not matter while Vidra does not revert it.
 			r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {
 				return c.Kind == ownership.Taken
 			}))
@@ -158,11 +158,11 @@ func (a *applier) observe(ctx context.Context, r result, l *leave) result {
 	return r
 }
 
-// leaveAll notes what somebody changed while the manifest cannot be read: what the objects
+// skipAll records what another writer changed while the manifest cannot be read: what the objects
 // should be is not known, so they are compared with what was applied last, and left as
 // they are. What fails is looked at again when the manifest can be read.
-func (p *pass) leaveAll(ctx context.Context, why failure) {
-	reason := &leave{
+func (p *pass) skipAll(ctx context.Context, why failure) {
+	reason := &skipReason{
 		why: "nothing is reverted until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
 	}
 	var tasks []task
@@ -170,33 +170,33 @@ func (p *pass) leaveAll(ctx context.Context, why failure) {
 		d, entry := o.desired, o.entry
 		cause, changed := p.causes.Objects[d.key]
 		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.configuration && d.key.Cluster == p.applier.destination.Name() {
-			tasks = append(tasks, task{desired: d, known: o, why: whyDrift, cause: cause, leave: reason})
+			tasks = append(tasks, task{desired: d, known: o, why: whyDrift, cause: cause, skip: reason})
 		}
 	}
 	results := make([]result, len(tasks))
 	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
 	for _, r := range results {
 		if r.err == nil {
-			delete(p.unsolved, r.key)
-			p.settle(r)
+			delete(p.pendingDrift, r.key)
+			p.recordResult(r)
 		}
 	}
 }
 
-// settleObserved notes what was found in an object that is left as it is.
-func (p *pass) settleObserved(r result) {
+// recordObserved notes what was found in an object that is left as it is.
+func (p *pass) recordObserved(r result) {
 	s, o, entry := p.state, r.known, r.known.entry
 	before := o.drift
 	if before == nil {
-		before = p.wereLeft[r.id]
+		before = p.skippedBefore[r.id]
 	}
 	known := before != nil && !before.unobserved
-	now := &drift{leave: *r.left, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
+	now := &drift{skipReason: *r.skipped, deleted: r.cause.Found == nil, fields: r.fields, unknown: r.unknown, configuration: r.configuration}
 	o.problem, o.drift = nil, now
 	p.noteAnswer(o, r.glass)
 	p.waits = p.waits || r.why == whyChanged
-	if r.left.silent || !now.deleted && len(now.fields) == 0 && now.unknown == "" {
-		// What is ours in it may have become somebody else's, with our value: the
+	if r.skipped.silent || !now.deleted && len(now.fields) == 0 && now.unknown == "" {
+		// What is ours in it may be owned by another manager now, with our value: the
 		// digest of the last apply stays what is expected one day.
 		entry.State = v1alpha1.ObjectApplied
 		return
@@ -204,13 +204,13 @@ func (p *pass) settleObserved(r result) {
 	told := entry.State == v1alpha1.ObjectDrifted && (known && before.text() == now.text() || !known && s.says(r.id, now.text()))
 	entry.State = v1alpha1.ObjectDrifted
 	if !told {
-		s.untold = append(s.untold, events.Change{
+		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(entry.UID)), Fields: now.fields, Note: now.text(),
 		})
 	}
 }
 
-// says says whether the status that a Vidra before this one wrote tells text of an object.
+// says reports whether the status that a Vidra before this one wrote tells text of an object.
 // Of what it does not name it is not known.
 func (s *ownerState) says(id identity, text string) bool {
 	for _, message := range s.inherited {
@@ -240,7 +240,7 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 			continue // what has left the manifest may come back before it is removed
 		}
 		o.drift = nil
-		p.wereLeft[o.id] = left
+		p.skippedBefore[o.id] = left
 		causes[d.key] = trigger.Cause{Unsure: true}
 		if applied, ok := appliedBefore(p.applier.manager, entry); ok {
 			known[d.key] = applied
@@ -254,7 +254,7 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	return causes
 }
 
-// withDrifts are the failures, and what is left as somebody changed it or reverted with a
+// withDrifts are the failures, and differences that are not reverted, or reverted with a
 // delay, for the conditions.
 func (s *ownerState) withDrifts() map[identity]failure {
 	all := map[identity]failure{}

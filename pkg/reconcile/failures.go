@@ -17,23 +17,23 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// kindGone says whether an error means that the API server does not serve the
+// kindGone reports whether an error means that the API server does not serve the
 // kind, or not yet, or not any more.
 func kindGone(err error, name string) bool {
-	return meta.IsNoMatchError(err) || kindGoing(err) ||
+	return meta.IsNoMatchError(err) || kindTerminating(err) ||
 		apierrors.IsNotFound(err) && !missingNamespace(err) && !isObject(err, name)
 }
 
-// kindGoing says whether an error means that nothing is created of a kind, because its
+// kindTerminating reports whether an error means that nothing is created of a kind, because its
 // CustomResourceDefinition is being deleted. The text is in
 // k8s.io/apiextensions-apiserver/pkg/apiserver.
-func kindGoing(err error) bool {
+func kindTerminating(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not allowed while custom resource definition is terminating")
 }
 
-// going is why no object is applied of a kind whose CustomResourceDefinition is being
+// crdTerminating is why no object is applied of a kind whose CustomResourceDefinition is being
 // deleted: the kind comes back, or not, as one that is not served.
-func going(gvk schema.GroupVersionKind) *failure {
+func crdTerminating(gvk schema.GroupVersionKind) *failure {
 	return &failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
 			"see what keeps that from going, and install it again", gvk.Kind, gvk.GroupVersion())}
@@ -43,14 +43,14 @@ func going(gvk schema.GroupVersionKind) *failure {
 // what a kind lacks that is going.
 func cannotBeKept(gvk schema.GroupVersionKind, lacks []string) *failure {
 	if slices.Equal(lacks, []string{"patch"}) {
-		return going(gvk)
+		return crdTerminating(gvk)
 	}
 	return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 		"objects of the kind %s of %s cannot be kept, because the API server offers no %s for them: take it out of the manifest",
 		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
 }
 
-// missingNamespace says whether an error means that the namespace of the object
+// missingNamespace reports whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {
 	var status apierrors.APIStatus
@@ -64,7 +64,7 @@ func terminatingNamespace(id identity) *failure {
 		"waits until the namespace %s, which is being deleted, is there again", id.namespace)}
 }
 
-// misfit says whether an error means that an applied configuration does not fit
+// misfit reports whether an error means that an applied configuration does not fit
 // the schema, as one with an unknown field or with text that is not base64 does
 // not. The API server answers that with code 500 and no reason; its text is in
 // k8s.io/apimachinery/pkg/util/managedfields/internal.
@@ -73,7 +73,7 @@ func misfit(err error) bool {
 		strings.Contains(err.Error(), "failed to convert new object")
 }
 
-// denied says whether an admission webhook or policy refused a request, which it may
+// denied reports whether an admission webhook or policy refused a request, which it may
 // do with any code, and does with that of a bad request unless it says otherwise. The
 // texts are in k8s.io/apiserver/pkg/admission/plugin, webhook/errors and policy/validating.
 func denied(err error) bool {
@@ -83,9 +83,9 @@ func denied(err error) bool {
 }
 
 // explain turns the error of an apply into a reason and a message for people. sensitive
-// says that the values of the object must not be shown.
+// reports that the values of the object must not be shown.
 func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool) failure {
-	refused, rival := new(refusal), new(rivalry)
+	refused, rival := new(refusal), new(ownershipConflict)
 	fixed := new(immutable)
 	switch {
 	case errors.As(err, &refused):
@@ -97,8 +97,8 @@ func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool
 		return failure{v1alpha1.ReasonOwnershipConflict, rival.Error()}
 	case errors.As(err, &fixed):
 		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
-	case kindGoing(err):
-		return *going(gvk)
+	case kindTerminating(err):
+		return *crdTerminating(gvk)
 	case kindGone(err, id.name):
 		return *notServed(gvk)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -234,12 +234,4 @@ func few(parts []string, room int) string {
 		shown = append(shown, text)
 	}
 	return strings.Join(shown, events.Between)
-}
-
-// String names an object for people: kind, namespace and name.
-func (id identity) String() string {
-	if id.namespace == "" {
-		return id.Kind + " " + id.name
-	}
-	return id.Kind + " " + id.namespace + "/" + id.name
 }

@@ -82,15 +82,15 @@ func TestRivals(t *testing.T) {
 	}
 	owner := func(manager string) (*coOwner, bool) { return &coOwner{name: "shop"}, manager == "vidra/shop" }
 	none := func(string) (*coOwner, bool) { return nil, false }
-	require.NoError(t, rivals(conflict(`"kubectl-edit" using v1`, `"helm"`), owner), "fields of anybody else are taken back")
-	require.EqualError(t, rivals(conflict(`"helm"`, `"vidra/shop"`), owner),
+	require.NoError(t, ownershipConflictIn(conflict(`"kubectl-edit" using v1`, `"helm"`), owner), "fields of anybody else are taken back")
+	require.EqualError(t, ownershipConflictIn(conflict(`"helm"`, `"vidra/shop"`), owner),
 		"VidraResource shop wants another value of data.color: let only one of them set it")
 	elsewhere := func(manager string) (*coOwner, bool) { return &coOwner{}, manager == "vidra/shop@east" }
-	require.EqualError(t, rivals(conflict(`"helm"`, `"vidra/shop@east"`), elsewhere), "the field manager \"vidra/shop@east\" of another "+
+	require.EqualError(t, ownershipConflictIn(conflict(`"helm"`, `"vidra/shop@east"`), elsewhere), "the field manager \"vidra/shop@east\" of another "+
 		"Vidra installation wants another value of data.color: let only one of them set it, or set spec.adopt to Always to take it")
-	require.NoError(t, rivals(conflict(`"vidra/shop"`), none), "the name of a VidraResource that does not own the object is anybody's")
-	require.NoError(t, rivals(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner), "Vidra owns no field by an update")
-	require.NoError(t, rivals(conflict(`"vidra/shop" with subresource "status"`), owner), "or by a subresource")
+	require.NoError(t, ownershipConflictIn(conflict(`"vidra/shop"`), none), "the name of a VidraResource that does not own the object is anybody's")
+	require.NoError(t, ownershipConflictIn(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner), "Vidra owns no field by an update")
+	require.NoError(t, ownershipConflictIn(conflict(`"vidra/shop" with subresource "status"`), owner), "or by a subresource")
 	gone := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("uid"))
-	require.Equal(t, gone, rivals(gone, owner), "a conflict that is not about fields stays an error")
+	require.Equal(t, gone, ownershipConflictIn(gone, owner), "a conflict that is not about fields stays an error")
 }

@@ -41,7 +41,7 @@ var faulty = types.NamespacedName{Name: "faulty"}
 type lab struct {
 	*Reconciler
 	client client.Client
-	// serves says whether the kind Secret can be resolved.
+	// serves reports whether the kind Secret can be resolved.
 	serves bool
 	// watch is the state of every watch.
 	watch watchregistry.State

@@ -34,7 +34,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		o.drift, o.contention = nil, nil
 	}
 	why := p.connect(ctx)
-	if why != nil && objects > 0 && (p.starting || !p.letGo()) {
+	if why != nil && objects > 0 && (p.starting || !p.releaseAll()) {
 		why.message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", objects)
 		return p.refuse(ctx, *why)
 	}

@@ -86,11 +86,11 @@ func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
 	}
-	r.record(owner, regarding, s.status, s.status, s.untold)
-	s.untold = nil
+	r.record(owner, regarding, s.status, s.status, s.pendingEvents)
+	s.pendingEvents = nil
 }
 
-// begin says whether a pass may begin; r.passes.Done must be called when it ends.
+// begin reports whether a pass may begin; r.passes.Done must be called when it ends.
 func (r *Reconciler) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

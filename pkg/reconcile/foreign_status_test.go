@@ -9,7 +9,7 @@ import (
 
 // TestStatusWrites tells own writes from those of other clients, in whatever order the
 // answers and the events come. A step is "begin", "end VERSION", "fail", or "event
-// VERSION"; a mark behind it says that another client is noticed.
+// VERSION"; a mark behind it reports that another client is noticed.
 func TestStatusWrites(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -78,7 +78,7 @@ type reviewer interface {
 // that to impersonate the subject: it watches neither roles nor bindings.
 //
 // A quota and an admission policy refuse with 403, too. Then the right is there when
-// it is first asked for, so it is not what was missing: nobody is told, or who is
+// it is first asked for, so it is not what was missing: no owner is told, or who is
 // told would be refused again, and again.
 //
 // Its methods are safe for concurrent use.
@@ -197,7 +197,7 @@ func (g *grants) ask(ctx context.Context, right access) {
 	}
 }
 
-// waited is a right that somebody waits for, with the client to ask; nil if nobody
+// waited is a right that an owner waits for, with the client to ask; nil if none
 // does any more.
 func (g *grants) waited(right access) (*missingRight, dynamic.Interface) {
 	g.mu.Lock()

@@ -23,8 +23,8 @@ const healthSpacing = 10 * time.Second
 
 // healthReport is what is known of the health of the objects.
 type healthReport struct {
-	// unknown says that a watch that would tell is not synced, or that there is none.
-	// starting says that it is about to be.
+	// unknown reports that a watch that would tell is not synced, or that there is none.
+	// starting reports that it is about to be.
 	unknown, starting bool
 	// ill are the objects that are not healthy, in order.
 	ill []illness
@@ -36,7 +36,7 @@ type illness struct {
 	trigger.Health
 }
 
-// failed says whether an object will not become healthy by itself.
+// failed reports whether an object will not become healthy by itself.
 func (r *healthReport) failed() bool { return slices.ContainsFunc(r.ill, illness.failed) }
 
 func (i illness) failed() bool {
@@ -80,15 +80,15 @@ func (p *pass) checkup() {
 	}
 	if old := s.health; old != nil && p.now.Before(s.schedule.health) && len(old.ill) > 0 && len(report.ill) > 0 &&
 		old.failed() == report.failed() && old.unknown == report.unknown {
-		p.healthWaits = true // a rollout is not a write of the status for each object of it
+		p.healthDelayed = true // a rollout is not a write of the status for each object of it
 		return
 	}
 	s.health, s.schedule.health = report, p.now.Add(healthSpacing)
 }
 
-// seen notes the health of an object as a request showed it: its watch may see it
+// recordHealth notes the health of an object as a request showed it: its watch may see it
 // later, or there is none.
-func (o *objectState) seen(live *unstructured.Unstructured) {
+func (o *objectState) recordHealth(live *unstructured.Unstructured) {
 	health := trigger.ComputeHealth(live)
 	o.lastHealth = &health
 }
@@ -124,7 +124,7 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 	return c
 }
 
-// sameIllnesses says whether two messages name the same objects with the same status.
+// sameIllnesses reports whether two messages name the same objects with the same status.
 // Why they are ill counts something, such as replicas, and is told anew only with
 // something else, also after a restart.
 func sameIllnesses(a, b string) bool {

@@ -20,19 +20,19 @@ type spared struct {
 	// serve one object in several groups.
 	wanted map[types.UID]bool
 	// kept are the objects that are to be left in place, and unsure those that are not to
-	// be removed yet: nobody can say whether they are kept, or break-glass holds them.
+	// be removed yet: it is not known whether they are kept, or break-glass holds them.
 	// The values are what is known of their keys.
 	kept, unsure map[identity]trigger.ObjectKey
 	// left are the entries of those that were left in place.
 	left map[identity]*v1alpha1.ManagedResourceStatus
 }
 
-// asksToStay says whether an object asks to be left in place.
+// asksToStay reports whether an object asks to be left in place.
 func asksToStay(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true"
 }
 
-// keeps says whether an object asks to be left in place, and can be.
+// keeps reports whether an object asks to be left in place, and can be.
 func keeps(live *unstructured.Unstructured) bool {
 	return asksToStay(live) && live.GetDeletionTimestamp() == nil
 }
@@ -50,7 +50,7 @@ func (a *applier) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, 
 	return live != nil && keeps(live), false
 }
 
-// goesWith says whether an object is deleted when container is, which is then its
+// goesWith reports whether an object is deleted when container is, which is then its
 // Namespace or the CustomResourceDefinition of its kind. Without its key, any of its group
 // may be.
 func goesWith(container, id identity, key trigger.ObjectKey) bool {
@@ -65,12 +65,12 @@ func goesWith(container, id identity, key trigger.ObjectKey) bool {
 	return container.name == key.GVR.Resource+"."+key.GVR.Group
 }
 
-// wants says whether the manifest has an object, in another group.
+// wants reports whether the manifest has an object, in another group.
 func (s *spared) wants(live *unstructured.Unstructured) bool {
 	return s != nil && s.wanted[live.GetUID()]
 }
 
-// holds says whether an object that is to be left in place goes with container.
+// holds reports whether an object that is to be left in place goes with container.
 func (s *spared) holds(container identity) bool {
 	if s == nil {
 		return false
@@ -83,7 +83,7 @@ func (s *spared) holds(container identity) bool {
 	return false
 }
 
-// unsureIn names an object that goes with container, and of which nobody can say whether
+// unsureIn names an object that goes with container, and of which it is not known whether
 // it is to be left in place.
 func (s *spared) unsureIn(container identity) (id identity, unsure bool) {
 	if s == nil {
@@ -148,13 +148,13 @@ func (s *spared) note(id identity, done removal) {
 	}
 }
 
-// settleStage notes what came of the removals of a stage.
-func (p *pass) settleStage(ctx context.Context, ids []identity, removals []removal) {
+// recordStage notes what came of the removals of a stage.
+func (p *pass) recordStage(ctx context.Context, ids []identity, removals []removal) {
 	s, spares := p.state, p.applier.spared
 	for i, done := range removals {
 		id, o := ids[i], s.objects[ids[i]]
 		entry, going := o.entry, o.in(v1alpha1.ObjectDeleting) // it was looked at before
-		p.settleRemoval(ctx, o, done)
+		p.recordRemoval(ctx, o, done)
 		there := o.entry != nil
 		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
 		if done.kept && !there {

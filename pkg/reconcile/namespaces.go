@@ -17,15 +17,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// residents knows which VidraResources have objects in which namespaces.
-type residents struct {
+// namespaceIndex knows which VidraResources have objects in which namespaces.
+type namespaceIndex struct {
 	// mu guards namespaces.
 	mu         sync.Mutex
 	namespaces map[trigger.Owner][]string
 }
 
 // set notes the namespaces of the objects of an owner; none forget it.
-func (r *residents) set(owner trigger.Owner, objects []*objectState) {
+func (r *namespaceIndex) set(owner trigger.Owner, objects []*objectState) {
 	var names []string
 	for _, o := range objects {
 		if o.id.namespace != "" {
@@ -45,8 +45,8 @@ func (r *residents) set(owner trigger.Owner, objects []*objectState) {
 	r.namespaces[owner] = slices.Compact(names)
 }
 
-// of lists the owners that have objects in a namespace.
-func (r *residents) of(namespace string) []trigger.Owner {
+// owners lists the owners that have objects in a namespace.
+func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var owners []trigger.Owner
@@ -58,18 +58,18 @@ func (r *residents) of(namespace string) []trigger.Owner {
 	return owners
 }
 
-// terminating says whether a namespace is being deleted, from the cache, which is that of
+// terminating reports whether a namespace is being deleted, from the cache, which is that of
 // the local cluster. Of another one the API server says so when it refuses to create an
 // object in it. That is tried again less and less often, at the latest after retryMax,
 // which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) terminating(ctx context.Context, namespace string) bool {
-	going, known := p.going[namespace]
+	going, known := p.terminatingNamespaces[namespace]
 	if !known && namespace != "" && p.applier.destination.Name() == "" {
 		ns := &metav1.PartialObjectMetadata{}
 		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
 		going = err == nil && ns.DeletionTimestamp != nil
-		p.going[namespace] = going
+		p.terminatingNamespaces[namespace] = going
 	}
 	return going
 }
@@ -89,7 +89,7 @@ func (p *pass) namespaceIsGone(ctx context.Context, name string) bool {
 func (r *Reconciler) onNamespace() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	look := func(obj client.Object) {
-		for _, owner := range r.residents.of(obj.GetName()) {
+		for _, owner := range r.namespaces.owners(obj.GetName()) {
 			r.Trigger.EnqueueAll(owner)
 		}
 	}

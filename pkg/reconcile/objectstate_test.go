@@ -23,7 +23,7 @@ func TestObjectStateLives(t *testing.T) {
 		"Health":     {"The health of an object that is gone is of no use.", func(o *objectState) { o.lastHealth = &trigger.Health{} }, false},
 		"Inventory":  {"It has to be removed.", func(o *objectState) { o.entry = inState(v1alpha1.ObjectApplied, "1") }, true},
 		"Problem":    {"A condition names it.", func(o *objectState) { o.fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
-		"Drift":      {"Its time has to be kept.", func(o *objectState) { o.drift = &drift{leave: leave{until: time.Now()}} }, true},
+		"Drift":      {"Its time has to be kept.", func(o *objectState) { o.drift = &drift{skipReason: skipReason{until: time.Now()}} }, true},
 		"Contention": {"The trigger has to be told of its end.", func(o *objectState) { o.contention = newContention() }, true},
 	}
 	for name, tc := range cases {

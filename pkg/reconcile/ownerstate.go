@@ -4,11 +4,8 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -18,13 +15,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
-
-// identity is what makes two mentions of an object the same object. The
-// version is not part of it: an object is the same in every version.
-type identity struct {
-	schema.GroupKind
-	namespace, name string
-}
 
 // failure is why an object is not as it should be.
 type failure struct {
@@ -59,7 +49,7 @@ type ownerState struct {
 	bodies     *keptBodies
 	dropped    bool
 	unresolved []unresolved
-	// reread says that what was read is to be read again: a kind is gone.
+	// reread reports that what was read is to be read again: a kind is gone.
 	reread bool
 	// stalled is why generation cannot be read; nil if it can.
 	stalled *failure
@@ -81,26 +71,26 @@ type ownerState struct {
 	// watches holds the states of the watches at the last full look.
 	watches map[watchregistry.Key]watchregistry.Status
 
-	// unbegun says that no pass got as far as to look at the objects.
+	// unbegun reports that no pass got as far as to look at the objects.
 	unbegun bool
 	// keys seal what the status says of sensitive objects.
 	keys *digestKeys
-	// loaded says that the index knows the inventory.
+	// loaded reports that the index knows the inventory.
 	loaded bool
-	// written says that this process has written the status before, and writes which
+	// written reports that this process has written the status before, and writes which
 	// writes of it are its own.
 	written bool
 	writes  statusWrites
-	// recovers says that the inventory was emptied before this process began.
-	recovers bool
+	// recoversInventory reports that the inventory was emptied before this process began.
+	recoversInventory bool
 	// waiting is since when objects wait for kinds that the manifest defines.
 	waiting time.Time
 
 	// schedule is when there is something to do without a cause.
 	schedule schedule
 
-	// untold are the changes that no Event tells of yet.
-	untold []events.Change
+	// pendingEvents are the changes that no Event tells of yet.
+	pendingEvents []events.Change
 
 	// heals are those that the status does not tell of yet.
 	heals    int64
@@ -118,7 +108,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
 		objects: map[identity]*objectState{},
 	}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
-	s.recovers = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
+	s.recoversInventory = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
 			s.inherited = append(s.inherited, c.Message)
@@ -130,7 +120,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
 		o.entry = &entry
 		s.unseal(o)
 		if exempts(entry.BreakGlass, time.Now()) {
-			o.drift = &drift{leave: exemption(entry.BreakGlass), unobserved: true}
+			o.drift = &drift{skipReason: exemption(entry.BreakGlass), unobserved: true}
 		}
 		if entry.State == v1alpha1.ObjectContended {
 			o.contention = restoredContention(time.Now())
@@ -141,45 +131,8 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
 
 // inherit adopts what a state before has not reported yet.
 func (s *ownerState) inherit(old *ownerState) {
-	s.untold, s.heals = slices.DeleteFunc(old.untold, isFoundAgain), old.heals
+	s.pendingEvents, s.heals = slices.DeleteFunc(old.pendingEvents, foundAgain), old.heals
 	s.lastHeal, s.healedAt, s.schedule.flush = old.lastHeal, old.healedAt, old.schedule.flush
-}
-
-func identityOf(e *v1alpha1.ManagedResourceStatus) identity {
-	gvk := gvkOf(e)
-	return identity{GroupKind: gvk.GroupKind(), namespace: e.Namespace, name: e.Name}
-}
-
-// identityIn is what an object says of itself.
-func identityIn(u *unstructured.Unstructured) identity {
-	return identity{GroupKind: u.GroupVersionKind().GroupKind(), namespace: u.GetNamespace(), name: u.GetName()}
-}
-
-func gvkOf(e *v1alpha1.ManagedResourceStatus) schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
-}
-
-// entryOf makes the inventory entry of an object that is about to be created.
-func entryOf(id identity, gvk schema.GroupVersionKind) *v1alpha1.ManagedResourceStatus {
-	return &v1alpha1.ManagedResourceStatus{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
-		Namespace: id.namespace, Name: id.name, State: v1alpha1.ObjectPending,
-	}
-}
-
-// referenceTo is how Events refer to an object.
-func referenceTo(id identity, gvk schema.GroupVersionKind, uid types.UID) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
-		Namespace: id.namespace, Name: id.name, UID: uid,
-	}
-}
-
-// referenceToOwner is how Events refer to a VidraResource.
-func referenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID,
-	}
 }
 
 // appliedBefore is what a claim on an object expects after a restart.
@@ -189,48 +142,6 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 		return trigger.Applied{}, false
 	}
 	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
-}
-
-// healed notes that an object was put back, for the status, which tells of it within
-// healFlush, or later where heals are many.
-func (s *ownerState) healed(change events.Change, now time.Time, later time.Duration) {
-	if flush := now.Add(healFlush + later); s.heals == 0 || flush.Before(s.schedule.flush) {
-		s.schedule.flush = flush
-	}
-	s.heals++
-	s.healedAt = metav1.NewTime(now)
-	heal := &v1alpha1.Heal{Object: events.Name(change.Object)}
-	for _, field := range change.Fields {
-		paths := &heal.Fields
-		if field.Kind == ownership.Added {
-			paths = &heal.Added
-		}
-		if len(*paths) < maxHealFields {
-			*paths = append(*paths, field.Path)
-		}
-		if heal.Manager == "" {
-			heal.Manager = field.Manager
-		}
-	}
-	s.lastHeal = heal
-}
-
-// maxHealFields is how many fields of a kind the status names of the last heal.
-const maxHealFields = 10
-
-// withHeals is status with the heals that it does not tell of yet.
-func (s *ownerState) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
-	if s.heals == 0 {
-		return status
-	}
-	status = *status.DeepCopy()
-	if status.Drift == nil {
-		status.Drift = &v1alpha1.DriftStatus{}
-	}
-	status.Drift.Heals += s.heals
-	status.Drift.LastHealTime = s.healedAt.DeepCopy()
-	status.Drift.LastHeal = s.lastHeal
-	return status
 }
 
 // entries is the inventory in the order of the manifest, then what is to be

@@ -22,7 +22,7 @@ type part struct {
 	// name says where it comes from, for people; empty if there is only one.
 	name string
 	text string
-	// secret says that it comes from a Secret, so that no error may quote it.
+	// secret reports that it comes from a Secret, so that no error may quote it.
 	secret bool
 }
 

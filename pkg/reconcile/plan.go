@@ -20,7 +20,7 @@ const (
 	whyChanged
 	// whyRetry: the last apply failed.
 	whyRetry
-	// whyDrift: somebody changed or deleted the object.
+	// whyDrift: another writer changed or deleted the object.
 	whyDrift
 )
 
@@ -31,13 +31,13 @@ type task struct {
 	known *objectState
 	why   why
 	cause trigger.Cause
-	// leave is why the object is left as it was found; nil if it is put right.
-	leave *leave
-	// seen is what was seen before of what somebody changed, and left so.
+	// skip is why the object is left as it was found; nil if it is put right.
+	skip *skipReason
+	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change
 	// unremovable says what people added and what cannot be removed, and why.
 	unremovable string
-	// begun says that an apply was sent before whose answer nobody has told of.
+	// begun reports that an apply was sent before whose answer was not reported.
 	begun bool
 	// added is what the edit that was found added besides.
 	added ownership.Addition
@@ -52,32 +52,32 @@ type planInput struct {
 	// manifest are the objects of the manifest, in order, and others those that it does not have.
 	manifest, others []*objectState
 	unresolved       []unresolved
-	// prospect tells what stands in the way of an object.
-	prospect func(*objectState) prospect
+	// preconditions tells what stands in the way of an object.
+	preconditions func(*objectState) preconditions
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause
 	// all has every object considered; otherwise only causes are.
 	all bool
 }
 
-// prospect is what is known of an object of the manifest before a plan is made.
-type prospect struct {
-	// changed says that its applied configuration is, or may be, another one than
+// preconditions is what is known of an object of the manifest before a plan is made.
+type preconditions struct {
+	// changed reports that its applied configuration is, or may be, another one than
 	// was applied last.
 	changed bool
 	// unobserved reports that no watch shows the object, as after a restart.
 	unobserved bool
-	// terminating says that its namespace is being deleted.
+	// terminating reports that its namespace is being deleted.
 	terminating bool
-	// gone says that the API server does not serve its kind at present.
+	// gone reports that the API server does not serve its kind at present.
 	gone bool
-	// held says that it failed, and its time to be tried again has not come.
+	// held reports that it failed, and its time to be tried again has not come.
 	held bool
-	// contended says that it is contended, and its next heal is not due.
+	// contended reports that it is contended, and its next heal is not due.
 	contended bool
-	// leave is why it is left as it was found; nil if it is put right.
-	leave *leave
-	// seen is what was seen before of what somebody changed, and left so.
+	// skip is why it is left as it was found; nil if it is put right.
+	skip *skipReason
+	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change
 }
 
@@ -103,7 +103,7 @@ func makePlan(in planInput) plan {
 		if !in.all && !drifted {
 			continue
 		}
-		is := in.prospect(o)
+		is := in.preconditions(o)
 		switch {
 		case is.terminating:
 			p.terminating = append(p.terminating, o)
@@ -119,9 +119,9 @@ func makePlan(in planInput) plan {
 			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
 			p.apply = append(p.apply, task{desired: d, known: o, why: whyChanged, cause: cause, seen: is.seen})
 		case drifted:
-			p.apply = append(p.apply, task{desired: d, known: o, why: whyDrift, cause: cause, leave: is.leave})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyDrift, cause: cause, skip: is.skip})
 		case unfinished(entry.State):
-			p.apply = append(p.apply, task{desired: d, known: o, why: whyRetry, cause: trigger.Cause{Unsure: true}, leave: is.leave})
+			p.apply = append(p.apply, task{desired: d, known: o, why: whyRetry, cause: trigger.Cause{Unsure: true}, skip: is.skip})
 		}
 	}
 	if in.all {
@@ -130,7 +130,7 @@ func makePlan(in planInput) plan {
 	return p
 }
 
-// unfinished says whether an object in a state has still to be applied. One that is
+// unfinished reports whether an object in a state has still to be applied. One that is
 // being deleted left the manifest, and is back in it.
 func unfinished(state v1alpha1.ObjectState) bool {
 	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed || state == v1alpha1.ObjectDeleting

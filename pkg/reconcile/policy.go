@@ -19,7 +19,7 @@ import (
 type rule struct {
 	spec     v1alpha1.IgnoreRule
 	selector labels.Selector
-	// matched says that the rule covers something in the manifest.
+	// matched reports that the rule covers something in the manifest.
 	matched bool
 }
 
@@ -42,7 +42,7 @@ func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
 	return rules, nil
 }
 
-// covers says whether the rule is for an object of the manifest.
+// covers reports whether the rule is for an object of the manifest.
 func (r *rule) covers(obj *unstructured.Unstructured) bool {
 	target, gvk := r.spec.Target, obj.GroupVersionKind()
 	same := func(want, is string) bool { return want == "" || want == is }
@@ -122,7 +122,7 @@ func parsePointer(pointer string) []string {
 	return tokens
 }
 
-// hasPath says whether a JSON value has something at a path.
+// hasPath reports whether a JSON value has something at a path.
 func hasPath(value any, path []string) bool {
 	for _, token := range path {
 		found := false

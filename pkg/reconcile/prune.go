@@ -37,23 +37,23 @@ func (id identity) stage() manifest.Stage { return manifest.StageOf(id.GroupKind
 
 // removal is what came of the removal of one object.
 type removal struct {
-	// gone says that the object is no longer ours: it does not exist, or others
+	// gone reports that the object is no longer ours: it does not exist, or others
 	// own it.
 	gone bool
-	// absent says that it does not exist.
+	// absent reports that it does not exist.
 	absent bool
-	// deleted says that a deletion was accepted, now or before. waitsFor is what the
+	// deleted reports that a deletion was accepted, now or before. waitsFor is what the
 	// object waits for then, as far as it is known.
 	deleted  bool
 	waitsFor string
-	// released says that our fields were given up and others still own it.
+	// released reports that our fields were given up and others still own it.
 	released bool
-	// orphaned says that it was left in place, as nobody's.
-	orphaned bool
-	// missing says that its kind is not served, in no version.
+	// unmanaged reports that it was left in place, unmanaged.
+	unmanaged bool
+	// missing reports that its kind is not served, in no version.
 	missing bool
-	// kept says that the object itself asks to be left in place; unsure, that nobody can
-	// say whether it does.
+	// kept reports that the object itself asks to be left in place; unsure, that this is
+	// not known.
 	kept, unsure bool
 	// held is why it is not removed before something else is.
 	held string
@@ -62,11 +62,11 @@ type removal struct {
 	// glass is the answer to its break-glass annotations.
 	glass glassAnswer
 	err   error
-	// sensitive says that its values must not be shown.
+	// sensitive reports that its values must not be shown.
 	sensitive bool
 }
 
-// remove lets go of an object: it deletes the object if nobody else owns it
+// remove lets go of an object: it deletes the object if no other VidraResource owns it
 // with us, and otherwise gives up our fields only. What is not ours at this
 // moment is left alone.
 func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
@@ -92,7 +92,7 @@ func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		a.index.ExpectRemoval(a.owner, key)
 	}
 	var done removal
-	// Somebody may write to the object between our look and our deletion.
+	// Another client may write to the object between the read and the deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
 		done = a.removeLive(ctx, key, e)
 		return done.err
@@ -138,7 +138,7 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case live.GetDeletionTimestamp() != nil:
 		return removal{deleted: true, waitsFor: waitsFor(live)}
 	case stays:
-		return a.orphan(ctx, key, live)
+		return a.release(ctx, key, live)
 	}
 	if glass := a.answerTo(e, nil, live); exempts(glass.answer, time.Now()) {
 		l := exemption(glass.answer)
@@ -160,13 +160,13 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 // as it is: without it the object might be empty, or refused, until then.
 func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []coOwner) removal {
 	done := removal{}
-	if staked(live, others) {
-		done = a.orphan(ctx, key, live)
-	} else if done = a.release(ctx, key, live); apierrors.IsInvalid(done.err) {
-		done = a.orphan(ctx, key, live)
+	if onlyClaimed(live, others) {
+		done = a.release(ctx, key, live)
+	} else if done = a.releaseShared(ctx, key, live); apierrors.IsInvalid(done.err) {
+		done = a.release(ctx, key, live)
 	}
-	if done.orphaned {
-		done.orphaned, done.released = false, true
+	if done.unmanaged {
+		done.unmanaged, done.released = false, true
 	}
 	if done.released {
 		for _, other := range others {
@@ -179,7 +179,7 @@ func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	return done
 }
 
-// owns says whether an object is ours: managedFields say that we applied it, or, where
+// owns reports whether an object is ours: managedFields say that we applied it, or, where
 // they were cleared, its annotation names us and no other manager set that. It must not be
 // known to be another object than that of the inventory, which may be none. An annotation
 // that another manager set was copied from an object of ours.
@@ -197,10 +197,10 @@ func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResou
 	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
 }
 
-// release gives up our fields by applying none to the object that was looked at. Should
-// the others have let go at the same time, nobody owns the object any more, and it is
+// releaseShared gives up our fields by applying none to the object that was looked at. Should
+// the others have let go at the same time, no owner is left, and it is
 // deleted.
-func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+func (a *applier) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	metadata := map[string]any{}
 	if annotations := unlisted(live, a.owner.Name); len(annotations) > 0 {
 		metadata["annotations"] = annotations
@@ -257,8 +257,8 @@ func (a *applier) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 	return removal{deleted: true, waitsFor: waitsFor(live)}
 }
 
-// waitsFor says what has to happen before the object is gone: the finalizers that are to
-// be removed, and what whoever removes those of a Namespace or of a
+// waitsFor returns what has to happen before the object is gone: the finalizers that are to
+// be removed, and what the controller that removes those of a Namespace or of a
 // CustomResourceDefinition says of it.
 func waitsFor(live *unstructured.Unstructured) string {
 	finalizers, conditions := live.GetFinalizers(), ""

@@ -19,7 +19,7 @@ package reconcile
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch
 
-// Which namespaces are being deleted, where nothing is put back.
+// Which namespaces are being deleted, where nothing is reverted.
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // Who may read the metrics: the metrics endpoint asks the API server.

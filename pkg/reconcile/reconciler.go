@@ -24,17 +24,17 @@ import (
 const (
 	// healFlush is how long heals are gathered before the status tells of them.
 	healFlush = 5 * time.Second
-	// patience is how long the kind of a CustomResourceDefinition in the same
+	// crdEstablishTimeout is how long the kind of a CustomResourceDefinition in the same
 	// manifest may take to be served before that counts as a problem.
-	patience = 30 * time.Second
-	// goneForGood is how long a kind must not have been served before its objects
+	crdEstablishTimeout = 30 * time.Second
+	// kindGoneTimeout is how long a kind must not have been served before its objects
 	// count as gone.
-	goneForGood = 10 * time.Second
+	kindGoneTimeout = 10 * time.Second
 	// resyncJitter spreads resyncs over this part of their interval.
 	resyncJitter = 0.1
-	// passageRetry is when a pass over a VidraResource of another cluster is tried
-	// again that found no place. See passage.
-	passageRetry = 250 * time.Millisecond
+	// remoteRetry is when a pass over a VidraResource of another cluster is tried
+	// again that found no place. See remoteLimiter.
+	remoteRetry = 250 * time.Millisecond
 	// heavyRetry is when a reconcile of a large manifest is tried again that found no
 	// worker. See heavyShare.
 	heavyRetry = 250 * time.Millisecond
@@ -91,22 +91,22 @@ type Reconciler struct {
 	// DefaultParallel.
 	Parallel int
 
-	residents residents
-	clusters  clusterIndex
-	passage   *passage
-	heavy     *heavyShare
-	sources   sources
-	grants    *grants
-	budget    healBudget
+	namespaces    namespaceIndex
+	clusters      clusterIndex
+	remoteLimiter *remoteLimiter
+	heavy         *heavyShare
+	sources       sources
+	grants        *grants
+	budget        healBudget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards states, hurry and ended.
+	// mu guards states, retryNow and ended.
 	mu     sync.Mutex
 	states map[trigger.Owner]*ownerState
-	// hurry holds the owners that were granted a right.
-	hurry map[trigger.Owner]struct{}
-	// ended says that no pass begins any more; passes are those under way. None is
+	// retryNow holds the owners that were granted a right.
+	retryNow map[trigger.Owner]struct{}
+	// ended reports that no pass begins any more; passes are those under way. None is
 	// added once ended is true.
 	ended  bool
 	passes sync.WaitGroup
@@ -137,9 +137,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if at := r.clusters.of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
-	leave, ok := r.passage.enter(server)
+	leave, ok := r.remoteLimiter.enter(server)
 	if !ok && !r.isAway(server) {
-		return reconcile.Result{RequeueAfter: wait.Jitter(passageRetry, 1)}, nil
+		return reconcile.Result{RequeueAfter: wait.Jitter(remoteRetry, 1)}, nil
 	}
 	defer leave()
 	keys, err := r.digestKeys(ctx)
@@ -170,7 +170,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return p.awaitRelease(ctx, other)
 	}
 	if err := r.ensureFinalizer(ctx, vr); err != nil {
-		p.giveBack()
+		p.requeueCauses()
 		return reconcile.Result{}, err
 	}
 	return p.run(ctx)
@@ -198,11 +198,11 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetState(owner)
-	r.residents.set(owner, nil)
+	r.namespaces.set(owner, nil)
 	r.sources.release(owner)
 	if r.grants != nil {
 		r.grants.await(owner, nil)
-		r.hurries(owner)
+		r.takeRetryNow(owner)
 	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
@@ -225,7 +225,7 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	}
 }
 
-// ensureFinalizer adds the finalizer, failing if somebody else wrote meanwhile.
+// ensureFinalizer adds the finalizer, and fails if another client wrote meanwhile.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, vr *v1alpha1.VidraResource) error {
 	if r.holds(vr) {
 		return nil

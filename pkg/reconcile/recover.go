@@ -12,7 +12,7 @@ import (
 // Objects of other kinds are not found, because their kinds are not watched.
 func (p *pass) recoverInventory() {
 	s := p.state
-	if !s.recovers || !p.scope.all || !p.applier.watched {
+	if !s.recoversInventory || !p.scope.all || !p.applier.watched {
 		return
 	}
 	found := map[identity]*desired{} // with an object of the same kind
@@ -27,7 +27,7 @@ func (p *pass) recoverInventory() {
 			}
 		}
 	}
-	s.recovers = false
+	s.recoversInventory = false
 	for id, like := range found {
 		if o := s.track(id); o.entry == nil && o.desired == nil {
 			o.entry = entryOf(id, like.gvk)
@@ -50,10 +50,10 @@ func kindsOf(objects []*objectState) map[trigger.ObjectKey]*desired {
 // field manager applied is removed.
 func (p *pass) recoverForRemoval(ctx context.Context) {
 	s := p.state
-	if !s.recovers {
+	if !s.recoversInventory {
 		return
 	}
-	s.recovers, s.generation = false, 0
+	s.recoversInventory, s.generation = false, 0
 	if p.read(ctx) == nil {
 		for _, o := range s.manifest {
 			if o.entry == nil {

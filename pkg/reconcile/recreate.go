@@ -157,10 +157,10 @@ func (a *applier) inTheWay(t task, live *unstructured.Unstructured) string {
 	return strings.Join(named, ", ")
 }
 
-// creatable says whether the API server would accept as a new object what it refused
+// creatable reports whether the API server would accept as a new object what it refused
 // as a change, and names the fields that it refused. There is no other mark of a
 // field that cannot change: the answers are those to any invalid object. So it is
-// asked, with a dry run under a name that nobody uses.
+// asked, with a dry run under a name that no object has.
 func (a *applier) creatable(ctx context.Context, t task, refused error) (fields []string, ok bool) {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(refused) || !errors.As(refused, &status) || status.Status().Details == nil {
@@ -188,7 +188,7 @@ func (a *applier) creatable(ctx context.Context, t task, refused error) (fields 
 	return fields, err == nil
 }
 
-// sets says whether the applied configuration has a field, as the API server names it
+// sets reports whether the applied configuration has a field, as the API server names it
 // in an error, or something above or below it.
 func (d *desired) sets(field string) bool {
 	var value any = d.object().Object
@@ -237,10 +237,10 @@ func allowsRecreate(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[v1alpha1.AllowRecreateAnnotation] == "true"
 }
 
-// settleRecreation notes that an object was deleted to be created anew.
-func (p *pass) settleRecreation(r result) {
+// recordRecreation notes that an object was deleted to be created anew.
+func (p *pass) recordRecreation(r result) {
 	s := p.state
-	s.untold = append(s.untold, events.Change{
+	s.pendingEvents = append(s.pendingEvents, events.Change{
 		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)),
 		Note: "deleted, to be created again as the manifest says: " + r.replaced,
 	})

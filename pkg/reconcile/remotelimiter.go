@@ -6,9 +6,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
-// passage bounds how many passes over VidraResources of other clusters are under way:
+// remoteLimiter bounds how many passes over VidraResources of other clusters are under way:
 // one whose API server does not answer must not keep a worker from the others.
-type passage struct {
+type remoteLimiter struct {
 	// each and all are how many passes may be under way at one cluster, and at all
 	// other clusters together.
 	each, all int
@@ -19,14 +19,14 @@ type passage struct {
 	total int
 }
 
-// newPassage leaves some of the workers to the local cluster.
-func newPassage(workers int) *passage {
-	return &passage{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
+// newRemoteLimiter leaves some of the workers to the local cluster.
+func newRemoteLimiter(workers int) *remoteLimiter {
+	return &remoteLimiter{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
 }
 
 // enter takes a place at a cluster, if there is one. leave gives it back, and may be
 // called in any case.
-func (p *passage) enter(server string) (leave func(), ok bool) {
+func (p *remoteLimiter) enter(server string) (leave func(), ok bool) {
 	if p == nil || isLocal(server) {
 		return func() {}, true
 	}

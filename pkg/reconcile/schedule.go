@@ -85,13 +85,13 @@ func earliest(wakes []wake) wake {
 func (p *pass) wakes(o outcome) []wake {
 	s := p.state
 	wakes := []wake{{s.schedule.resync, wakeResync}, {s.schedule.retry, wakeRetry}, {s.schedule.flush, wakeFlush}}
-	if o.unseen != "" {
-		wakes = append(wakes, wake{p.now.Add(witnessRetry), wakeUnobserved})
+	if o.unobserved != "" {
+		wakes = append(wakes, wake{p.now.Add(observeRetry), wakeUnobserved})
 	}
-	if p.healthWaits {
+	if p.healthDelayed {
 		wakes = append(wakes, wake{s.schedule.health, wakeHealth})
 	}
-	if p.outdatedWait {
+	if p.digestsOutdated {
 		wakes = append(wakes, wake{p.now.Add(time.Second), wakeDigest})
 	}
 	if o.stalled == nil {
@@ -139,10 +139,10 @@ func (p *pass) objectWakes() []wake {
 // failed reports whether something is left to be retried. A revert that is delayed has a time
 // of its own.
 func (p *pass) failed(o outcome) bool {
-	unsolved := len(p.unsolved)
+	unsolved := len(p.pendingDrift)
 	for _, object := range p.state.manifest {
 		if p.held(object) {
-			if _, waits := p.unsolved[object.desired.key]; waits {
+			if _, waits := p.pendingDrift[object.desired.key]; waits {
 				unsolved--
 			}
 		}

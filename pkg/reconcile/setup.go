@@ -21,9 +21,9 @@ import (
 // are being deleted, and on the owners that the trigger names. workers is how
 // many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	r.passage, r.heavy = newPassage(workers), newHeavyShare(workers)
+	r.remoteLimiter, r.heavy = newRemoteLimiter(workers), newHeavyShare(workers)
 	r.sources.changed = r.Trigger.EnqueueAll
-	r.hurry = map[trigger.Owner]struct{}{}
+	r.retryNow = map[trigger.Owner]struct{}{}
 	r.grants = newGrants(r.granted)
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)

@@ -141,7 +141,7 @@ func (s *sources) watchLocked(client metadata.Interface, key sourceKey) *source 
 	return w
 }
 
-// versionOnly drops what nobody asks for.
+// versionOnly drops what is not needed.
 func versionOnly(obj any) (any, error) {
 	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -27,7 +27,7 @@ func (p *pass) webhooksLast(todo plan) plan {
 	waits := slices.ContainsFunc(s.unresolved, func(u unresolved) bool {
 		return slices.ContainsFunc(s.manifest, func(o *objectState) bool { return o.desired.provides == u.id.GroupKind })
 	})
-	if !waits || !s.waiting.IsZero() && p.now.Sub(s.waiting) >= patience {
+	if !waits || !s.waiting.IsZero() && p.now.Sub(s.waiting) >= crdEstablishTimeout {
 		return todo
 	}
 	todo.apply = slices.DeleteFunc(todo.apply, func(t task) bool {

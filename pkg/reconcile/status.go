@@ -20,23 +20,23 @@ type outcome struct {
 	generation int64
 	// stalled is why nothing was done, and its reason.
 	stalled *failure
-	// compared says that the objects were compared nevertheless.
+	// compared reports that the objects were compared nevertheless.
 	compared bool
 	// blocked is why nothing can be done at present.
 	blocked *failure
 	// source is why parts of the manifest cannot be read, while those that were read
 	// before are kept.
 	source *failure
-	// unseen is what no watch has seen yet as it was applied; empty if there is nothing.
-	unseen string
-	// wait says that Ready waits for health, which is what is known of it.
+	// unobserved is what no watch has seen yet as it was applied; empty if there is nothing.
+	unobserved string
+	// wait reports that Ready waits for health, which is what is known of it.
 	wait   bool
 	health *healthReport
 	// warnings are what the API server said besides; nil if nothing is known of it.
 	warnings []string
-	// deleting says that the VidraResource is going.
+	// deleting reports that the VidraResource is going.
 	deleting bool
-	// all says that every object was looked at.
+	// all reports that every object was looked at.
 	all bool
 	// entries is the inventory, in order.
 	entries []v1alpha1.ManagedResourceStatus
@@ -55,12 +55,12 @@ type outcome struct {
 	contended map[identity]failure
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
-	// suspended says that no object is written; waits, that something would be.
+	// suspended reports that no object is written; waits, that something would be.
 	suspended, waits bool
-	// watched says whether events are wanted; watches are the states.
+	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
-	// synced says that this pass applied what was left of the manifest.
+	// synced reports that this pass applied what was left of the manifest.
 	synced bool
 	now    time.Time
 }
@@ -126,14 +126,14 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
 	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
-	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !left(ready.Reason), ready.Reason, ready.Message)
+	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
 	after.DeployState = deployState(ready)
 	after.LastError = events.LastError(before, after)
 	return after
 }
 
-// left says whether a reason means that Vidra leaves things as they are.
-func left(reason string) bool {
+// skipped reports whether a reason means that Vidra leaves things as they are.
+func skipped(reason string) bool {
 	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
 }
 
@@ -144,7 +144,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 		return v1alpha1.DeploySucceeded
 	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:
 		return v1alpha1.DeployPending
-	case ready.Reason == v1alpha1.ReasonPruneFailed, left(ready.Reason):
+	case ready.Reason == v1alpha1.ReasonPruneFailed, skipped(ready.Reason):
 		return v1alpha1.DeployStale
 	case slices.Contains([]string{v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonStarting}, ready.Reason):
 		return v1alpha1.DeployRunning
@@ -170,8 +170,8 @@ func readyCondition(o outcome, watching metav1.Condition, healthy *metav1.Condit
 		c.Reason, c.Message = reason, message
 	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
 		c.Reason, c.Message = watching.Reason, watching.Message
-	case o.unseen != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
-		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unseen
+	case o.unobserved != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
+		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unobserved
 	case o.wait && healthy != nil && healthy.Status != metav1.ConditionTrue:
 		c.Reason, c.Message = healthy.Reason, healthy.Message
 	default:
@@ -181,12 +181,12 @@ func readyCondition(o outcome, watching metav1.Condition, healthy *metav1.Condit
 	return c
 }
 
-// wasReady says whether a status tells that a generation is ready.
+// wasReady reports whether a status tells that a generation is ready.
 func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 }
 
-// watched says whether a status tells that everything which generation needs is
+// watched reports whether a status tells that everything which generation needs is
 // watched.
 func watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
@@ -222,7 +222,7 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 	return c
 }
 
-// tolerable says whether a watch that is out of order is expected to be back
+// tolerable reports whether a watch that is out of order is expected to be back
 // before anybody has to know. before is whether the status tells that all was
 // watched. A watch starts then because Vidra does, and an API server that starts
 // refuses connections first, and then requests until it has read its roles.

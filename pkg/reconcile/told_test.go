@@ -143,7 +143,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 	}
 	and := func(o outcome, how func(o *outcome)) outcome { how(&o); return o }
 	blind := and(well, func(o *outcome) { o.watches = watch(watchregistry.Degraded) })
-	unseen := and(well, func(o *outcome) { o.unseen = "ConfigMap shop/a is not seen yet" })
+	unseen := and(well, func(o *outcome) { o.unobserved = "ConfigMap shop/a is not seen yet" })
 	away := outcome{watched: true, all: true, blocked: &failure{v1alpha1.ReasonDestinationUnreachable, "https://far:6443 is away"}}
 	bad := outcome{watched: true, all: true, stalled: &failure{v1alpha1.ReasonManifestInvalid, "document 1: bad"}}
 	healthy := func(s status.Status) outcome {

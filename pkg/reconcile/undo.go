@@ -74,11 +74,11 @@ var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged,
 // ends between the two finds the object differing from what it expects, and applies.
 //
 // Where the object is written to meanwhile, the apply is sent all the same: it reverts what
-// it can, and its answer is the object to go on with. What whoever made the edit adds
+// it can, and its answer is the object to go on with. What the user who made the edit adds
 // meanwhile is a part of the edit.
 func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
 	if !a.edited(*t) {
-		return a.sendCeding(ctx, *t)
+		return a.sendWithoutIgnored(ctx, *t)
 	}
 	u := undoing{applier: a, task: t, undo: a.undo(*t), live: t.cause.Found}
 	if u.undo.BeforeKnown {
@@ -130,7 +130,7 @@ func (u *undoing) attempt(ctx context.Context) (*unstructured.Unstructured, erro
 	}
 	sent := *u.task
 	sent.cause.Found, u.task.sent = u.live, u.live
-	answer, err := u.sendCeding(ctx, sent)
+	answer, err := u.sendWithoutIgnored(ctx, sent)
 	switch {
 	case err == nil && reclaimed && !u.addedMore(*u.task, answer):
 		return answer, nil

@@ -28,13 +28,13 @@ func leftByFirstOperator(live *unstructured.Unstructured) bool {
 	return len(entries) == 0 || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
 }
 
-// succeed has an object that was just applied for the first time owned by us alone, if
+// migrateLegacyOwner has an object that was just applied for the first time owned by us alone, if
 // the first operator made it for this VidraResource. Otherwise a field that leaves the
 // manifest one day would stay in the object, because the first operator owns it, too.
 //
-// What it wrote is nobody's then rather than ours: some of it may be another VidraResource's,
+// What it wrote is unmanaged then rather than ours: some of it may be another VidraResource's,
 // or that of another program with the same name, and an apply would take it away.
-func (a *applier) succeed(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applier) migrateLegacyOwner(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if t.why != whyNew || !slices.Contains(listed(live), a.owner.Name) {
 		return live, nil
 	}

@@ -59,14 +59,14 @@ func (w *warnings) all() []string {
 	return slices.Clone(w.texts)
 }
 
-// heard notes what the API server said of an object besides.
-func (p *pass) heard(r result) {
-	if r.live == nil || r.left != nil {
+// recordWarnings notes what the API server said of an object besides.
+func (p *pass) recordWarnings(r result) {
+	if r.live == nil || r.skipped != nil {
 		return // it was not applied
 	}
 	o := r.known
 	// The answer to the same configuration is known, but for a restart; and what was
-	// right about an object before it was put back need not be warned of again.
+	// right about an object before it was reverted need not be warned of again.
 	if r.why == whyNew || r.why == whyChanged {
 		o.warnings, o.warningsKnown = nil, true
 	}

@@ -51,7 +51,7 @@ func TestWarningsStand(t *testing.T) {
 			for _, r := range tc.results {
 				r.live = &unstructured.Unstructured{}
 				r.known = s.objects[r.id]
-				p.heard(r)
+				p.recordWarnings(r)
 			}
 			require.Equal(t, tc.want, s.warningsIn(), tc.reason)
 		})

@@ -18,15 +18,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// rivalry is a field for which another VidraResource wants another value.
-type rivalry struct {
+// ownershipConflict is a field for which another VidraResource wants another value.
+type ownershipConflict struct {
 	// other is its name or, if it is one of another installation, its field manager.
 	other, field string
 	elsewhere    bool
 }
 
 // Error implements error.
-func (r *rivalry) Error() string {
+func (r *ownershipConflict) Error() string {
 	if r.elsewhere {
 		return fmt.Sprintf("the field manager %q of another Vidra installation wants another value of %s: "+
 			"let only one of them set it, or set spec.adopt to Always to take it", r.other, r.field)
@@ -34,9 +34,9 @@ func (r *rivalry) Error() string {
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
 }
 
-// rivals returns a rivalry if a conflict is with a VidraResource that owns the field.
+// ownershipConflictIn returns an ownershipConflict if a conflict is with a VidraResource that owns the field.
 // A manager that only has the name of a VidraResource is a manager like others.
-func rivals(conflict error, owner func(manager string) (*coOwner, bool)) error {
+func ownershipConflictIn(conflict error, owner func(manager string) (*coOwner, bool)) error {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
 		return conflict
@@ -54,7 +54,7 @@ func rivals(conflict error, owner func(manager string) (*coOwner, bool)) error {
 			continue
 		}
 		if other, is := owner(manager); is {
-			return &rivalry{other: cmp.Or(other.name, manager), elsewhere: other.name == "", field: strings.TrimPrefix(cause.Field, ".")}
+			return &ownershipConflict{other: cmp.Or(other.name, manager), elsewhere: other.name == "", field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil
@@ -73,11 +73,11 @@ func managerIn(message string) (manager string, applies bool) {
 	return manager, rest == ""
 }
 
-// stake notes on an object that another VidraResource holds, and that is not applied for
+// claim notes on an object that another VidraResource holds, and that is not applied for
 // that reason, that we want it, too: our mark and nothing else. Otherwise the other one
 // would be its last owner, and would delete it when it lets go: a Namespace with all
 // that we have in it, for example.
-func (a *applier) stake(ctx context.Context, t task) error {
+func (a *applier) claim(ctx context.Context, t task) error {
 	held := t.cause.Found
 	if t.why != whyNew || held == nil || slices.Contains(ownership.Managers(held, a.manager), a.manager) {
 		return nil
@@ -94,9 +94,9 @@ func (a *applier) stake(ctx context.Context, t task) error {
 	return nil
 }
 
-// staked says whether the other VidraResources that own an object only note on it that
+// onlyClaimed reports whether the other VidraResources that own an object only note on it that
 // it is wanted: all that they own is our mark.
-func staked(live *unstructured.Unstructured, others []coOwner) bool {
+func onlyClaimed(live *unstructured.Unstructured, others []coOwner) bool {
 	for _, entry := range live.GetManagedFields() {
 		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil ||
 			!slices.ContainsFunc(others, func(other coOwner) bool { return other.manager == entry.Manager }) {
@@ -115,7 +115,7 @@ func staked(live *unstructured.Unstructured, others []coOwner) bool {
 	return true
 }
 
-// isMark says whether a field is of what mark sets, or above it.
+// isMark reports whether a field is of what mark sets, or above it.
 func isMark(path fieldpath.Path) bool {
 	var names []string
 	for _, element := range path {

@@ -9,10 +9,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// look finds the objects that are not as expected. When every object is looked
+// selectObjects finds the objects that are not as expected. When every object is looked
 // at, what the watches keep is compared, which costs no request; what cannot be
 // watched is looked at itself when it is time to.
-func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
+func (p *pass) selectObjects() map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	if p.applier.watched {
 		for key, cause := range p.causes.Objects {
@@ -52,7 +52,7 @@ func (p *pass) look() map[trigger.ObjectKey]trigger.Cause {
 	return causes
 }
 
-// outdated says whether the digest of an object was computed by another version
+// outdated reports whether the digest of an object was computed by another version
 // of Vidra, so that nothing can be said of it before it is applied again.
 func (p *pass) outdated(o *objectState) bool {
 	if !o.in(v1alpha1.ObjectApplied) || o.entry.Digest == "" {
@@ -62,11 +62,11 @@ func (p *pass) outdated(o *objectState) bool {
 	return err != nil
 }
 
-// recomputes says whether it is time to apply an object for the sake of its
+// recomputes reports whether it is time to apply an object for the sake of its
 // digest. After a new version of Vidra has started, that is to be done for all.
 func (p *pass) recomputes() bool {
 	now := p.recompute.TryAccept()
-	p.outdatedWait = p.outdatedWait || !now
+	p.digestsOutdated = p.digestsOutdated || !now
 	return now
 }
 
@@ -82,7 +82,7 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 	}
 	todo := makePlan(planInput{
 		manifest: s.manifest, others: s.others, unresolved: s.unresolved, causes: causes, all: p.scope.all,
-		prospect: func(o *objectState) prospect { return p.prospect(ctx, o) },
+		preconditions: func(o *objectState) preconditions { return p.preconditions(ctx, o) },
 	})
 	if p.scope.all {
 		waiting := s.waitingKinds()
@@ -95,23 +95,23 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 	return todo
 }
 
-// prospect is what is known of an object before a plan is made.
-func (p *pass) prospect(ctx context.Context, o *objectState) prospect {
+// preconditions is what is known of an object before a plan is made.
+func (p *pass) preconditions(ctx context.Context, o *objectState) preconditions {
 	d := o.desired
 	_, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-	return prospect{
+	return preconditions{
 		changed:     p.changedSince(o.entry, d),
 		unobserved:  !synced,
 		terminating: p.terminating(ctx, d.id.namespace),
 		gone:        p.state.watches[watchKey(d.key)].State == watchregistry.Pending,
 		held:        o.problem != nil && !p.scope.retry,
 		contended:   p.held(o),
-		leave:       p.leaves(o),
-		seen:        p.wereLeft[o.id].seen(o.entry),
+		skip:        p.skipReason(o),
+		seen:        p.skippedBefore[o.id].seen(o.entry),
 	}
 }
 
-// changedSince says whether an object of the manifest is, or may be, another one than
+// changedSince reports whether an object of the manifest is, or may be, another one than
 // was applied last.
 func (p *pass) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired) bool {
 	if entry == nil || entry.Configuration == "" { // an older Vidra applied it
@@ -135,7 +135,7 @@ func (p *pass) suspend(todo plan) plan {
 		p.waits = true
 		t.known.fail(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if t.why == whyChanged && (t.cause.Deleted || t.cause.Found != nil) {
-			t.why, t.leave = whyDrift, p.leaves(t.known)
+			t.why, t.skip = whyDrift, p.skipReason(t.known)
 			reported = append(reported, t)
 		}
 	}

@@ -49,7 +49,7 @@ func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured,
 	return full, lean, nil
 }
 
-// isBelow says whether a path is another one, or below it.
+// isBelow reports whether a path is another one, or below it.
 func isBelow(path, above []string) bool {
 	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
 }
@@ -64,9 +64,9 @@ func compareTokens(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// cede gives up, in the object as it is, what is left to others and still ours. It
+// releaseFields gives up, in the object as it is, what is left to others and still ours. It
 // returns the object, and the configuration without it.
-func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
+func (a *applier) releaseFields(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
 	whole, err := a.patchDry(ctx, t.key, t.body)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (a *applier) cede(ctx context.Context, t task, live *unstructured.Unstructu
 }
 
 // editManagedFields writes what change makes of the managedFields of an object, if that
-// is another than they are, and returns the object. Should somebody write meanwhile, it
+// is another than they are, and returns the object. Should another client write meanwhile, it
 // begins again with what they wrote.
 func (a *applier) editManagedFields(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured,
 	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),

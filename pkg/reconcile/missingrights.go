@@ -56,18 +56,18 @@ func (r *Reconciler) granted(owner trigger.Owner, right access) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
 	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.cluster, GVR: gvr})
 	r.mu.Lock()
-	r.hurry[owner] = struct{}{}
+	r.retryNow[owner] = struct{}{}
 	r.mu.Unlock()
 	r.Trigger.EnqueueAll(owner)
 }
 
-// hurries says whether a right was granted that what failed may have lacked: it then
+// takeRetryNow reports whether a right was granted that what failed may have lacked: it then
 // does not wait as long as after other attempts.
-func (r *Reconciler) hurries(owner trigger.Owner) bool {
+func (r *Reconciler) takeRetryNow(owner trigger.Owner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, hurry := r.hurry[owner]
-	delete(r.hurry, owner)
+	_, hurry := r.retryNow[owner]
+	delete(r.retryNow, owner)
 	return hurry
 }
 

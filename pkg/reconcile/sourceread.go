@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/client-go/dynamic"
@@ -12,10 +11,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
-
-// maxObject is how many bytes a VidraResource has at most, with its status. etcd
-// takes requests of 1.5 MiB by default, in which the API server wraps it.
-const maxObject = 1_400_000
 
 // keyOf is the object that holds a part of the manifest.
 func keyOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) sourceKey {
@@ -120,54 +115,4 @@ func withhold(objects []manifest.Object) {
 		annotations[ownership.SensitiveAnnotation] = "true"
 		object.SetAnnotations(annotations)
 	}
-}
-
-// tooLarge says why a VidraResource would not fit into the API server with the status
-// that its manifest makes; nil if it does. Nothing is written then.
-func (p *pass) tooLarge() *failure {
-	vr := p.vr.DeepCopy()
-	vr.Status = *p.state.status.DeepCopy()
-	vr.Status.ManagedResources = nil
-	for _, o := range p.state.manifest {
-		d := o.desired
-		entry := entryOf(d.id, d.gvk)
-		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
-		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.configuration
-		if d.withholds { // sealed ones are longer
-			entry.Digest, entry.Configuration = digest+digest, digest+digest
-		}
-		if known := o.entry; known != nil {
-			entry.Recreated, entry.BreakGlass = known.Recreated, known.BreakGlass
-		}
-		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
-	}
-	if size := sizeOf(vr); size > maxObject {
-		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
-			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
-				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
-			size, len(p.state.manifest), maxObject)}
-	}
-	going := 0
-	for _, o := range p.state.others { // what it removes is there until it is gone
-		if o.entry != nil {
-			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.entry)
-			going++
-		}
-	}
-	if size := sizeOf(vr); size > maxObject {
-		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
-			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
-				"change fewer objects at a time, for instance by removing some first",
-			size, len(p.state.manifest), going, maxObject)}
-	}
-	return nil
-}
-
-// sizeOf is how many bytes a VidraResource takes.
-func sizeOf(vr *v1alpha1.VidraResource) int {
-	text, err := json.Marshal(vr)
-	if err != nil { // it came from JSON
-		return 0
-	}
-	return len(text)
 }
