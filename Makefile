@@ -68,7 +68,7 @@ STORMS = ^(TestF22StatusStorm|TestF33DriftStorm|TestHeldHeals|TestHostileManifes
 # process of the test, and one that starts an operator, which is built like its test.
 RACED = e2e/(faultproxy|restricted|watches)$$
 
-GO_TEST = go test -count=1 -p=1 -timeout=20m
+GO_TEST = go test -count=1 -p=1 -timeout=40m
 
 .PHONY: e2e-main e2e-storms e2e-others e2e-raced
 e2e-main: control-plane

@@ -120,8 +120,13 @@ func TestEditTheMomentItIsPutBack(t *testing.T) {
 		see("hello")
 	}
 	requireInOrder(t, ns, page)
-	requireCount(t, edits, func() requests { return operatorSince(t, mark).ObjectsIn(ns) }, "one request for each edit")
-	t.Logf("%d edits put back in %s", edits, time.Since(start).Round(time.Millisecond))
+	var sent requests
+	await(t, func(c *assert.CollectT) {
+		sent = operatorSince(t, mark).ObjectsIn(ns)
+		require.GreaterOrEqual(c, len(sent), edits, "%s", sent)
+	})
+	require.LessOrEqual(t, len(sent), edits+2, "one request for each edit, but for what a look at all objects finds at the same time: %s", sent)
+	t.Logf("%d edits reverted in %s", edits, time.Since(start).Round(time.Millisecond))
 }
 
 // rounds is how many edits each object gets.
