@@ -40,7 +40,7 @@ func TestF33RefusedEvents(t *testing.T) {
 	require.Len(t, r.events(t, allowed), many)
 	require.Empty(t, r.events(t, forbidden))
 	require.Len(t, r.messages("the API server refuses an Event"), 1, "it is logged once")
-	require.Len(t, r.messages("cannot be written now"), 1)
+	require.Len(t, r.messages("the write is retried"), 1)
 }
 
 // TestF33EventsOfATerminatingNamespace: nothing can be created in a namespace that is
@@ -69,7 +69,7 @@ func TestF33EventsOfATerminatingNamespace(t *testing.T) {
 	})
 	require.EqualValues(t, 2*many, r.writes.Load(), "each is tried once")
 	require.Len(t, r.messages("the API server refuses an Event"), 1)
-	require.Empty(t, r.messages("cannot be written now"))
+	require.Empty(t, r.messages("the write is retried"))
 }
 
 // startBehindProxy starts a Recorder that reaches the API server through a proxy.
@@ -98,7 +98,7 @@ func TestF33ServerIsAway(t *testing.T) {
 	for i := range many {
 		r.Record([]events.Event{changeReverted(ns, fmt.Sprintf("other-%d", i))})
 	}
-	await(t, func(c *assert.CollectT) { require.Len(c, r.messages("cannot be written now"), 1) })
+	await(t, func(c *assert.CollectT) { require.Len(c, r.messages("the write is retried"), 1) })
 	record()
 	forbidden := apierrors.NewForbidden(eventsResource.GroupResource(), "", errors.New("no roles yet"))
 	first := proxy.Inject(faultproxy.Match{Resource: eventsResource}, faultproxy.Status(forbidden).Times(20))
@@ -110,7 +110,7 @@ func TestF33ServerIsAway(t *testing.T) {
 	all := r.events(t, ns)
 	require.Len(t, all, 2*many)
 	require.Equal(t, 3*many, sum(all))
-	require.Len(t, r.messages("cannot be written now"), 3, "one for each kind of failure: away, forbidden, broken")
+	require.Len(t, r.messages("the write is retried"), 3, "one for each kind of failure: away, forbidden, broken")
 }
 
 // TestF33ForbiddenAfterAnOutage: an API server that was away for minutes, and then forbids

@@ -10,60 +10,58 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Cause is why an owner has to look at an object.
+// Cause is why an owner has to reconcile an object.
 type Cause struct {
-	// Deleted says that the object is gone or has lost the label that is
-	// watched.
+	// Deleted is whether the object was deleted or has lost the label of the watch.
 	Deleted bool
-	// Found is the object as somebody left it; nil when it was deleted.
+	// Found is the changed object; nil when it was deleted.
 	Found *unstructured.Unstructured
-	// Before are the paths that others owned in the object before it was changed; nil if
-	// the Index knows. See Index.Before.
+	// Before are the paths that other managers owned in the object before the change; nil
+	// if the Index has them. See Index.Before.
 	Before *ownership.Paths
-	// Unsure says that the cause was concluded, not seen: from a relist, or from
-	// what a watch keeps. Look at the object before saying anything of it.
+	// Unsure is whether the cause was inferred, from a relist or from the store of a watch,
+	// and not from an event. The owner must read the object before it reports the change.
 	Unsure bool
-	// Since is when the object was first found changed. A newer cause of the same
-	// object keeps it until an apply of the object succeeds. Zero if no event told
-	// of the change.
+	// Since is when the object was first found changed. Newer causes of the object keep it
+	// until an apply succeeds. Zero if no event reported the change.
 	Since time.Time
 
 	// held is whether the memory of Found is counted.
 	held bool
 }
 
-// Causes is what an owner has to look at.
+// Causes are the reasons for the next reconcile of an owner.
 type Causes struct {
-	// Objects that were changed. Only they have to be looked at, unless All.
+	// Objects are the changed objects. Only they have to be reconciled, unless All is set.
 	Objects map[ObjectKey]Cause
-	// All says that every object of the owner has to be looked at.
+	// All is whether every object of the owner has to be reconciled.
 	All bool
-	// Gone says that an object which was to be removed is gone.
+	// Gone is whether an object that was to be removed is gone.
 	Gone bool
-	// Health says that the health of an object is another one, which is no reason to
-	// look at what is ours in it; see HealthOf.
+	// Health is whether the health of an object changed, which does not require to compare
+	// its fields; see HealthOf.
 	Health bool
 }
 
-// Empty says whether there is nothing to look at.
+// Empty reports whether there is no cause.
 func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone && !c.Health }
 
-// maxCauses is how many causes are kept for one owner, each with an object.
-// Beyond it the owner looks at all its objects, which finds the same.
+// maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
+// objects, which finds the same changes.
 const maxCauses = 4096
 
-// pendingCauses keeps the causes of each owner until it takes them. It is safe for
-// concurrent use.
+// pendingCauses holds the causes of each owner until it takes them. It is safe for concurrent
+// use.
 type pendingCauses struct {
 	// mu guards causes and contended.
 	mu     sync.Mutex
 	causes map[Owner]*Causes
-	// contended holds the contended objects of each owner, and before which time
-	// none of their causes needs a reconcile.
+	// contended holds the contended objects of each owner, with the time before which their
+	// causes need no reconcile.
 	contended map[Owner]map[ObjectKey]time.Time
-	// overflows counts the causes that did not fit.
+	// overflows counts the causes beyond maxCauses.
 	overflows prometheus.Counter
-	// held bounds the memory of the objects that causes hold.
+	// held limits the memory of the objects in causes.
 	held *heldObjects
 }
 
@@ -71,13 +69,13 @@ func newPendingCauses(overflows prometheus.Counter, held *heldObjects) pendingCa
 	return pendingCauses{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
 }
 
-// add adds a cause; it replaces an older one of the same object, whose drift
-// the newer state still shows.
+// add adds a cause. It replaces an older cause of the same object, because the newer state still
+// shows the older drift.
 func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.causesLocked(owner)
-	if cause.Before == nil { // what an edit before it added is still there
+	if cause.Before == nil { // additions of an earlier edit are still there
 		cause.Before = c.Objects[key].Before
 	}
 	older, known := c.Objects[key]
@@ -94,28 +92,28 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 	c.Objects[key] = cause
 }
 
-// addAll has the owner look at all its objects.
+// addAll requests a reconcile of all objects of an owner.
 func (p *pendingCauses) addAll(owner Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.causesLocked(owner).All = true
 }
 
-// addGone tells the owner that an object which was to be removed is gone.
+// addGone records that an object which was to be removed is gone.
 func (p *pendingCauses) addGone(owner Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.causesLocked(owner).Gone = true
 }
 
-// addHealth tells the owner that the health of an object is another one.
+// addHealth records that the health of an object changed.
 func (p *pendingCauses) addHealth(owner Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.causesLocked(owner).Health = true
 }
 
-// drop drops the cause of an object that is in order again.
+// drop removes the cause of an object that is as expected again.
 func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +122,8 @@ func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 	}
 }
 
-// keepRaced keeps the cause of an object that was applied while users changed it: what they
-// added since the object was found may be there still. before is what others owned before.
+// keepRaced keeps the cause of an object that other managers changed during its apply, because
+// their additions may still be there. before is what other managers owned before.
 func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +135,8 @@ func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.
 	}
 }
 
-// dropUnlessRaced drops the cause of an object that an event shows in order, unless what an
-// edit added is still there.
+// dropUnlessRaced removes the cause of an object that an event shows as expected, unless
+// additions of an edit may still be there.
 func (p *pendingCauses) dropUnlessRaced(owner Owner, key ObjectKey) {
 	p.mu.Lock()
 	raced := p.causes[owner] != nil && p.causes[owner].Objects[key].Before != nil
@@ -148,7 +146,7 @@ func (p *pendingCauses) dropUnlessRaced(owner Owner, key ObjectKey) {
 	}
 }
 
-// take hands the causes of an owner over.
+// take returns the causes of an owner and removes them.
 func (p *pendingCauses) take(owner Owner) Causes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +158,7 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	return *c
 }
 
-// requeue returns causes that were not dealt with. Newer ones stay.
+// requeue adds causes again that were not settled. Newer causes of the same objects are kept.
 func (p *pendingCauses) requeue(owner Owner, back Causes) {
 	if back.Empty() {
 		return

@@ -4,41 +4,41 @@ import (
 	"time"
 )
 
-// claim is what one owner expects of one object.
+// claim is the state that one owner expects of one object.
 type claim struct {
 	key compactKey
 	// next is the claim of another owner on the same object.
 	next     *claim
 	holder   *holder
 	expected expectation
-	// baseline is what was there before the edits that are not reverted yet; nil if what
-	// a watch keeps of the object has it, or nothing does.
+	// baseline is what other managers owned before the edits that are not reverted yet; nil
+	// if the snapshot in the store has it, or nothing is known.
 	baseline *baseline
-	// deferredEvent is the last event that arrived while an apply was under way.
+	// deferredEvent is the last event that arrived during an apply.
 	deferredEvent *observation
-	// known is whether expected holds anything: false from before the first
-	// apply of an object until it has returned.
+	// known is whether expected is set: false until the first apply of the object returned.
 	known bool
-	// inFlight is whether an apply is under way.
+	// inFlight is whether an apply is running.
 	inFlight bool
-	// unreverted is whether the object was left as somebody changed it.
+	// unreverted is whether the object differs and was not applied; see Applied.
 	unreverted bool
-	// expectsRemoval is whether the object is to be removed: its deletion is expected.
+	// expectsRemoval is whether the object is to be removed, so that its deletion is no
+	// drift.
 	expectsRemoval bool
-	// alone is whether the last apply left nothing of others behind, and no event has
-	// shown so yet: a baseline of nothing.
+	// alone is whether other managers owned nothing after the last apply, and no event has
+	// confirmed it yet: an empty baseline.
 	alone bool
-	// place is where the holder has the claim.
+	// place is the index of the claim in holder.claims.
 	place int32
 }
 
-// expect notes what an apply left behind.
+// expect sets the result of an apply.
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
 	c.expected, c.known, c.unreverted = expect(a), true, a.Unreverted
 }
 
-// commit notes what an apply left behind, or a look at an object that is left as it is.
+// commit sets the result of an apply, or of the comparison of an object that is not applied.
 func (c *claim) commit(a Applied) {
 	c.expect(a)
 	switch {
@@ -57,60 +57,60 @@ func (c *claim) commit(a Applied) {
 	}
 }
 
-// observation is what an event says of an object.
+// observation is the content of an event of an object.
 type observation struct {
 	snapshot *Snapshot
 	deleted  bool
-	// missed says that the deletion itself was not seen: a relist found the
-	// object missing, and snapshot is older than that.
+	// missed is whether a relist found the object missing, so that the deletion itself was
+	// not observed, and snapshot is older than it.
 	missed bool
-	// changed says that the object is in another version than the event before.
+	// changed is whether the object has another version than in the previous event.
 	changed bool
-	// before is the object as the event before showed it; nil if there was none.
+	// before is the object in the previous event; nil if there was none.
 	before *Snapshot
-	// skipped are the states of the object between before and snapshot that were not judged,
-	// in their order.
+	// skipped are the states of the object between before and snapshot that were merged
+	// into this event, in their order.
 	skipped []*Snapshot
-	// rewound says that the version is older than that of the event before: etcd was
-	// restored from a backup, and the versions that are known mean nothing any more.
+	// rewound is whether the version is older than that of the previous event: etcd was
+	// restored from a backup, and known versions are meaningless.
 	rewound bool
-	// healthDelay is how long the owners may wait until they are told of the health of the
-	// object; 0 if it is as it was.
+	// healthDelay is the delay until the owners are enqueued because of a change of health;
+	// 0 without one.
 	healthDelay time.Duration
 }
 
-// Verdict says what an event means for an owner.
+// Verdict is the meaning of an event for an owner.
 type Verdict string
 
 const (
-	// VerdictAsExpected says that what is ours is as expected. It is counted as
+	// VerdictAsExpected means that the owned fields are as expected. It is counted as
 	// VerdictUnchanged or VerdictForeign.
 	VerdictAsExpected Verdict = "AsExpected"
-	// VerdictUnchanged says that the object is as it was: a relist, or a start.
+	// VerdictUnchanged means that the object is unchanged: a relist, or a start.
 	VerdictUnchanged Verdict = "Unchanged"
-	// VerdictForeign says that only what is not ours was changed: the status, or
-	// fields of others.
+	// VerdictForeign means that only the status, or fields that the owner does not own, were
+	// changed.
 	VerdictForeign Verdict = "Foreign"
-	// VerdictEcho says that the event is our last apply.
+	// VerdictEcho means that the event is that of the owner's last apply.
 	VerdictEcho Verdict = "Echo"
-	// VerdictStale says that the event is older than our last apply.
+	// VerdictStale means that the event is older than the owner's last apply.
 	VerdictStale Verdict = "Stale"
-	// VerdictInFlight says that an apply is under way; the event is judged after it.
+	// VerdictInFlight means that an apply is running; the event is judged after it.
 	VerdictInFlight Verdict = "InFlight"
-	// VerdictTerminating says that the object is being deleted; its end will be
+	// VerdictTerminating means that the object is being deleted; its deletion will be
 	// another event.
 	VerdictTerminating Verdict = "Terminating"
-	// VerdictDrift says that something which is ours was changed, removed or taken.
+	// VerdictDrift means that an owned field was changed, removed or taken over.
 	VerdictDrift Verdict = "Drift"
-	// VerdictDeleted says that the object is gone, or lost the label that is watched.
+	// VerdictDeleted means that the object was deleted, or lost the label of the watch.
 	VerdictDeleted Verdict = "Deleted"
-	// VerdictGone says that an object that was to be removed is gone.
+	// VerdictGone means that an object that was to be removed is gone.
 	VerdictGone Verdict = "Gone"
-	// VerdictUnknown says that no known owner has the object.
+	// VerdictUnknown means that the object has no known owner.
 	VerdictUnknown Verdict = "Unknown"
 )
 
-// judge decides what an observation means for a claim.
+// judge returns the verdict on an observation for a claim.
 func judge(c *claim, o observation) Verdict {
 	switch {
 	case c.inFlight:
@@ -134,8 +134,9 @@ func judge(c *claim, o observation) Verdict {
 	}
 }
 
-// judgeEvent judges an event, and what was skipped before it, in their order. What counts is the
-// event, or the last edit before it that the last apply has not undone whole.
+// judgeEvent judges an event, and the states that were merged into it, in their order. It
+// returns the judgement of the event, or of the last edit before it that the last apply has not
+// undone completely.
 func (c *claim) judgeEvent(o observation) judgement {
 	var raced *judgement
 	for _, s := range o.skipped {
@@ -165,7 +166,7 @@ func (c *claim) judgeState(o observation) judgement {
 	return j
 }
 
-// deferEvent keeps an event until the apply that is under way has ended.
+// deferEvent stores an event until the running apply has ended. It merges an earlier one into it.
 func (c *claim) deferEvent(o observation) {
 	if p := c.deferredEvent; p != nil && !p.deleted && !o.deleted {
 		skipped := p.skipped
@@ -177,13 +178,13 @@ func (c *claim) deferEvent(o observation) {
 	c.deferredEvent = &o
 }
 
-// isEcho says whether the observation is of the apply that left a version behind.
+// isEcho reports whether the observation is that of the apply with the given version.
 func isEcho(applied version, o observation) bool {
 	return applied != (version{}) && !o.deleted && o.snapshot.version.is(applied)
 }
 
-// stale says whether the observation is older than the apply that left a version
-// behind. Where versions have no order, nothing is stale.
+// stale reports whether the observation is older than the apply with the given version. Without
+// an order of versions, nothing is stale.
 func stale(applied version, o observation) bool {
 	if applied == (version{}) || o.missed {
 		return false
@@ -192,8 +193,8 @@ func stale(applied version, o observation) bool {
 	return ok && order < 0
 }
 
-// endApplyLocked ends the flight of an apply and judges what was deferred, before any
-// later event can be; nil if nothing was.
+// endApplyLocked ends an apply and judges the deferred event before any later one; nil if there
+// is none. The mutex of the Index must be held.
 func (c *claim) endApplyLocked() *judgement {
 	deferred := c.deferredEvent
 	c.inFlight, c.deferredEvent = false, nil

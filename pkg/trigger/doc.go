@@ -1,28 +1,27 @@
-// Package trigger turns the events of watches into work for the owners of the
-// objects: it decides whether an event means that something which is ours was
-// changed, notes the cause, and puts the owner into the work queue.
+// Package trigger turns the events of watches into work for the owners of the objects. It
+// decides whether an event means that an owned field was changed, adds a cause, and enqueues
+// the owner.
 //
 //	informer -> Factory.TransformFor: a Snapshot (snapshot.go) with its Health (health.go)
 //	         -> Factory.HandlerFor: an observation (factory.go)
 //	         -> Index.judge: a Verdict for each owner (index.go, claim.go)
-//	         -> Factory.act: a pending Cause (causes.go), and the owner in the queue
+//	         -> Factory.act: a pending Cause (causes.go), and the owner in the work queue
 //
-// The [Index] knows for every managed object who owns it and which digest each
-// owner expects (see package ownership). The reconciler writes it; the handlers
-// that [Factory.HandlerFor] makes read it. An event that arrives while an apply
-// of its object is in flight is judged after the apply has returned, so that
-// neither our own echo nor a real edit is mistaken for the other.
+// The [Index] holds the owners of every managed object and the digest that each owner expects
+// (see package ownership). The reconciler writes it; the handlers of [Factory.HandlerFor] read
+// it. An event that arrives during an apply of its object is judged after the apply returned,
+// so that the echo of the apply and an edit are not mistaken for each other.
 //
-// The reconciler notes which objects are contended ([Factory.Contend]): their drift is
-// queued behind other drift, and not before its heal is due.
+// The reconciler marks contended objects ([Factory.Contend]). Their drift is queued after other
+// drift, and not before its revert is due.
 //
-// How an object is doing, its [Health], comes with the same events. It is no verdict:
-// the owners are told that it is another one, as routine work and once for a burst.
+// The same events carry the [Health] of an object. A change of health is no verdict: it enqueues
+// the owners as routine work, once for a burst of changes.
 //
-// Invariants: nothing here writes to a cluster or sends a request; a verdict is
-// a pure function of a claim and an observation; no event is suppressed by the
-// time at which it arrives; a cause that does not fit is not lost but degrades
-// into a look at every object of its owner; what a watch keeps of an object and
-// what the Index knows of it, in all at most 512 bytes, do not grow with the
-// object, but for the message of one that is not Current, of at most 256 bytes.
+// Invariants: the package never writes to a cluster and sends no request; a verdict is a pure
+// function of a claim and an observation; no event is suppressed because of the time at which
+// it arrives; beyond the maximum number of causes the owner reconciles all its objects; the
+// snapshot of an object and its entry in the Index, together at most 512 bytes, do not grow
+// with the object, except for the message of an object that is not Current, of at most 256
+// bytes.
 package trigger

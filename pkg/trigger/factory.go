@@ -14,20 +14,19 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// driftPriority puts drift ahead of routine work in the queue, whose default
-// priority is 0.
+// driftPriority puts drift before routine work, which has priority 0.
 const driftPriority = 100
 
-// ContendedPriority is the priority of the drift of contended objects: below that of
-// other drift, which must not wait for it, and above routine work, because the time for
-// which a foreign value may stand is bounded.
+// ContendedPriority is the priority of the drift of contended objects. It is below the priority
+// of other drift, which must not wait for it, and above routine work, because the time until
+// the drift is reverted is bounded.
 const ContendedPriority = 50
 
-// Factory makes the callbacks of watches and feeds the work queue. It is safe
-// for concurrent use.
+// Factory returns the callbacks of watches and fills the work queue. It is safe for concurrent
+// use.
 type Factory struct {
-	// Installation is the one whose VidraResources are enqueued. It must not be changed once
-	// a callback was made.
+	// Installation is the installation whose VidraResources are enqueued. It must not be
+	// changed after the first callback was made.
 	Installation v1alpha1.Installation
 
 	index   *Index
@@ -38,11 +37,11 @@ type Factory struct {
 	// mu guards queue and early.
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// early are the owners that came before the queue.
+	// early holds the owners that were enqueued before the queue was known.
 	early []Owner
 }
 
-// NewFactory makes a Factory over an Index.
+// NewFactory returns a Factory that uses an Index.
 func NewFactory(index *Index) *Factory {
 	f := &Factory{index: index, metrics: newMetrics()}
 	f.held.refused = f.metrics.notKept
@@ -50,8 +49,7 @@ func NewFactory(index *Index) *Factory {
 	return f
 }
 
-// HandlerFor returns the callbacks for one watch, whose objects must have gone
-// through TransformFor.
+// HandlerFor returns the callbacks for one watch, whose objects must have passed TransformFor.
 func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
 	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
 	tally := f.metrics.countersOf(cluster, gvr)
@@ -84,7 +82,7 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	}
 }
 
-// handleEvent judges an event for every owner of its object.
+// handleEvent judges an event for every owner of its object and acts on the verdicts.
 func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounters) {
 	judgements := f.index.judge(key, o)
 	if len(judgements) == 0 {
@@ -101,7 +99,7 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 	f.releaseObject(key, o.snapshot)
 }
 
-// act does what a verdict asks for.
+// act adds a cause and enqueues the owner, as the verdict requires.
 func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
 	switch j.verdict {
@@ -122,9 +120,9 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 	}
 }
 
-// enqueueHealth has an owner learn of the health of an object, as routine work. It comes
-// before act, so that drift in the same event takes it along. An owner that is in the
-// queue stays where it is, but for one that waits for longer.
+// enqueueHealth enqueues an owner because the health of an object changed, as routine work after
+// a delay. It is called before act, so that drift in the same event includes it. An owner that is
+// in the queue keeps its place, unless the new delay ends earlier.
 func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	if o.healthDelay > 0 {
 		f.pending.addHealth(owner)
@@ -132,13 +130,12 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	}
 }
 
-// enqueueUnknownOwners has the owners that an object names look at it, if they are not
-// known yet. An owner that is known and does not list the object does not own
-// it: its annotations were copied.
+// enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A
+// known owner without a claim on the object does not own it: its annotations were copied.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
 	if seen == nil {
-		return // it had an owner until a moment ago, who let it go
+		return // its owner released it a moment ago
 	}
 	for _, name := range seen.owners {
 		owner := Owner{Name: name}
@@ -148,9 +145,9 @@ func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	}
 }
 
-// Commit ends an apply that the API server accepted, and judges what arrived
-// meanwhile. What was noted before is put right by it: a full look at the objects
-// may find an edit in the store of its watch before the handler notes it.
+// Commit ends an apply that succeeded, and judges the event that was deferred during it. The
+// apply settles the causes that were pending before it, because a reconcile of all objects may
+// find an edit in the store of the watch before the handler receives its event.
 func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
 	if applied.Raced != nil {
 		f.pending.keepRaced(owner, key, applied.Raced)
@@ -160,19 +157,19 @@ func (f *Factory) Commit(owner Owner, key ObjectKey, applied Applied) {
 	f.finishApply(key, f.index.commit(owner, compact(key), applied))
 }
 
-// Observed ends a look at an object that was left as it was found. Unlike Commit, it
-// puts nothing right: what was noted before it has still to be looked at.
+// Observed ends the comparison of an object that was not applied. Unlike Commit, it keeps the
+// causes that were pending before it.
 func (f *Factory) Observed(owner Owner, key ObjectKey, found Applied) {
 	f.finishApply(key, f.index.commit(owner, compact(key), found))
 }
 
-// Abort ends an apply that was not accepted, and judges what arrived meanwhile.
+// Abort ends an apply that failed, and judges the event that was deferred during it.
 func (f *Factory) Abort(owner Owner, key ObjectKey) {
 	f.finishApply(key, f.index.abort(owner, compact(key)))
 }
 
-// finishApply does what the verdict on a deferred event asks for; nil if there was none. That it was
-// in order settles nothing: a later event may have been judged since.
+// finishApply acts on the verdict on the deferred event; nil if there was none. The verdict
+// AsExpected drops no cause, because a later event may have added one.
 func (f *Factory) finishApply(key ObjectKey, deferred *judgement) {
 	if deferred == nil {
 		return
@@ -183,34 +180,34 @@ func (f *Factory) finishApply(key ObjectKey, deferred *judgement) {
 	f.releaseObject(compact(key), deferred.event)
 }
 
-// releaseObject lets go of an object that nobody has to judge any more.
+// releaseObject frees the whole object of a snapshot when no owner has to judge it any more.
 func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
 	if s.pending.Load() != nil && !f.index.isDeferred(key, s) {
 		s.pending.Store(nil)
 	}
 }
 
-// TakeCauses hands over what an owner has to look at.
+// TakeCauses returns the pending causes of an owner and removes them.
 func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) }
 
-// RequeueCauses returns what an owner took and could not deal with. It does not
-// enqueue the owner.
+// RequeueCauses adds causes again that the owner took and did not settle. It does not enqueue
+// the owner.
 func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.requeue(owner, causes) }
 
-// Release forgets an owner.
+// Release removes an owner with its claims, causes and contentions.
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.pending.take(owner)
 	f.pending.removeAllContended(owner)
 }
 
-// EnqueueAll has an owner look at all its objects.
+// EnqueueAll enqueues an owner to compare all its objects.
 func (f *Factory) EnqueueAll(owner Owner) {
 	f.pending.addAll(owner)
 	f.enqueue(owner, priorityqueue.AddOpts{})
 }
 
-// enqueue puts an owner into the work queue, or keeps it until there is one.
+// enqueue adds an owner to the work queue, or stores it until there is one.
 func (f *Factory) enqueue(owner Owner, opts priorityqueue.AddOpts) {
 	f.mu.Lock()
 	queue := f.queue
@@ -232,13 +229,13 @@ func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Ow
 	queue.AddAfter(request, opts.After)
 }
 
-// Source feeds the work queue of a controller.
+// Source returns a source for the work queue of a controller.
 func (f *Factory) Source() Source { return Source{factory: f} }
 
-// Source is a controller-runtime source of the owners that have work.
+// Source is a controller-runtime source that enqueues the owners with pending causes.
 type Source struct{ factory *Factory }
 
-// Start hands the work queue over. It does not block.
+// Start sets the work queue. It does not block.
 func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	f := s.factory
 	f.mu.Lock()

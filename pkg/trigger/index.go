@@ -21,58 +21,58 @@ type ObjectKey struct {
 	Name      string
 }
 
-// Applied is what an apply left behind.
+// Applied is the result of an apply.
 type Applied struct {
 	// Manager is the field manager that applied.
 	Manager string
-	// Digest of what Manager owns in the object.
+	// Digest is the digest of the fields that Manager owns in the object.
 	Digest ownership.Digest
-	// UID and ResourceVersion of the object. Empty where they are not known, as
-	// after a restart: then no event counts as older than the apply.
+	// UID and ResourceVersion of the object. Empty where they are unknown, as after a
+	// restart: then no event is older than the apply.
 	UID             types.UID
 	ResourceVersion string
-	// Tools are those whose additions to the object are in Digest; see CountAdditions.
+	// Tools are the tools whose additions to the object are in Digest; see CountAdditions.
 	Tools ownership.Tools
 	// Others are the paths that other field managers own in the object.
 	Others ownership.Paths
-	// Raced is what others owned before the edits that are reverted, if some of Others came
-	// while the apply was under way: with an edit whose event counts although it is older
+	// Raced is what other managers owned before the edits that are reverted, if some of
+	// Others was added during the apply, by an edit whose event counts although it is older
 	// than the apply. nil otherwise.
 	Raced *ownership.Paths
-	// Unreverted says that the object was not applied but left as somebody changed it:
-	// what is ours is not known from the object any more, so Digest is over all of
-	// it but its status, and every other change counts.
+	// Unreverted is whether the object was not applied although it differs. The object does
+	// not show the wanted fields then, so Digest is over all of it except its status, and
+	// every other change counts.
 	Unreverted bool
 }
 
-// Index knows who owns which object and what each owner expects of it. It is
-// safe for concurrent use.
+// Index holds the owners of each object and the state that each owner expects. It is safe for
+// concurrent use.
 type Index struct {
-	// mu guards claims and holders, and what they hold.
+	// mu guards claims and holders, and their contents.
 	mu sync.Mutex
-	// claims holds the first claim on each object, which leads to the others.
+	// claims holds the first claim on each object, which links to the others.
 	claims  map[compactKey]*claim
 	holders map[Owner]*holder
 }
 
-// holder is an owner that is known.
+// holder is a known owner.
 type holder struct {
 	owner Owner
-	// manager is the field manager with which it applies.
+	// manager is the field manager of the owner.
 	manager string
 	// tools are those whose additions count as drift; none if no additions do.
 	tools ownership.Tools
-	// claims are all its claims, each of which knows its place.
+	// claims are the claims of the owner, each of which has its index in the slice.
 	claims []*claim
 }
 
-// NewIndex makes an empty Index.
+// NewIndex returns an empty Index.
 func NewIndex() *Index {
 	return &Index{claims: map[compactKey]*claim{}, holders: map[Owner]*holder{}}
 }
 
-// Load makes an owner known, with what it is known to have applied. An object of
-// an owner that is known is the owner's only if it is claimed; see Factory.
+// Load adds an owner with the results of its applies, as far as they are known. A known owner
+// owns only the objects on which it has a claim; see Factory.
 func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,23 +82,22 @@ func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	}
 }
 
-// CountAdditions has what the tools of people add to the objects of an owner count as
-// drift, from the next event of each object on; without tools, nothing that is added does.
+// CountAdditions makes additions by tools to the objects of an owner count as drift, from the
+// next event of each object on. Without tools, additions are no drift.
 func (x *Index) CountAdditions(owner Owner, tools ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.holderLocked(owner).tools = tools
 }
 
-// Loaded tells whether an owner is known.
+// Loaded reports whether an owner is known.
 func (x *Index) Loaded(owner Owner) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.holders[owner] != nil
 }
 
-// Begin notes that an apply of an object is about to be sent. Commit or Abort
-// must follow.
+// Begin records that an apply of an object is about to be sent. Commit or Abort must follow.
 func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,7 +106,7 @@ func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	c.holder.manager, c.expected.manager = manager, identify(manager)
 }
 
-// Expected tells what an owner expects of an object.
+// Expected returns what an owner expects of an object.
 func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,15 +122,16 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 // Claim is what an owner expects of an object.
 type Claim struct {
 	Owner Owner
-	// Applied is what its last apply left behind, if Known.
+	// Applied is the result of its last apply, if Known.
 	Applied Applied
 	Known   bool
-	// InFlight says that an apply is under way, Leaving that the object is to be removed.
+	// InFlight is whether an apply is running, ExpectsRemoval whether the object is to be
+	// removed.
 	InFlight, ExpectsRemoval bool
 }
 
-// Claims returns the claims on an object, which include those that an apply is about to
-// make true. Owners whose events are off have none.
+// Claims returns the claims on an object, including those of applies that are running. Owners
+// whose events are off have none.
 func (x *Index) Claims(key ObjectKey) []Claim {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,9 +144,9 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	return all
 }
 
-// AsExpected tells whether an owner finds an object as expected, from what a watch
-// keeps of it. What the owner expects nothing of is not in order. What is not
-// judged yet counts as in order: its event is on its way, with what was changed.
+// AsExpected reports whether an object, as stored by a watch, is as an owner expects. It is not
+// if the owner expects nothing. An object whose event is not judged yet counts as expected: the
+// event follows, with the change.
 func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) bool {
 	s, ok := kept.(*Snapshot)
 	if !found || !ok {
@@ -158,8 +158,8 @@ func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) boo
 	return c != nil && c.known && (s.pendingState() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
 }
 
-// HasObserved tells whether what a watch keeps of an object is what the owner's last apply left,
-// or newer and as expected.
+// HasObserved reports whether an object, as stored by a watch, is the result of the owner's last
+// apply, or newer and as expected.
 func (x *Index) HasObserved(owner Owner, key ObjectKey, kept any) bool {
 	s, ok := kept.(*Snapshot)
 	if !ok {
@@ -175,8 +175,7 @@ func (x *Index) HasObserved(owner Owner, key ObjectKey, kept any) bool {
 	return verdict == VerdictEcho || verdict == VerdictAsExpected
 }
 
-// commit ends an apply that succeeded, and judges the event that was deferred
-// meanwhile; nil if there was none.
+// commit ends an apply that succeeded, and judges the deferred event; nil if there is none.
 func (x *Index) commit(owner Owner, key compactKey, applied Applied) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,8 +184,8 @@ func (x *Index) commit(owner Owner, key compactKey, applied Applied) *judgement 
 	return c.endApplyLocked()
 }
 
-// abort ends an apply that failed, and judges the event that was deferred
-// meanwhile; nil if there was none. What was never applied is in order as it is.
+// abort ends an apply that failed, and judges the deferred event; nil if there is none. An
+// object that was never applied is as expected.
 func (x *Index) abort(owner Owner, key compactKey) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -201,14 +200,14 @@ func (x *Index) abort(owner Owner, key compactKey) *judgement {
 	return &judgement{owner: owner, verdict: VerdictAsExpected, observation: *c.deferredEvent, event: c.deferredEvent.snapshot}
 }
 
-// ExpectRemoval notes that an object is to be removed.
+// ExpectRemoval records that an object is to be removed, so that its deletion is no drift.
 func (x *Index) ExpectRemoval(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.claimLocked(owner, compact(key)).expectsRemoval = true
 }
 
-// Forget drops what an owner expects of an object.
+// Forget removes the claim of an owner on an object.
 func (x *Index) Forget(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -217,7 +216,7 @@ func (x *Index) Forget(owner Owner, key ObjectKey) {
 	}
 }
 
-// forgetOwner drops everything that an owner expects.
+// forgetOwner removes an owner and its claims.
 func (x *Index) forgetOwner(owner Owner) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -233,17 +232,17 @@ func (x *Index) forgetOwner(owner Owner) {
 type judgement struct {
 	owner   Owner
 	verdict Verdict
-	// observation is what was judged: the event, or an edit that was skipped before it.
+	// observation is what was judged: the event, or an edit that was merged into it.
 	observation observation
-	// event is the state that the event brought.
+	// event is the state of the object in the event.
 	event *Snapshot
-	// before is what others owned before an edit that came while an apply was under way; nil
-	// if the Index knows.
+	// before is what other managers owned before an edit that was made during an apply; nil
+	// if the Index has it.
 	before *ownership.Paths
 }
 
-// judge decides what an observation means for every owner of the object, and
-// parks it where an apply is in flight.
+// judge returns the verdicts on an observation for every owner of the object. It defers the
+// observation for owners with a running apply.
 func (x *Index) judge(key compactKey, o observation) []judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -262,7 +261,7 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 	return all
 }
 
-// isDeferred says whether the event that brought a snapshot waits for an apply.
+// isDeferred reports whether the event with a snapshot waits for an apply.
 func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -274,15 +273,15 @@ func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 	return false
 }
 
-// lookUp returns a key as the Index holds it, so that a name is kept once, the
-// field managers that are expected in the object, which of them left it as somebody
-// changed it, and for which of them the additions of which tools count.
+// lookUp returns the key as the Index stores it, so that equal names share memory, the field
+// managers that are expected in the object, those of them whose drift is unreverted, and the
+// tools whose additions count for each of them.
 func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []string, tools map[string]ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
 		key = c.key
-		if c.expected.manager != 0 { // a claim on what is only to be removed has none
+		if c.expected.manager != 0 { // an object that is only to be removed has none
 			managers = append(managers, c.holder.manager)
 		}
 		if c.unreverted {
@@ -298,8 +297,8 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 	return key, managers, left, tools
 }
 
-// asExpected says whether anybody owns an object, and whether every owner finds it
-// as expected.
+// asExpected reports whether an object has an owner, and whether all its owners find it as
+// expected.
 func (x *Index) asExpected(key compactKey, s *Snapshot) (claimed, asExpected bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -314,7 +313,7 @@ func (x *Index) asExpected(key compactKey, s *Snapshot) (claimed, asExpected boo
 	return first != nil, true
 }
 
-// holderLocked finds an owner or makes it known.
+// holderLocked returns the holder of an owner, which it adds if necessary. x.mu must be held.
 func (x *Index) holderLocked(owner Owner) *holder {
 	h := x.holders[owner]
 	if h == nil {
@@ -324,7 +323,7 @@ func (x *Index) holderLocked(owner Owner) *holder {
 	return h
 }
 
-// findLocked finds the claim of an owner on an object; nil if there is none.
+// findLocked returns the claim of an owner on an object; nil if there is none. x.mu must be held.
 func (x *Index) findLocked(owner Owner, key compactKey) *claim {
 	for c := x.claims[key]; c != nil; c = c.next {
 		if c.holder.owner == owner {
@@ -334,7 +333,8 @@ func (x *Index) findLocked(owner Owner, key compactKey) *claim {
 	return nil
 }
 
-// claimLocked finds or makes the claim of an owner on an object.
+// claimLocked returns the claim of an owner on an object, which it adds if necessary. x.mu must
+// be held.
 func (x *Index) claimLocked(owner Owner, key compactKey) *claim {
 	if c := x.findLocked(owner, key); c != nil {
 		return c

@@ -15,35 +15,34 @@ import (
 )
 
 const (
-	// typePrefix is how the type of every CloudEvent begins: the API group the
-	// other way round, the kind, and the version of CloudEventData. The reason
-	// follows.
+	// typePrefix begins the type of every CloudEvent: the reversed API group, the kind, and
+	// the version of Data. The reason follows.
 	typePrefix = "com.operators.infrahub.vidraresource.v1."
-	// sourcePrefix is how the source of every CloudEvent begins. The name of the
-	// VidraResource follows.
+	// sourcePrefix begins the source of every CloudEvent. The name of the VidraResource
+	// follows.
 	sourcePrefix = "/apis/infrahub.operators.com/v1alpha1/vidraresources/"
-	// maxFieldBytes bounds, in bytes before they are JSON, a CloudEvent below the
-	// 64 KiB that every intermediary must forward (CloudEvents 1.0, "Size Limits").
+	// maxFieldBytes limits the fields, in bytes before they are encoded as JSON, so that a
+	// CloudEvent is below the 64 KiB that every intermediary must forward (CloudEvents 1.0,
+	// "Size Limits").
 	maxFieldBytes = 16 << 10
 )
 
-// Data is the data of a CloudEvent, as JSON. Members may be added; one
-// that goes or means something else makes a new version in the type.
+// Data is the data of a CloudEvent, as JSON. New members may be added; removing a member or
+// changing its meaning requires a new version in typePrefix.
 type Data struct {
-	// Reason is a reason of this package, Type is Normal or Warning, Action is an
-	// action of this package: those of the Kubernetes Event.
+	// Reason, Type and Action are those of the Kubernetes Event; see package events.
 	Reason string `json:"reason"`
 	Type   string `json:"type"`
 	Action string `json:"action"`
-	// Note says it for people: that of the Kubernetes Event, of up to 1,000 bytes.
+	// Note is that of the Kubernetes Event, of up to events.MaxNote bytes.
 	Note string `json:"note"`
-	// VidraResource whose transition this is.
+	// VidraResource is the VidraResource of the transition.
 	VidraResource DataOwner `json:"vidraResource"`
-	// Object that the transition is about; absent where that is the VidraResource.
+	// Object is the object of the transition; absent if it is the VidraResource.
 	Object *DataObject `json:"object,omitempty"`
-	// Fields that differ or were reverted.
+	// Fields are the fields that differ or were reverted.
 	Fields []DataField `json:"fields,omitempty"`
-	// FieldsOmitted is how many more there are, which would make the CloudEvent too
+	// FieldsOmitted is the number of further fields, which would make the CloudEvent too
 	// long.
 	FieldsOmitted int `json:"fieldsOmitted,omitempty"`
 }
@@ -63,9 +62,8 @@ type DataObject struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// DataField is an [ownership.Change]. Found and Restored are JSON, cut after
-// 80 characters, and absent where there was or should be nothing, or where Withheld
-// is true.
+// DataField is an [ownership.Change]. Found and Restored are JSON, truncated to 80 characters.
+// They are absent where there was or should be no value, or where Withheld is true.
 type DataField struct {
 	Path        string     `json:"path"`
 	Pointer     string     `json:"pointer,omitempty"`
@@ -79,7 +77,7 @@ type DataField struct {
 	Withheld    bool       `json:"withheld,omitempty"`
 }
 
-// encode makes a CloudEvent of an Event that regards a VidraResource.
+// encode returns the CloudEvent of an Event that regards a VidraResource.
 func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	data := Data{
 		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: events.Truncate(e.Note, events.MaxNote),
@@ -96,7 +94,7 @@ func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	data.Fields, data.FieldsOmitted = dataFields(e.Fields)
 	encoded := bytes.Buffer{}
 	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false) // it is no page, and notes have arrows
+	encoder.SetEscapeHTML(false) // notes are not shown as HTML
 	if err := encoder.Encode(data); err != nil {
 		return event.Event{}, err
 	}
@@ -111,8 +109,8 @@ func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	return ce, ce.Validate()
 }
 
-// objectPath is apiVersion/kind/namespace/name of an object, without the namespace
-// where it has none.
+// objectPath returns apiVersion/kind/namespace/name of an object, without the namespace if it
+// has none.
 func objectPath(ref corev1.ObjectReference) string {
 	parts := []string{ref.APIVersion, url.PathEscape(ref.Kind)}
 	if ref.Namespace != "" {
@@ -121,7 +119,7 @@ func objectPath(ref corev1.ObjectReference) string {
 	return strings.Join(append(parts, url.PathEscape(ref.Name)), "/")
 }
 
-// dataFields are as many of the changes as fit, and how many do not.
+// dataFields returns as many of the changes as fit, and how many do not.
 func dataFields(changes []ownership.Change) ([]DataField, int) {
 	var fields []DataField
 	size := 0

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// sinkTimeout is how long a sink may take to answer one request.
+	// sinkTimeout bounds one request.
 	sinkTimeout = 10 * time.Second
 	// retryFor is how long after the first attempt the last one may begin.
 	retryFor = time.Minute
-	// maxSinkAnswer is how much of an answer is read, so that the connection can be used
+	// maxSinkAnswer is how much of a response is read, so that the connection can be used
 	// again.
 	maxSinkAnswer = 16 << 10
-	// failureQuietTime is how long a kind of failure must not have been seen to be told again.
+	// failureQuietTime is how long a kind of failure must not recur to be logged again.
 	failureQuietTime = 10 * time.Minute
 )
 
-// deliver sends one CloudEvent until the sink takes or refuses it, deliverFor is
-// over, or ctx ends. Once hurry is closed, it does not wait for the next attempt.
-func (c *Sink) deliver(ctx context.Context, hurry <-chan struct{}, q queued) {
+// deliver sends one CloudEvent until the receiver accepts or refuses it, retryFor is over, or
+// ctx ends. When stopping is closed, the next attempt is made at once.
+func (c *Sink) deliver(ctx context.Context, stopping <-chan struct{}, q queued) {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: sinkTimeout}
 	deadline := time.Now().Add(retryFor)
 	for ctx.Err() == nil {
@@ -43,14 +43,14 @@ func (c *Sink) deliver(ctx context.Context, hurry <-chan struct{}, q queued) {
 		left := time.Until(deadline)
 		if left <= 0 {
 			c.count(q.reason, outcomeFailed)
-			c.failures.log("failed", "A CloudEvent is given up: the sink did not take it for a minute")
+			c.failures.log("failed", "A CloudEvent is dropped: the sink did not accept it for a minute")
 			return
 		}
 		pause := time.NewTimer(min(left, max(backoff.Step(), got.retryAfter)))
 		select {
 		case <-pause.C:
-		case <-hurry:
-			hurry = nil
+		case <-stopping:
+			stopping = nil
 		case <-ctx.Done():
 		}
 		pause.Stop()
@@ -61,11 +61,11 @@ func (c *Sink) deliver(ctx context.Context, hurry <-chan struct{}, q queued) {
 	c.dropAtEnd(q)
 }
 
-// attempt is what came of one request.
+// attempt is the result of one request.
 type attempt struct {
-	// outcome of the CloudEvent; empty if it is to be sent again.
+	// outcome of the CloudEvent; empty if it is sent again.
 	outcome string
-	// retryAfter is how long the sink wants to be left alone.
+	// retryAfter is the wait that the receiver asked for.
 	retryAfter time.Duration
 }
 
@@ -82,7 +82,7 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 		c.logNoAnswer(ctx, err)
 		return attempt{}
 	}
-	// What the sink says beyond its status is of no use, nor is an error of it.
+	// The status is all that counts; an error of the body does not matter.
 	_, _ = io.CopyN(io.Discard, response.Body, maxSinkAnswer)
 	_ = response.Body.Close()
 	status := response.StatusCode
@@ -93,11 +93,11 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 		c.failures.log(fmt.Sprint(status), "The sink of CloudEvents fails", "status", status)
 		return attempt{retryAfter: retryAfter(response.Header)}
 	}
-	c.failures.log(fmt.Sprint(status), "The sink refuses CloudEvents: see that its URL is that of a receiver of CloudEvents", "status", status)
+	c.failures.log(fmt.Sprint(status), "The sink refuses CloudEvents: check that its URL is that of a receiver of CloudEvents", "status", status)
 	return attempt{outcome: outcomeRejected}
 }
 
-// logNoAnswer tells of a request without an answer, unless ctx ended it.
+// logNoAnswer logs a request without an answer, unless ctx ended it.
 func (c *Sink) logNoAnswer(ctx context.Context, err error) {
 	var of *url.Error
 	switch {
@@ -109,7 +109,7 @@ func (c *Sink) logNoAnswer(ctx context.Context, err error) {
 	}
 }
 
-// mayRetry says whether the same request may have another answer later.
+// mayRetry reports whether the same request may succeed later.
 func mayRetry(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -130,7 +130,7 @@ func retryAfter(header http.Header) time.Duration {
 	return 0
 }
 
-// withoutURL drops the URL of the request from an error.
+// withoutURL returns an error without the URL of the request.
 func withoutURL(err error) string {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -139,12 +139,11 @@ func withoutURL(err error) string {
 	return err.Error()
 }
 
-// failureLog tells of each kind of failure once, and again when it comes back after
-// a quiet time.
+// failureLog logs each kind of failure once, and again if it recurs after failureQuietTime.
 type failureLog struct {
 	logger logr.Logger
 	mu     sync.Mutex
-	// lastSeen is when each kind of failure was last seen. mu guards it.
+	// lastSeen is when each kind of failure occurred last. mu guards it.
 	lastSeen map[string]time.Time
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// queueSize is how many CloudEvents wait at most.
+// queueSize is the maximum number of pending CloudEvents.
 const queueSize = 1000
 
 // Outcomes of a CloudEvent.
@@ -28,25 +28,25 @@ const (
 	outcomeFailed    = "failed"
 )
 
-// Options say where CloudEvents go. All fields are required.
+// Options configure a Sink. All fields are required.
 type Options struct {
-	// URL is the URL to which CloudEvents are sent: http or https, without a user.
+	// URL is the receiver of the CloudEvents: http or https, without a user.
 	URL string
 	// UserAgent is the header User-Agent of each request.
 	UserAgent string
-	// Registerer of the metrics.
+	// Registerer registers the metrics.
 	Registerer prometheus.Registerer
-	// Log gets one line for each kind of failure, and neither the URL nor a
+	// Log receives one line for each kind of failure, without the URL and without data of a
 	// CloudEvent.
 	Log logr.Logger
 }
 
-// URL sends Events out of the cluster, as CloudEvents 1.0 in the binary
-// mode of the HTTP binding. It is safe for concurrent use.
+// Sink sends Events out of the cluster, as CloudEvents 1.0 in the binary mode of the HTTP
+// binding. It is safe for concurrent use.
 //
-// Each Event is sent in the order in which it was recorded, tried again for up to
-// deliverFor, and given up then. What waits is bounded and not kept over a
-// restart, so whoever records never waits for the sink.
+// Events are sent one at a time, in the order in which they were recorded. A failed request is
+// retried for up to retryFor. The queue is bounded and is lost on a restart, so recording never
+// waits for the receiver.
 type Sink struct {
 	url      string
 	agent    string
@@ -55,21 +55,21 @@ type Sink struct {
 	retries  prometheus.Counter
 	failures failureLog
 
-	// queue is what waits.
+	// queue holds the pending CloudEvents.
 	queue chan queued
-	// mu guards ended, and that nothing is queued once it is true.
+	// mu guards ended. Nothing is enqueued once ended is true.
 	mu    sync.RWMutex
 	ended bool
 }
 
-// queued is a CloudEvent that waits. Its id stays the same however often it is sent.
+// queued is a pending CloudEvent. Its id is the same in each attempt.
 type queued struct {
 	reason string
 	event  event.Event
 }
 
-// New makes a CloudEvents. Start must be called for anything to be
-// sent. The error of a bad URL does not repeat it: it may hold a token.
+// New returns a Sink, which sends nothing before Start. The error of an invalid URL does not
+// repeat the URL, which may hold a token.
 func New(o Options) (*Sink, error) {
 	host, err := checkSink(o.URL)
 	if err != nil {
@@ -109,19 +109,19 @@ func checkSink(sink string) (string, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("the sink of CloudEvents has the scheme %q: it must be an http or https URL", u.Scheme)
 	case u.User != nil:
-		return "", errors.New("the sink of CloudEvents has a user in its URL: leave it out, it would end up in logs")
+		return "", errors.New("the sink of CloudEvents has a user in its URL: remove it, because URLs are logged")
 	case u.Hostname() == "":
 		return "", errors.New("the sink of CloudEvents has no host in its URL")
 	}
 	return u.Host, nil
 }
 
-// Record hands Events over to be sent and returns at once. Where there is no room
-// for an Event, it is dropped and counted.
+// Record enqueues Events to be sent. It does not block: if the queue is full, the Event is
+// dropped and counted.
 func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
 		if e.Reason == events.ReasonChangeReverted {
-			continue // DriftCorrected tells of the same, with the object as its subject
+			continue // it repeats DriftCorrected, whose subject is the object
 		}
 		ce, err := encode(e, string(uuid.NewUUID()), time.Now())
 		if err != nil {
@@ -133,7 +133,7 @@ func (c *Sink) Record(all []events.Event) {
 	}
 }
 
-// enqueue has a CloudEvent wait, or drops it.
+// enqueue adds a CloudEvent to the queue, or drops it.
 func (c *Sink) enqueue(q queued) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -145,19 +145,19 @@ func (c *Sink) enqueue(q queued) {
 	case c.queue <- q:
 	default:
 		c.count(q.reason, outcomeNotSent)
-		c.failures.log("full", "CloudEvents are dropped: the sink takes them too slowly", "waiting", cap(c.queue))
+		c.failures.log("full", "CloudEvents are dropped: the sink is too slow", "waiting", cap(c.queue))
 	}
 }
 
-// dropAtEnd counts a CloudEvent that the operator ends too early for.
+// dropAtEnd counts a CloudEvent that is not sent because the operator ends.
 func (c *Sink) dropAtEnd(q queued) {
 	c.count(q.reason, outcomeNotSent)
-	c.failures.log("end", "The operator ends before the sink took all CloudEvents")
+	c.failures.log("end", "CloudEvents are dropped: the operator stops before the sink accepted them")
 }
 
-// Start sends CloudEvents until ctx ends, then those that wait, but for no longer
-// than FlushTimeout. What is recorded then is dropped, so ctx must outlive whoever
-// records. Start returns no error and must be called once.
+// Start sends CloudEvents until ctx ends, then the pending ones, for at most FlushTimeout.
+// Events that are recorded after that are dropped, so ctx must outlive the controllers that
+// record. Start returns no error and must be called once.
 func (c *Sink) Start(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -173,12 +173,12 @@ func (c *Sink) Start(ctx context.Context) error {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
-	c.flush(c.dropAtEnd) // what came in between
+	c.flush(c.dropAtEnd) // recorded during the last delivery
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// flush takes what waits out of the queue.
+// flush passes the pending CloudEvents to take.
 func (c *Sink) flush(take func(queued)) {
 	for {
 		select {
@@ -190,7 +190,7 @@ func (c *Sink) flush(take func(queued)) {
 	}
 }
 
-// count counts what became of a CloudEvent.
+// count counts the outcome of a CloudEvent.
 func (c *Sink) count(reason, outcome string) {
 	c.total.WithLabelValues(reason, outcome).Inc()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// Outcomes in vidra_events_total. Emitted is what the others add up to, and what
-// still waits.
+// Outcomes in vidra_events_total. The number of emitted Events is the sum of the others and of
+// the pending ones.
 const (
 	outcomeEmitted  = "emitted"
 	outcomeRecorded = "recorded"
@@ -18,27 +18,27 @@ const (
 	outcomeDropped  = "dropped"
 )
 
-// logInterval is the least time between two messages about failures of a kind.
+// logInterval is the least time between two log lines about one kind of failure.
 const logInterval = time.Hour
 
-// Why Events are dropped.
+// Causes for which Events are dropped.
 var (
-	errTooMany = errors.New("as many series wait as are kept: is the API server reachable?")
-	errEnded   = errors.New("the operator ended before they were written")
+	errTooMany = errors.New("too many series are pending: check that the API server is reachable")
+	errEnded   = errors.New("the operator stopped before they were written")
 )
 
-// count counts what became of n Events.
+// count adds n Events to an outcome.
 func (r *Recorder) count(reason, outcome string, n int32) {
 	r.total.WithLabelValues(reason, outcome).Add(float64(n))
 }
 
-// drop counts and tells that Events will not be written.
+// drop counts and logs Events that will not be written.
 func (r *Recorder) drop(reason string, n int32, why error) {
 	r.count(reason, outcomeDropped, n)
 	r.logLimited("Events are dropped", why, key{reason: reason})
 }
 
-// logLimited logs a failure, unless one of its kind was logged not long ago.
+// logLimited logs a failure, unless one of its kind was logged within logInterval.
 func (r *Recorder) logLimited(message string, err error, k key) {
 	kind := message + ": " + kindOf(err)
 	r.mu.Lock()
@@ -54,7 +54,7 @@ func (r *Recorder) logLimited(message string, err error, k key) {
 	}
 }
 
-// kindOf names the kind of a failure.
+// kindOf returns the kind of a failure.
 func kindOf(err error) string {
 	if errors.Is(err, errTooMany) || errors.Is(err, errEnded) {
 		return err.Error()

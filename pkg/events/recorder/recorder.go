@@ -22,57 +22,57 @@ const (
 	writeTimeout = 10 * time.Second
 	// workers is how many Events are written at a time.
 	workers = 8
-	// retryMin and retryMax bound how long an Event that was not accepted waits.
+	// retryMin and retryMax bound the wait between two attempts of a failed write.
 	retryMin, retryMax = 250 * time.Millisecond, 10 * time.Second
-	// maxAge is how long an Event is tried. API servers keep Events for an hour.
+	// maxAge is how long a write is retried. API servers keep Events for an hour.
 	maxAge = time.Hour
-	// expireInterval is how often series that are over are forgotten.
+	// expireInterval is the time between two removals of series that have ended.
 	expireInterval = time.Minute
-	// maxInstance is how many bytes a reportingInstance has at most
+	// maxInstance is the maximum length of a reportingInstance in bytes
 	// (k8s.io/kubernetes/pkg/apis/core/validation, ReportingInstanceLengthLimit).
 	maxInstance = 128
 )
 
-// Options say how a Recorder works. The zero value is good.
+// Options configure a Recorder. The zero value is usable.
 type Options struct {
 	// Instance is the reportingInstance of every Event. Defaults to the environment
 	// variable POD_NAME, else to the host name.
 	Instance string
 	// WithoutObjects leaves out the Events that regard managed objects.
 	WithoutObjects bool
-	// Log receives what cannot be written, once an hour for each kind of failure.
-	// Defaults to nowhere.
+	// Log receives the failures to write, each kind at most once an hour. Defaults to no
+	// log.
 	Log logr.Logger
-	// Clock tells the time. Defaults to the real one.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 }
 
-// Recorder writes Events, and recurrences as series. It is safe for concurrent
-// use.
+// Recorder writes Events, and recurrences as series. It is safe for concurrent use.
 //
-// It is not client-go's broadcaster, which drops without counting and does not
-// limit how much it writes: see docs/adr/0012-a-recorder-of-our-own.md.
+// client-go's broadcaster is not used, because it drops Events without counting them and does
+// not limit its writes: see docs/adr/0012-a-recorder-of-our-own.md.
 type Recorder struct {
 	client  typedeventsv1.EventsV1Interface
 	options Options
 	total   *prometheus.CounterVec
 	queue   workqueue.TypedDelayingInterface[*series]
-	// backoff says how long a series waits that was not accepted.
+	// backoff spaces the attempts to write a series.
 	backoff workqueue.TypedRateLimiter[*series]
-	// drained is closed when the Recorder stops and nothing waits.
+	// drained is closed when the Recorder stops and no series is pending.
 	drained chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu         sync.Mutex
 	aggregator *aggregator
-	// stopping says that all is written at once, stopped that nothing is any more.
+	// stopping is whether pending series are written at once, stopped whether nothing is
+	// written any more.
 	stopping, stopped bool
-	// lastLogged is when a kind of failure was logged.
+	// lastLogged is when each kind of failure was logged last.
 	lastLogged map[string]time.Time
 }
 
-// New makes a Recorder that writes through client and counts with
-// registerer. Start must be called for anything to be written.
+// New returns a Recorder that writes through client and registers its metrics with registerer.
+// Nothing is written before Start.
 func New(client typedeventsv1.EventsV1Interface, registerer prometheus.Registerer, options Options) (*Recorder, error) {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "vidra_events_total",
@@ -94,13 +94,13 @@ func New(client typedeventsv1.EventsV1Interface, registerer prometheus.Registere
 	}, nil
 }
 
-// instance is the reportingInstance of a Recorder: the API server wants one.
+// instance returns the reportingInstance of a Recorder, which the API server requires.
 func instance(name string) string {
 	if name == "" {
 		name = os.Getenv("POD_NAME")
 	}
 	if name == "" {
-		name, _ = os.Hostname() // without one, the controller's name will do
+		name, _ = os.Hostname() // the controller's name is used without a host name
 	}
 	if name == "" {
 		name = events.Controller
@@ -108,7 +108,7 @@ func instance(name string) string {
 	return events.Truncate(name, maxInstance)
 }
 
-// Record hands Events over to be written and returns at once.
+// Record enqueues Events to be written. It does not block.
 func (r *Recorder) Record(all []events.Event) {
 	for _, e := range all {
 		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind {
@@ -125,8 +125,7 @@ func (r *Recorder) Record(all []events.Event) {
 	}
 }
 
-// add puts an Event into the book. It returns its series, and how long that
-// waits.
+// add adds an Event to the aggregator. It returns its series and how long the series waits.
 func (r *Recorder) add(e events.Event) (*series, time.Duration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +143,9 @@ func (r *Recorder) add(e events.Event) (*series, time.Duration, error) {
 	return s, s.notBefore.Sub(now), nil
 }
 
-// Start writes Events until ctx ends, then writes what waits, but no longer than
-// FlushTimeout. ctx must outlive whoever records: a manager stops its runnables
-// before its controllers, so it is not the one to run it. It is called once.
+// Start writes Events until ctx ends, then the pending ones, for at most FlushTimeout. ctx must
+// outlive the controllers that record, so Start must not be a runnable of the manager, which
+// stops its runnables before its controllers. Start must be called once.
 func (r *Recorder) Start(ctx context.Context) error {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -169,7 +168,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 	return nil
 }
 
-// expireUntil forgets series that are over until ctx ends.
+// expireUntil removes series that have ended until ctx ends.
 func (r *Recorder) expireUntil(ctx context.Context) {
 	ticker := r.options.Clock.NewTicker(expireInterval)
 	defer ticker.Stop()
@@ -185,7 +184,7 @@ func (r *Recorder) expireUntil(ctx context.Context) {
 	}
 }
 
-// writeAllNow has everything that waits written at once.
+// writeAllNow enqueues all pending series without their wait.
 func (r *Recorder) writeAllNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +197,8 @@ func (r *Recorder) writeAllNow() {
 	r.checkDrainedLocked()
 }
 
-// checkDrainedLocked closes drained when it is time to.
+// checkDrainedLocked closes drained if the Recorder stops and no series is pending. r.mu must
+// be held.
 func (r *Recorder) checkDrainedLocked() {
 	if !r.stopping || r.aggregator.waiting() > 0 {
 		return
@@ -210,7 +210,7 @@ func (r *Recorder) checkDrainedLocked() {
 	}
 }
 
-// stop counts what was not written.
+// stop counts the Events that were not written.
 func (r *Recorder) stop() {
 	lost := map[string]int32{}
 	r.mu.Lock()
@@ -238,8 +238,8 @@ func (r *Recorder) work(ctx context.Context) {
 	}
 }
 
-// write writes what is due of a series, and has it looked at again when that is
-// of use.
+// write writes the pending occurrences of a series, and enqueues the series again if it has to
+// be written later.
 func (r *Recorder) write(ctx context.Context, s *series) {
 	r.mu.Lock()
 	w, wait := r.aggregator.due(s, r.options.Clock.Now(), r.stopping)
@@ -264,14 +264,14 @@ func (r *Recorder) write(ctx context.Context, s *series) {
 		r.logLimited("the API server refuses an Event", err, s.key)
 	case r.tooOld(s):
 		r.finishWrite(s, w, false)
-		r.drop(s.key.reason, w.occurrences, fmt.Errorf("it could not be written for %s: %w", maxAge, err))
+		r.drop(s.key.reason, w.occurrences, fmt.Errorf("could not be written for %s: %w", maxAge, err))
 	default:
 		r.logLimited("cannot write an Event now; the write is retried", err, s.key)
 		r.retry(s)
 	}
 }
 
-// retry has a series written later. What recurs meanwhile does not hasten it.
+// retry enqueues a series after the backoff. Recurrences do not shorten the wait.
 func (r *Recorder) retry(s *series) {
 	wait := r.backoff.When(s)
 	r.mu.Lock()
@@ -283,13 +283,13 @@ func (r *Recorder) retry(s *series) {
 	r.queue.AddAfter(s, wait)
 }
 
-// finishWrite notes what came of a write.
+// finishWrite records the result of a write.
 func (r *Recorder) finishWrite(s *series, w *write, accepted bool) {
 	r.backoff.Forget(s)
 	r.mu.Lock()
 	r.aggregator.finishWrite(s, w, accepted, r.options.Clock.Now())
 	r.checkDrainedLocked()
-	again, wait := s.pending > 0, writeInterval // it occurred meanwhile
+	again, wait := s.pending > 0, writeInterval // it recurred meanwhile
 	if r.stopping {
 		wait = 0
 	}
@@ -299,7 +299,7 @@ func (r *Recorder) finishWrite(s *series, w *write, accepted bool) {
 	}
 }
 
-// tooOld says whether a series is to be given up.
+// tooOld reports whether a series has been pending for longer than maxAge.
 func (r *Recorder) tooOld(s *series) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// seriesQuietTime is how long nothing recurs before a series is over. It is client-go's
-	// (k8s.io/client-go/tools/events, finishTime).
+	// seriesQuietTime is how long nothing recurs before a series ends. It is that of
+	// client-go (k8s.io/client-go/tools/events, finishTime).
 	seriesQuietTime = 6 * time.Minute
-	// writeInterval is the least time between two writes of a series. What recurs
-	// in between is counted, and written with the next.
+	// writeInterval is the least time between two writes of a series. Recurrences in
+	// between are counted and written with the next write.
 	writeInterval = 10 * time.Second
-	// maxRecurrences is how many writes of recurrences a second are aimed at: with more
-	// series than that allows every writeInterval, each is written less often, but at least
-	// every longestInterval.
+	// maxRecurrences is the target of writes of recurrences a second. With more series than
+	// that allows every writeInterval, each is written less often, but at least every
+	// longestInterval.
 	maxRecurrences  = 20
 	longestInterval = time.Minute
-	// maxSeries is how many series are kept. With more, the one is forgotten that was
-	// written the longest time ago; with so many that wait, new ones are dropped.
+	// maxSeries is the maximum number of series. Beyond it, the idle series that was
+	// written first is removed; without an idle series, new Events are dropped.
 	maxSeries = 20_000
-	// maxPerObject is how many series of one object and reason are kept apart. What
-	// comes beyond is counted in one more.
+	// maxPerObject is the maximum number of series of one object and reason. Further Events
+	// are counted in one additional series.
 	maxPerObject = 10
-	// foldedSuffix ends the note of that one.
-	foldedSuffix = ". More that differs from it is counted here"
+	// foldedSuffix ends the note of the additional series.
+	foldedSuffix = ". Further Events that differ from it are counted here"
 )
 
-// key is what Events of one series have in common.
+// key identifies a series.
 type key struct {
 	kind, reason, action, variant string
 	regarding, related            corev1.ObjectReference
 }
 
-// keyOf returns the key of an Event. References to one object are the same, of
-// whatever resourceVersion it was, and so are variants that no note tells apart.
+// keyOf returns the key of an Event. It ignores the resourceVersions of references, and
+// differences of variants beyond MaxNote.
 func keyOf(e events.Event) key {
 	k := key{kind: e.Type, reason: e.Reason, action: e.Action, variant: events.Truncate(e.Variant, events.MaxNote), regarding: e.Regarding}
 	if e.Related != nil {
@@ -51,8 +51,8 @@ func keyOf(e events.Event) key {
 	return k
 }
 
-// object is the key of all that is told of the same objects for the same reason. An
-// object that is created again is the same.
+// object returns the key of all series about the same objects with the same reason. An object
+// that was created again is the same object.
 func (k key) object() key {
 	k.variant, k.regarding.FieldPath, k.related.FieldPath = "", "", ""
 	k.regarding.UID, k.related.UID = "", ""
@@ -62,30 +62,29 @@ func (k key) object() key {
 // series is an Event and its recurrences.
 type series struct {
 	key key
-	// event is the first one, without a series.
+	// event is the first Event, without a series.
 	event eventsv1.Event
-	// exists says that the API server has accepted the Event.
+	// exists is whether the API server has accepted the Event.
 	exists bool
-	// written is how many occurrences the API server has accepted, pending how many
-	// wait for being written.
+	// written counts the occurrences that the API server has accepted, pending those that
+	// are not written yet.
 	written, pending int32
-	// last is the time of the last occurrence, waits that of the first that waits.
+	// last is the time of the last occurrence, pendingSince that of the first pending one.
 	last, pendingSince time.Time
-	// notBefore is the time before which it is not written again.
+	// notBefore is the earliest time of the next write.
 	notBefore time.Time
-	// forbidden is how often in a row the API server forbade it. Only who writes it
-	// uses this.
+	// forbidden counts how often in a row the API server forbade the write. Only the worker
+	// that writes the series uses it.
 	forbidden int
-	// idleElement is where it is among those that are settled; nil while something is pending.
+	// idleElement is its element of aggregator.idle; nil while occurrences are pending.
 	idleElement *list.Element
 }
 
-// aggregator keeps the series. It is not safe for concurrent use.
+// aggregator holds the series. It is not safe for concurrent use.
 type aggregator struct {
 	reportingInstance string
 	series            map[key]*series
-	// idle are the series of which nothing is pending, in the order of their last
-	// writes.
+	// idle holds the series without pending occurrences, in the order of their last writes.
 	idle *list.List
 	// perObject counts the series of each object and reason.
 	perObject map[key]int
@@ -97,13 +96,13 @@ func newAggregator(reportingInstance string) *aggregator {
 	return &aggregator{reportingInstance: reportingInstance, series: map[key]*series{}, idle: list.New(), perObject: map[key]int{}}
 }
 
-// waiting is how many series have something pending.
+// waiting returns the number of series with pending occurrences.
 func (b *aggregator) waiting() int {
 	return len(b.series) - b.idle.Len()
 }
 
-// add notes that an Event occurred and returns its series, or nil if too many
-// wait for being written.
+// add records an occurrence of an Event and returns its series; nil if too many series are
+// pending.
 func (b *aggregator) add(e events.Event, now time.Time) *series {
 	k := keyOf(e)
 	s := b.active(k, now)
@@ -132,7 +131,7 @@ func (b *aggregator) add(e events.Event, now time.Time) *series {
 	return s
 }
 
-// fold makes an Event that begins the series of what else is told of its objects.
+// fold returns an Event that begins the additional series of its objects; see maxPerObject.
 func fold(e events.Event) events.Event {
 	e.Note = events.Truncate(e.Note, events.MaxNote-len(foldedSuffix)) + foldedSuffix
 	e.Regarding.FieldPath = ""
@@ -144,12 +143,12 @@ func fold(e events.Event) events.Event {
 	return e
 }
 
-// over says whether nothing recurred for so long that a settled series has ended.
+// over reports whether an idle series has ended.
 func (s *series) over(now time.Time) bool {
 	return now.Sub(s.last) >= seriesQuietTime
 }
 
-// active finds a series that is not over.
+// active returns the series with a key; nil if there is none, or it has ended.
 func (b *aggregator) active(k key, now time.Time) *series {
 	s := b.series[k]
 	if s != nil && s.idleElement != nil && s.over(now) {
@@ -159,7 +158,7 @@ func (b *aggregator) active(k key, now time.Time) *series {
 	return s
 }
 
-// makeRoom makes room for a series, if there is any.
+// makeRoom reports whether there is room for a new series. It may remove an idle one.
 func (b *aggregator) makeRoom() bool {
 	if len(b.series) < maxSeries {
 		return true
@@ -172,14 +171,14 @@ func (b *aggregator) makeRoom() bool {
 	return true
 }
 
-// expire forgets the series that are over.
+// expire removes the series that have ended.
 func (b *aggregator) expire(now time.Time) {
 	for s := b.oldest(); s != nil && s.over(now); s = b.oldest() {
 		b.forget(s)
 	}
 }
 
-// oldest is the settled series that was written the longest time ago, or nil.
+// oldest returns the idle series that was written first, or nil.
 func (b *aggregator) oldest() *series {
 	front := b.idle.Front()
 	if front == nil {
@@ -188,7 +187,7 @@ func (b *aggregator) oldest() *series {
 	return front.Value.(*series)
 }
 
-// forget ends a settled series.
+// forget removes an idle series.
 func (b *aggregator) forget(s *series) {
 	b.idle.Remove(s.idleElement)
 	delete(b.series, s.key)
@@ -198,8 +197,8 @@ func (b *aggregator) forget(s *series) {
 	}
 }
 
-// event makes the first Event of a series. One about what has no namespace is in
-// the namespace default: the API server wants it so.
+// event returns the first Event of a series. The Event of an object without a namespace is in
+// the namespace default, as the API server requires.
 func (b *aggregator) event(e events.Event, now time.Time) eventsv1.Event {
 	b.stamp = max(b.stamp+1, now.UnixNano())
 	first := eventsv1.Event{
@@ -220,14 +219,13 @@ func (b *aggregator) event(e events.Event, now time.Time) eventsv1.Event {
 	return first
 }
 
-// due returns what is to be written of a series now. If nothing is, it returns how
-// long the series is left alone; 0 says until something recurs. A hurry ignores the
-// limit.
-func (b *aggregator) due(s *series, now time.Time, hurry bool) (*write, time.Duration) {
+// due returns the write of a series that is due now. If none is, it returns the wait until the
+// next one; 0 means until the next recurrence. With immediately, the wait is ignored.
+func (b *aggregator) due(s *series, now time.Time, immediately bool) (*write, time.Duration) {
 	switch {
 	case s.pending == 0:
 		return nil, 0
-	case !hurry && now.Before(s.notBefore):
+	case !immediately && now.Before(s.notBefore):
 		return nil, s.notBefore.Sub(now)
 	}
 	w := &write{event: s.event, exists: s.exists, occurrences: s.pending}
@@ -237,7 +235,7 @@ func (b *aggregator) due(s *series, now time.Time, hurry bool) (*write, time.Dur
 	return w, 0
 }
 
-// finishWrite notes that a write came to an end: its occurrences wait no longer.
+// finishWrite records the result of a write, after which its occurrences are not pending.
 func (b *aggregator) finishWrite(s *series, w *write, accepted bool, now time.Time) {
 	s.pending -= w.occurrences
 	if s.pending == 0 {

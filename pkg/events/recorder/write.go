@@ -17,32 +17,32 @@ import (
 
 // write is one write of a series.
 type write struct {
-	// event as it is to be, with its series.
+	// event is the Event to write, with its series.
 	event eventsv1.Event
-	// exists says that the API server should have it already.
+	// exists is whether the API server should have the Event already.
 	exists bool
-	// occurrences is how many of them the API server does not know of yet.
+	// occurrences counts those that the API server has not received yet.
 	occurrences int32
 }
 
-// send creates the Event, or writes how often it has recurred. Writing twice does no
-// harm: counts are absolute, and the name is the series' own.
+// send creates the Event, or patches the count of its series. Repeating a write does no harm:
+// counts are absolute, and each series has its own name.
 func (w *write) send(ctx context.Context, client typedeventsv1.EventsV1Interface) error {
 	if w.exists {
 		err := w.patch(ctx, client)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// Somebody deleted it, or it is older than Events are kept.
+		// A user deleted the Event, or it has expired.
 	}
 	_, err := client.Events(w.event.Namespace).Create(ctx, &w.event, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) { // the answer to an earlier attempt got lost
+	if apierrors.IsAlreadyExists(err) { // the answer to an earlier attempt was lost
 		return w.patch(ctx, client)
 	}
 	return err
 }
 
-// patch writes the count of a series. Nothing else of an Event can be changed.
+// patch writes the count of a series. Other fields of an Event are immutable.
 func (w *write) patch(ctx context.Context, client typedeventsv1.EventsV1Interface) error {
 	if w.event.Series == nil {
 		return nil
@@ -55,11 +55,11 @@ func (w *write) patch(ctx context.Context, client typedeventsv1.EventsV1Interfac
 	return err
 }
 
-// forbiddenTries is how often in a row an Event is tried that is forbidden: an API
-// server that starts forbids everything until it has read its roles.
+// forbiddenTries is how often in a row a forbidden write is tried: an API server that starts
+// forbids everything until it has read its roles.
 const forbiddenTries = 6
 
-// shouldRetry says whether a series that was not accepted is to be tried again.
+// shouldRetry reports whether a failed write of the series is retried.
 func (s *series) shouldRetry(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		s.forbidden = 0
@@ -69,7 +69,7 @@ func (s *series) shouldRetry(err error) bool {
 	return s.forbidden < forbiddenTries && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// retriable says whether the same write may have another answer later.
+// retriable reports whether the same write may succeed later.
 func retriable(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
