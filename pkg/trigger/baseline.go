@@ -7,24 +7,23 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// baseline is what other field managers owned in an object before the edits of what is
-// ours that are not reverted yet. What they own beyond it came with these edits.
+// baseline is what other field managers owned in an object before the edits of owned fields that
+// are not reverted yet. What they own beyond it was added by these edits.
 type baseline struct {
 	before ownership.Paths
-	// latest are the paths that others own, and digest is that of what is ours, in the
-	// last event.
+	// latest are the paths that other managers own in the last event, digest is the digest
+	// of the owned fields in it.
 	latest ownership.Paths
 	digest ownership.Digest
-	// editors are the field managers that changed what is ours. What they add afterwards is a
+	// editors are the field managers that changed owned fields. Their later additions are
 	// part of their edits.
 	editors []string
-	// raced is the baseline before the last apply, if others added something while that was
-	// under way: then events that are older than the apply tell whether with an edit. nil
-	// otherwise.
+	// raced is the baseline before the last apply, if other managers added paths during that
+	// apply: events older than the apply show whether an edit added them. nil otherwise.
 	raced *baseline
 }
 
-// raced is that of the baseline.
+// raced returns the raced baseline of the claim; nil if there is none.
 func (c *claim) raced() *baseline {
 	if c.baseline == nil {
 		return nil
@@ -32,8 +31,8 @@ func (c *claim) raced() *baseline {
 	return c.baseline.raced
 }
 
-// updateBaseline keeps the baseline of an object up to date with an event. As long as the object is
-// in order, its Snapshot has it.
+// updateBaseline updates the baseline with an event. While the object is as expected, its
+// Snapshot has the baseline.
 func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	switch verdict {
 	case VerdictAsExpected, VerdictEcho:
@@ -49,7 +48,7 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 			c.startBaseline(o.before)
 		}
 		c.baseline.update(o.snapshot, c.expected.manager)
-	case VerdictDeleted: // an object without its label looks deleted: this is what it was
+	case VerdictDeleted: // an object that lost its label looks deleted: snapshot is its last state
 		if c.baseline == nil {
 			c.startBaseline(o.snapshot)
 		}
@@ -57,8 +56,8 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	}
 }
 
-// startBaseline begins the baseline with an object that is in order. Another one says nothing of
-// what was there before an edit.
+// startBaseline sets the baseline from an object that is as expected. Another object does not
+// show what was there before an edit.
 func (c *claim) startBaseline(s *Snapshot) {
 	switch {
 	case c.alone:
@@ -68,9 +67,9 @@ func (c *claim) startBaseline(s *Snapshot) {
 	}
 }
 
-// updateBaseline takes a write into account that brought an object into a state other than expected.
-// What another manager adds with a write that changes nothing of ours is no part of an edit: it
-// was there before the next one.
+// update adds a write that brought the object into an unexpected state. Additions of another
+// manager in a write that changes no owned field are not part of an edit: they were there before
+// the next edit.
 func (b *baseline) update(s *Snapshot, manager managerID) {
 	if b == nil {
 		return
@@ -90,18 +89,18 @@ func (b *baseline) update(s *Snapshot, manager managerID) {
 	b.digest, b.latest = digest, others
 }
 
-// updateOlder takes a write into account that came before the last apply.
+// updateOlder adds a write that is older than the last apply.
 func (b *baseline) updateOlder(s *Snapshot, expected expectation) {
 	switch {
 	case b == nil:
-	case s.has(expected.owned): // whoever had edited it took that back
+	case s.has(expected.owned): // its editor undid the edit
 		*b = baseline{before: s.others(), latest: s.others(), digest: expected.digest}
 	default:
 		b.update(s, expected.manager)
 	}
 }
 
-// edits reports whether a write is an edit of what is ours, or adds something to one.
+// edits reports whether a write edits owned fields, or adds something to such an edit.
 func (b *baseline) edits(s *Snapshot, manager managerID) bool {
 	if digest, known := s.digestOf(manager); !known || digest != b.digest {
 		return true
@@ -110,7 +109,7 @@ func (b *baseline) edits(s *Snapshot, manager managerID) bool {
 	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest)
 }
 
-// digestOf is the digest of what a manager owns in the object.
+// digestOf returns the digest of the fields that a manager owns in the object.
 func (s *Snapshot) digestOf(manager managerID) (ownership.Digest, bool) {
 	all := s.owned
 	if e := s.pending.Load(); e != nil && len(e.owned) > 0 {
@@ -123,9 +122,8 @@ func (s *Snapshot) digestOf(manager managerID) (ownership.Digest, bool) {
 	return all[i].digest, true
 }
 
-// Before returns the paths that other field managers owned in an object before it was
-// edited. It reports known false if no event showed the object as it was then, as after a
-// restart.
+// Before returns the paths that other field managers owned in an object before it was edited.
+// known is false if no event showed the object as it was then, as after a restart.
 func (x *Index) Before(owner Owner, key ObjectKey) (before ownership.Paths, known bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,7 +134,7 @@ func (x *Index) Before(owner Owner, key ObjectKey) (before ownership.Paths, know
 	return c.before()
 }
 
-// before is what Before returns.
+// before implements Index.Before for a claim.
 func (c *claim) before() (ownership.Paths, bool) {
 	if c.baseline == nil {
 		return "", c.alone

@@ -15,17 +15,17 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// What is kept for every object is kept small here: what many objects share is
-// interned, and what spells a number is kept as one. Nothing is lost: a key, a
-// version and a UID give back the text that they were made of.
+// The types below keep the entries of the Index small: values that many objects share are
+// interned, and numbers are stored as numbers. The conversion is lossless: a key, a version and
+// a UID return the text from which they were made.
 
-// watched is the watch that shows an object.
+// watched identifies a watch.
 type watched struct {
 	cluster string
 	gvr     schema.GroupVersionResource
 }
 
-// compactKey is an ObjectKey as it is kept.
+// compactKey is the compact form of an ObjectKey.
 type compactKey struct {
 	watch     unique.Handle[watched]
 	namespace unique.Handle[string]
@@ -45,14 +45,14 @@ func (k compactKey) objectKey() ObjectKey {
 	return ObjectKey{Cluster: w.cluster, GVR: w.gvr, Namespace: k.namespace.Value(), Name: k.name}
 }
 
-// owned is what one field manager owns in an object, or is expected to.
+// owned is the digest of the fields that one field manager owns, or is expected to own.
 type owned struct {
 	manager managerID
 	digest  ownership.Digest
 }
 
-// managerID is a hash of the name of a field manager, 0 of none. It tells the few
-// managers of one object apart.
+// managerID is the hash of the name of a field manager; 0 means none. It distinguishes the few
+// managers of one object.
 type managerID uint64
 
 var managerSeed = maphash.MakeSeed()
@@ -64,7 +64,7 @@ func identify(manager string) managerID {
 	return managerID(maphash.String(managerSeed, manager))
 }
 
-// expectation is an Applied as it is kept, but for the name of the manager.
+// expectation is the compact form of an Applied without the name of the manager.
 type expectation struct {
 	owned
 	uid     uid
@@ -82,15 +82,15 @@ func (e expectation) applied(manager string) Applied {
 	return Applied{Manager: manager, Digest: e.digest, UID: e.uid.get(), ResourceVersion: e.version.String()}
 }
 
-// version is a resourceVersion: a number, or text where it is none or too large.
+// version is a resourceVersion: a number, or a text if it is not a number or too large.
 type version struct {
 	number uint64
 	text   *string
 }
 
 func newVersion(text string) version {
-	// A number that begins with 0 would not give back its text, and is no
-	// resourceVersion that can be compared.
+	// A number with a leading 0 would not return its text, and is not a resourceVersion that
+	// can be compared.
 	if number, err := strconv.ParseUint(text, 10, 64); err == nil && text[0] != '0' {
 		return version{number: number}
 	}
@@ -111,7 +111,7 @@ func (v version) String() string {
 	}
 }
 
-// is says whether two versions are the same.
+// is reports whether two versions are equal.
 func (v version) is(other version) bool {
 	if v.number != 0 || other.number != 0 {
 		return v.number == other.number
@@ -119,8 +119,8 @@ func (v version) is(other version) bool {
 	return v.String() == other.String()
 }
 
-// compare orders the versions of one resource, which are integers (KEP-5504). It
-// reports ok false for those of a server whose versions are not.
+// compare orders the versions of one resource, which are integers (KEP-5504). ok is false for
+// versions that are not.
 func (v version) compare(other version) (order int, ok bool) {
 	if v.number != 0 && other.number != 0 {
 		return cmp.Compare(v.number, other.number), true
@@ -129,7 +129,7 @@ func (v version) compare(other version) (order int, ok bool) {
 	return order, err == nil
 }
 
-// uid is a UID: a UUID, as the API server gives out, or text where it is none.
+// uid is a UID: a UUID, as the API server generates it, or another text.
 type uid struct {
 	uuid [16]byte
 	text *string
@@ -139,7 +139,7 @@ func newUID(id types.UID) uid {
 	text := string(id)
 	var u uid
 	if digits := strings.ReplaceAll(text, "-", ""); len(digits) == hex.EncodedLen(len(u.uuid)) {
-		_, _ = hex.Decode(u.uuid[:], []byte(digits)) // what is no UUID gives back another text
+		_, _ = hex.Decode(u.uuid[:], []byte(digits)) // a text that is not a UUID results in another text
 	}
 	if u.get() == id {
 		return u

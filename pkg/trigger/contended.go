@@ -7,20 +7,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Contend notes that an object is contended. From now on its drift is queued with
-// ContendedPriority, and only for notBefore if that is in the future: a writer that
-// changes the object thousands of times meanwhile costs no reconcile.
+// Contend marks an object as contended: its drift is queued with ContendedPriority, and not
+// before notBefore. So a writer that changes the object thousands of times until then causes no
+// reconcile.
 func (f *Factory) Contend(owner Owner, key ObjectKey, notBefore time.Time) {
 	f.pending.addContended(owner, key, notBefore)
 }
 
-// EndContention notes that an object is no longer contended.
+// EndContention removes the mark of a contended object.
 func (f *Factory) EndContention(owner Owner, key ObjectKey) { f.pending.removeContended(owner, key) }
 
-// EndContentions notes that no object of an owner is contended.
+// EndContentions removes the marks of all contended objects of an owner.
 func (f *Factory) EndContentions(owner Owner) { f.pending.removeAllContended(owner) }
 
-// queueOptions returns how the drift of an object is queued.
+// queueOptions returns the priority and delay for the drift of an object.
 func (p *pendingCauses) queueOptions(owner Owner, key ObjectKey) priorityqueue.AddOpts {
 	p.mu.Lock()
 	defer p.mu.Unlock()

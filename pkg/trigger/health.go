@@ -13,20 +13,20 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Health is how an object is doing, as kstatus sees it.
+// Health is the health of an object as kstatus computes it.
 type Health struct {
-	// Status is Current once the object is as its spec wants it, InProgress on
-	// the way there, Failed where it does not get there by itself, Terminating
-	// while it is being deleted, and Unknown if its status cannot be read.
+	// Status is Current when the object matches its spec, InProgress on the way there,
+	// Failed when it does not get there by itself, Terminating while it is being deleted,
+	// and Unknown if its status cannot be read.
 	Status status.Status
-	// Message says why, in at most 256 bytes. It is empty for an object that is
-	// Current, and for one whose values must not be shown (ownership.Sensitive).
+	// Message is the cause, in at most 256 bytes. It is empty for an object that is Current,
+	// and for one whose values must not be shown (ownership.Sensitive).
 	Message string
 }
 
-// HealthOf tells the health of an object from what a watch keeps of it. It is that
-// of the last event: where kstatus looks at the clock, as for a Pod that cannot be
-// scheduled, time alone changes nothing. It reports ok false for what is no Snapshot.
+// HealthOf returns the health of an object in the store of a watch, as of its last event. Where
+// kstatus depends on the clock, as for a Pod that cannot be scheduled, time alone changes
+// nothing. ok is false for an object that is not a Snapshot.
 func HealthOf(kept any) (health Health, ok bool) {
 	s, ok := kept.(*Snapshot)
 	if !ok || s == nil {
@@ -36,32 +36,32 @@ func HealthOf(kept any) (health Health, ok bool) {
 }
 
 const (
-	// maxMessage is how many bytes of a message are kept.
+	// maxMessage is the maximum length of a message in bytes.
 	maxMessage = 256
-	// statusDelay and messageDelay are how long an owner is not told of a change of
-	// health, so that it looks once at what changes in bursts: another status soon,
-	// another message in the same status, such as a count, when there is time.
+	// statusDelay and messageDelay are the delays until an owner is enqueued because of a
+	// change of health, so that it reconciles once for a burst of changes: a short one for
+	// another status, a long one for another message in the same status, such as a count.
 	statusDelay  = 200 * time.Millisecond
 	messageDelay = 5 * time.Second
 )
 
-// special is what is kept of an object that most objects do not have.
+// special holds what a Snapshot needs only for few objects.
 type special struct {
-	// text is the message, of messageBytes bytes, and then the paths that other field
+	// text is the message, of messageBytes bytes, followed by the paths that other field
 	// managers own, as [ownership.Paths].
 	text         string
 	messageBytes uint16
-	// status is the place of the status in statuses.
+	// status is the index of the status in statuses.
 	status uint8
 }
 
-// statuses are all that status.Compute can return, and Unknown for what it fails
-// at. The first is what most objects are.
+// statuses are the results of status.Compute, and Unknown for its errors. The first is that of
+// most objects.
 var statuses = [...]status.Status{
 	status.CurrentStatus, status.InProgressStatus, status.FailedStatus, status.TerminatingStatus, status.UnknownStatus,
 }
 
-// newSpecial returns nil for an object that has nothing special.
+// newSpecial returns nil for an object that needs no special.
 func newSpecial(health Health, others ownership.Paths) *special {
 	s := special{text: health.Message + string(others)}
 	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
@@ -72,7 +72,7 @@ func newSpecial(health Health, others ownership.Paths) *special {
 	return new(s)
 }
 
-// health is that of the object when the Snapshot was made.
+// health returns the health of the object when the Snapshot was made.
 func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
@@ -80,11 +80,11 @@ func (s *Snapshot) health() Health {
 	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes]}
 }
 
-// terminating says that the object is being deleted.
+// terminating reports whether the object is being deleted.
 func (s *Snapshot) terminating() bool { return s.health().Status == status.TerminatingStatus }
 
-// ComputeHealth computes the health of an object. It keeps nothing of the object but
-// text, and does not change it.
+// ComputeHealth returns the health of an object. It does not change the object, and the result
+// shares only strings with it.
 func ComputeHealth(u *unstructured.Unstructured) Health {
 	if u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
 		return Health{Status: status.CurrentStatus}
@@ -99,7 +99,7 @@ func ComputeHealth(u *unstructured.Unstructured) Health {
 	default:
 		health = Health{Status: result.Status, Message: result.Message}
 	}
-	// A controller may quote what it does not like.
+	// A controller may quote values in its message.
 	if ownership.Sensitive(u) {
 		health.Message = ""
 	}
@@ -107,8 +107,8 @@ func ComputeHealth(u *unstructured.Unstructured) Health {
 	return health
 }
 
-// alwaysCurrent says of an object that is not being deleted whether kstatus finds it
-// Current without looking: it has no status, and is of no kind that must have one.
+// alwaysCurrent reports whether kstatus finds an object that is not being deleted Current in any
+// case: it has no status, and its kind does not require one.
 func alwaysCurrent(u *unstructured.Unstructured) bool {
 	if u.GetAPIVersion() == "v1" && (u.GetKind() == "ConfigMap" || u.GetKind() == "Secret") {
 		return true
@@ -117,8 +117,8 @@ func alwaysCurrent(u *unstructured.Unstructured) bool {
 	return !reports && status.GetLegacyConditionsFn(u) == nil
 }
 
-// healthRelevant is an object with the conditions that kstatus looks at where it does not
-// know the kind. It takes apart, by reflection and twice, all that it is given.
+// healthRelevant returns an object with only the conditions that kstatus reads if it does not
+// know the kind, because kstatus converts the whole object by reflection, twice.
 func healthRelevant(u *unstructured.Unstructured) *unstructured.Unstructured {
 	reported, _ := u.Object["status"].(map[string]any)
 	conditions, _ := reported["conditions"].([]any)
@@ -136,9 +136,9 @@ func healthRelevant(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// compute is status.Compute for an object that any cluster may have sent. That
-// takes the status of a Pod for well-formed and panics otherwise, which would end
-// the process: it runs on a goroutine of an informer.
+// compute is status.Compute for an object that any cluster may have sent. status.Compute panics
+// on a malformed status of a Pod, which would end the process, because it runs on a goroutine
+// of an informer.
 func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,7 +148,7 @@ func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
 	return status.Compute(u)
 }
 
-// truncate cuts a message that is too long, between two runes.
+// truncate shortens a message to maxMessage bytes, between two runes.
 func truncate(message string) string {
 	const more = "..."
 	if len(message) <= maxMessage {
@@ -157,9 +157,9 @@ func truncate(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
 }
 
-// statusDelay is how long the owners of an object may wait until they are told of
-// its health, from what a watch kept of it and keeps now; 0 if there is nothing to
-// tell. An object that was not there before was as good as Current.
+// healthDelay returns the delay until the owners of an object are enqueued because of its
+// health, from the previous and the new object in the store; 0 if the health is the same. A new
+// object is compared with one that is Current.
 func healthDelay(before, after any) time.Duration {
 	was, ok := HealthOf(before)
 	if !ok {

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// maxHeld is how many bytes of memory the whole objects take that were changed and are
-	// not healed yet, of all owners together. maxHeldEach is how many one object takes.
-	// Beyond it the owner reads the object when it looks at it.
+	// maxHeld limits the memory, in bytes, of all whole objects that were changed and are
+	// not healed yet, maxHeldEach that of one object. An object beyond it is not stored: the
+	// owner reads it from the API server.
 	maxHeld     = 48 << 20
 	maxHeldEach = 2 << 20
 )
 
-// heldObjects counts the memory that whole objects take, for as long as they are
-// reachable: in a Snapshot that is not judged yet, in a Cause, or in a reconcile. It is
-// safe for concurrent use.
+// heldObjects counts the memory of whole objects, for as long as they are reachable: in a
+// Snapshot that is not judged yet, in a Cause, or in a reconcile. It is safe for concurrent use.
 type heldObjects struct {
 	used atomic.Int64
-	// refused counts the objects that were not kept.
+	// refused counts the objects that were not stored.
 	refused prometheus.Counter
 }
 
-// hold reports whether an object may be kept. It is given back when it is garbage.
+// hold reports whether an object may be stored. Its memory is released by the garbage collector.
 func (h *heldObjects) hold(u *unstructured.Unstructured) bool {
 	size := memoryOf(u.Object, maxHeldEach)
 	if size > maxHeldEach || h.used.Add(size) > maxHeld {
@@ -39,14 +38,13 @@ func (h *heldObjects) hold(u *unstructured.Unstructured) bool {
 	return true
 }
 
-// What parts of unstructured content take in memory, about.
+// Approximate memory of the parts of unstructured content.
 const (
 	emptyMapBytes, smallMapBytes, entryBytes = 48, 320, 56
 	listBytes, itemBytes, scalarBytes        = 24, 16, 16
 )
 
-// memoryOf estimates the memory that unstructured content takes, up to somewhat above
-// most.
+// memoryOf estimates the memory of unstructured content. It stops somewhat above most.
 func memoryOf(value any, most int64) int64 {
 	size := int64(scalarBytes)
 	switch value := value.(type) {

@@ -276,7 +276,7 @@ func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 // lookUp returns the key as the Index stores it, so that equal names share memory, the field
 // managers that are expected in the object, those of them whose drift is unreverted, and the
 // tools whose additions count for each of them.
-func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []string, tools map[string]ownership.Tools) {
+func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
@@ -285,7 +285,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 			managers = append(managers, c.holder.manager)
 		}
 		if c.unreverted {
-			left = append(left, c.holder.manager)
+			unreverted = append(unreverted, c.holder.manager)
 		}
 		if len(c.holder.tools) > 0 {
 			if tools == nil {
@@ -294,7 +294,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, left []strin
 			tools[c.holder.manager] = c.holder.tools
 		}
 	}
-	return key, managers, left, tools
+	return key, managers, unreverted, tools
 }
 
 // asExpected reports whether an object has an owner, and whether all its owners find it as

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// metrics count what a Factory decides.
+// metrics counts the decisions of a Factory.
 type metrics struct {
 	verdicts  *prometheus.CounterVec
 	overflows prometheus.Counter
@@ -20,11 +20,11 @@ func newMetrics() metrics {
 		}, []string{"cluster", "group", "version", "resource", "verdict"}),
 		overflows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_causes_overflowed_total",
-			Help: "How often an owner had more causes than are kept, so that it compared all its objects instead.",
+			Help: "How often an owner had more pending causes than are stored, so that it reconciled all its objects instead.",
 		}),
 		notKept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_objects_not_kept_total",
-			Help: "Changed objects that were too large, or too many, to be kept in memory until they are healed. The heal reads them.",
+			Help: "Changed objects that were too large, or too many, to be stored in memory until they are healed. The heal reads them from the API server.",
 		}),
 	}
 }
@@ -57,7 +57,7 @@ func (m metrics) countersOf(cluster string, gvr schema.GroupVersionResource) ver
 	return t
 }
 
-// ForgetCluster ends the series of a cluster that nobody is applied to any more.
+// ForgetCluster removes the series of a cluster that is no longer a destination.
 func (f *Factory) ForgetCluster(cluster string) {
 	f.metrics.verdicts.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }

@@ -18,42 +18,41 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Snapshot is what a watch keeps of an object: what it takes to know the object
-// again and to judge its events, and nothing else.
+// Snapshot is the form in which a watch stores an object: what is needed to identify the object
+// and to judge its events.
 type Snapshot struct {
 	namespace unique.Handle[string]
 	name      string
 	version   version
-	// owned are the digests of what each of our field managers owns.
+	// owned are the digests of the fields of each of our field managers.
 	owned []owned
-	// pendingObject is what takes the place of a whole object, until the event that
-	// brought it has been judged; nil if the verdict needs none.
+	// pending holds the whole object until the event that brought it has been judged; nil if
+	// the verdict does not need it.
 	pending atomic.Pointer[pendingObject]
-	// special is what most objects do not have: nil for one that is Current and may
-	// be changed.
+	// special is nil for an object that is Current and has no fields of other managers.
 	special *special
 }
 
-// pendingObject is what a verdict on an object may need besides its Snapshot.
+// pendingObject is what a verdict on an object may need in addition to its Snapshot.
 type pendingObject struct {
-	// object as it was, when it is not as an owner expects: what was changed in
-	// it may have to be told.
+	// object is the object if it is not as an owner expects, because an Event may report
+	// what was changed.
 	object *unstructured.Unstructured
-	// owners that the object names, in case that none is known.
+	// owners are the owners that the object names, in case that none is known.
 	owners []string
-	// owned are the digests of what managers own whose objects were left as somebody
-	// changed them: their digest in the Snapshot is over all of the object.
+	// owned are the digests for managers whose drift is unreverted: their digest in the
+	// Snapshot is over all of the object.
 	owned []owned
-	// skipped are the states of the object that came after the one that the handler saw
-	// last and before this one, in their order.
+	// skipped are the states of the object after the last one that the handler received and
+	// before this one, in their order.
 	skipped []*Snapshot
 }
 
-// maxSkipped is how many states of an object are kept that were not judged yet.
+// maxSkipped is the maximum number of states of an object that wait to be judged.
 const maxSkipped = 16
 
-// Skip notes an earlier state that no handler will see, so that who added what before an
-// edit, and who edited, is known all the same. It implements watchregistry.Successor.
+// Skip records an earlier state that no handler receives, so that the managers that made
+// additions before an edit, and the editors, are known. It implements watchregistry.Successor.
 func (s *Snapshot) Skip(older any) {
 	before, ok := older.(*Snapshot)
 	if !ok {
@@ -61,7 +60,7 @@ func (s *Snapshot) Skip(older any) {
 	}
 	was, is := before.pending.Load(), s.pending.Load()
 	if was == nil && is == nil {
-		return // both are in order, and this one tells what the other one does
+		return // both are as expected, and this one has the same information
 	}
 	e := pendingObject{}
 	if is != nil {
@@ -71,13 +70,13 @@ func (s *Snapshot) Skip(older any) {
 	s.pending.Store(&e)
 }
 
-// appendSkipped adds a state to those that were skipped before it.
+// appendSkipped appends a state to the skipped states before it.
 func appendSkipped(skipped []*Snapshot, last *Snapshot) []*Snapshot {
 	all := append(slices.Clip(skipped), last)
 	return all[max(0, len(all)-maxSkipped):]
 }
 
-// skipped are the states that came before this one and were not judged.
+// skipped returns the states before this one that were not judged.
 func (s *Snapshot) skipped() []*Snapshot {
 	if e := s.pending.Load(); e != nil {
 		return e.skipped
@@ -85,8 +84,8 @@ func (s *Snapshot) skipped() []*Snapshot {
 	return nil
 }
 
-// pendingState is the object as it was, when it was not as expected and has not been
-// judged yet.
+// pendingState returns the whole object if it was not as expected and is not judged yet; nil
+// otherwise.
 func (s *Snapshot) pendingState() *unstructured.Unstructured {
 	if e := s.pending.Load(); e != nil {
 		return e.object
@@ -94,10 +93,10 @@ func (s *Snapshot) pendingState() *unstructured.Unstructured {
 	return nil
 }
 
-// has says whether a manager owns exactly what is expected of it.
+// has reports whether a manager owns exactly what is expected of it.
 func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }
 
-// others are the paths that other field managers own.
+// others returns the paths that other field managers own.
 func (s *Snapshot) others() ownership.Paths {
 	if s.special == nil {
 		return ""
@@ -105,7 +104,7 @@ func (s *Snapshot) others() ownership.Paths {
 	return ownership.Paths(s.special.text[s.special.messageBytes:])
 }
 
-// AppliedBy returns the name of an object that a watch keeps, and whether a field manager
+// AppliedBy returns the name of an object in the store of a watch, and whether a field manager
 // applied it.
 func AppliedBy(kept any, manager string) (namespace, name string, applied bool) {
 	s, ok := kept.(*Snapshot)
@@ -116,11 +115,11 @@ func AppliedBy(kept any, manager string) (namespace, name string, applied bool) 
 	return s.namespace.Value(), s.name, slices.ContainsFunc(s.owned, func(o owned) bool { return o.manager == id })
 }
 
-// DigestOf is the digest of what manager owns in an object, of what the tools of people
-// added to it, and of its break-glass annotations, so that whoever sets or removes these is
-// noticed. See Applied for left.
-func DigestOf(u *unstructured.Unstructured, manager string, left bool, tools ownership.Tools) ownership.Digest {
-	if left {
+// DigestOf returns the digest of the fields that manager owns in an object, of the additions by
+// tools, and of its break-glass annotations, so that a change of these is noticed. For
+// unreverted, see Applied.
+func DigestOf(u *unstructured.Unstructured, manager string, unreverted bool, tools ownership.Tools) ownership.Digest {
+	if unreverted {
 		return digestOfAll(u)
 	}
 	digest, _ := ownership.Of(u, manager)
@@ -143,8 +142,8 @@ func DigestOf(u *unstructured.Unstructured, manager string, left bool, tools own
 	return digest
 }
 
-// digestOfAll is a digest of all of an object but its status and what changes with
-// every write.
+// digestOfAll returns a digest of an object without its status and without the fields that change
+// with every write.
 func digestOfAll(u *unstructured.Unstructured) (digest ownership.Digest) {
 	content := maps.Clone(u.Object)
 	delete(content, "status")
@@ -164,27 +163,25 @@ func digestOfAll(u *unstructured.Unstructured) (digest ownership.Digest) {
 	return digest
 }
 
-// GetObjectMeta tells what an informer wants to know of the objects in its
-// store. It makes a Snapshot a metav1.ObjectMetaAccessor, which informers take
-// for an object.
+// GetObjectMeta returns the metadata that an informer reads from the objects in its store. It
+// makes a Snapshot a metav1.ObjectMetaAccessor, which informers accept as an object.
 func (s *Snapshot) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: s.namespace.Value(), Name: s.name, ResourceVersion: s.version.String()}
 }
 
 const (
-	// snapshotBytes and ownedBytes are the sizes of a Snapshot and of one of its
-	// field managers.
+	// snapshotBytes and ownedBytes are the sizes of a Snapshot and of one of its owned.
 	snapshotBytes = 80
 	ownedBytes    = 24
-	// specialBytes is the size of what most objects do not have, but for its text.
+	// specialBytes is the size of a special without its text.
 	specialBytes = 24
 	// slotBytes is the share of one entry in the map of a store, whose tables take
 	// 40 KiB for 1024 entries and are between 7/16 and 7/8 full.
 	slotBytes = 65
 )
 
-// Size estimates the bytes of memory that the store of an informer takes for the
-// object: the Snapshot, its key and its place in the map.
+// Size estimates the memory that the store of an informer needs for the object, in bytes: the
+// Snapshot, its key and its entry in the map.
 func (s *Snapshot) Size() int {
 	name := len(s.name)
 	key := len(s.namespace.Value()) + len("/") + name
@@ -195,12 +192,12 @@ func (s *Snapshot) Size() int {
 	return size
 }
 
-// allocated is the memory that n bytes take: it comes in steps.
+// allocated returns the memory that n bytes occupy: it is allocated in steps.
 func allocated(n int) int { return (n + 15) / 16 * 16 }
 
-// TransformFor returns the function that reduces the objects of one watch to
-// Snapshots. It runs on the goroutines of the informer, before the object is
-// stored, and is safe for concurrent use.
+// TransformFor returns the function that reduces the objects of one watch to Snapshots. It runs
+// on the goroutines of the informer, before the object is stored, and is safe for concurrent
+// use.
 func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) cache.TransformFunc {
 	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
 	return func(obj any) (any, error) {
@@ -212,9 +209,9 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 	}
 }
 
-// snapshot reduces an object to what is kept of it.
+// snapshot returns the Snapshot of an object.
 func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
-	key, managers, left, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
+	key, managers, unreverted, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	applied := slices.DeleteFunc(ownership.Managers(u, v1alpha1.FieldManagerPrefix), func(name string) bool { return !f.Installation.Applies(name) })
 	managers = withUnknown(managers, applied)
 	s := &Snapshot{
@@ -222,19 +219,19 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
-		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(left, manager), tools[manager])}
+		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}
 	}
-	// What is in order needs no evidence. Everything else is judged with the
-	// event that brings it, and lets go of the evidence then.
+	// An object that is as expected needs no pendingObject. For any other, it is freed when the
+	// event that brought the object was judged.
 	switch claimed, asExpected := f.index.asExpected(key, s); {
 	case !claimed:
 		s.pending.Store(&pendingObject{owners: f.namedIn(u.GetAnnotations())})
 	case !asExpected:
 		e := &pendingObject{owners: f.namedIn(u.GetAnnotations())}
-		if f.held.hold(u) { // otherwise the owner reads it
+		if f.held.hold(u) { // otherwise the owner reads it from the API server
 			e.object = u
 		}
-		for _, manager := range left {
+		for _, manager := range unreverted {
 			e.owned = append(e.owned, owned{manager: identify(manager), digest: DigestOf(u, manager, false, tools[manager])})
 		}
 		s.pending.Store(e)
@@ -242,12 +239,12 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	return s
 }
 
-// maxUnknown is how many owners an object may name that are not known to own it. More are
-// forged, and none of them counts: an owner that becomes known later looks at its objects.
+// maxUnknown is the maximum number of unknown owners that an object may name. More are forged,
+// and none of them counts: an owner that becomes known later reconciles its objects anyway.
 const maxUnknown = 16
 
-// withUnknown returns the field managers that are expected in an object, and those that
-// applied it and are not known yet.
+// withUnknown returns the field managers that are expected in an object, and those that applied
+// it and are not known yet.
 func withUnknown(expected, applied []string) []string {
 	unknown := slices.DeleteFunc(applied, func(name string) bool { return slices.Contains(expected, name) })
 	if len(unknown) > maxUnknown {
