@@ -28,7 +28,7 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	proxy.Down()
 	before := time.Now()
 	for _, owner := range owners {
-		awaitUnreachable(t, owner, d.url(), "refused", "see that it runs")
+		awaitUnreachable(t, owner, d.url(), "refused", "check that it runs")
 	}
 	took := time.Since(before)
 	t.Logf("it is said after %s", took.Round(time.Millisecond))

@@ -87,7 +87,7 @@ func TestBlackHole(t *testing.T) {
 	require.Eventually(t, func() bool { return stall.Hits() > 0 }, patience, poll)
 	asFast(false)
 	for _, owner := range owners {
-		awaitUnreachable(t, owner, "does not answer in time", "see that it runs")
+		awaitUnreachable(t, owner, "does not answer in time", "check that it runs")
 		t.Logf("%s is said to be out of reach after %s", owner, time.Since(stalled).Round(time.Millisecond))
 	}
 	said := len(proxy.Requests(mark, faultproxy.Match{}))

@@ -101,7 +101,7 @@ func TestKubeconfigOfNoUse(t *testing.T) {
 				setKubeconfig(t, d.name, kubeconfig(t, d.config))
 				setKubeconfig(t, d.name+"-other", kubeconfig(t, d.config))
 			},
-			says: []string{"more than one Secret", "-other", "leave the label"},
+			says: []string{"more than one Secret", "-other", "keep the label"},
 		},
 		"exec": {
 			reason: "no program is run",

@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// heldMost is how much memory the unfinished answers of one remote cluster may need
+	// maxHeldBytes is how much memory the unfinished answers of one remote cluster may need
 	// when they are decoded, as jsonSize estimates it.
-	heldMost = 96 << 20
+	maxHeldBytes = 96 << 20
 	// readRate is how much of that is read from one remote cluster each second, and
 	// readBurst how much at once.
 	readRate, readBurst = 32 << 20, 128 << 20
-	// headerMost is how many bytes the header of an answer may have.
-	headerMost = 256 << 10
+	// maxHeaderBytes is how many bytes the header of an answer may have.
+	maxHeaderBytes = 256 << 10
 )
 
 var (
 	errUnfinished = errors.New("it does not finish an answer in time")
-	errTooLarge   = fmt.Errorf("it sends answers that need more than %d MiB of memory", heldMost>>20)
+	errTooLarge   = fmt.Errorf("it sends answers that need more than %d MiB of memory", maxHeldBytes>>20)
 	errPages      = errors.New("it answers with a part of a list that it was asked for as a whole")
 	errNotJSON    = errors.New("it does not answer with JSON")
 )
 
-// answers bounds what the answers of one remote cluster cost. It is safe for concurrent use.
-type answers struct {
+// answerLimits bounds what the answers of one remote cluster cost. It is safe for concurrent use.
+type answerLimits struct {
 	limits *limits
 	// held is the size of all unfinished answers.
 	held  atomic.Int64
 	speed *rate.Limiter
 }
 
-func newAnswers(limits *limits) *answers {
-	return &answers{limits: limits, speed: rate.NewLimiter(readRate, readBurst)}
+func newAnswerLimits(limits *limits) *answerLimits {
+	return &answerLimits{limits: limits, speed: rate.NewLimiter(readRate, readBurst)}
 }
 
 // askForJSON drops every encoding but JSON from the header Accept of a request: the memory
@@ -91,7 +91,7 @@ func isJSON(response *http.Response) bool {
 // of the cluster are too large together.
 type boundedBody struct {
 	source  io.ReadCloser
-	answers *answers
+	answers *answerLimits
 	// ctx is that of the request. end ends it, with a cause.
 	ctx context.Context
 	end func(cause error)

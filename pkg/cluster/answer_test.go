@@ -77,7 +77,7 @@ func TestHostileAnswers(t *testing.T) {
 					}
 					return answer, nil
 				})
-				r.limits.finish, r.limits.hold, r.limits.holdMost, r.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.holdMost, testHeldMost
+				r.limits.finish, r.limits.hold, r.limits.maxHold, r.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.maxHold, testHeldMost
 				ask := func() (time.Duration, error) {
 					began := time.Now()
 					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.server+tt.path, http.NoBody)
@@ -179,7 +179,7 @@ func TestHeaderWithoutEnd(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 64 {
-			w.Header().Add("X-More", strings.Repeat("x", headerMost/32)+string(rune('a'+i%26)))
+			w.Header().Add("X-More", strings.Repeat("x", maxHeaderBytes/32)+string(rune('a'+i%26)))
 		}
 		answer(w)
 	})

@@ -20,47 +20,46 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// discoveryTimeout is how long the API server may take to say which kinds a
-// group and version has: behind an aggregated API there may be nobody.
+// discoveryTimeout bounds a discovery request for a group and version: the server of an
+// aggregated API may not answer.
 const discoveryTimeout = 5 * time.Second
 
-// absence is how long a kind that was not among those of a group and version, or
-// could not be kept, is believed to be so: nobody need tell when it comes.
-const absence = 5 * time.Second
+// absenceTTL is how long the absence of a kind, or of verbs that Vidra needs, is cached: nothing
+// notifies the cache when the kind is installed.
+const absenceTTL = 5 * time.Second
 
-// neededVerbs are what Vidra does with an object of any kind.
+// neededVerbs are the verbs that Vidra uses for an object of any kind.
 var neededVerbs = []string{"get", "patch", "delete"}
 
-// Mapping is how the API server serves a kind.
+// Mapping describes how the API server serves a kind.
 type Mapping struct {
 	// GVR is the resource of the kind.
 	GVR schema.GroupVersionResource
-	// Namespaced says whether objects of the kind live in a namespace.
+	// Namespaced is whether the kind is namespaced.
 	Namespaced bool
-	// Lacks are the verbs without which no object of the kind can be kept: get, patch
-	// or delete. A review of rights, for example, can only be created. It is empty for
-	// a kind that can be kept.
-	Lacks []string
+	// MissingVerbs are those of get, patch and delete that the kind does not support, so that
+	// Vidra cannot manage its objects. A SubjectAccessReview, for example, can only be created.
+	MissingVerbs []string
 }
 
-// document is what the API server said of a group and version.
-type document struct {
+// versionKinds is the cached discovery of a group and version.
+type versionKinds struct {
 	kinds map[string]Mapping
-	// asked is when it was asked for last.
-	asked time.Time
+	// askedAt is the time of the last request.
+	askedAt time.Time
 }
 
-// serves says whether a kind is served, and objects of it can be kept.
-func (d document) serves(kind string) bool {
+// serves reports whether a kind is served with all needed verbs.
+func (d versionKinds) serves(kind string) bool {
 	mapping, found := d.kinds[kind]
-	return found && len(mapping.Lacks) == 0
+	return found && len(mapping.MissingVerbs) == 0
 }
 
-// Cluster is one API server. Its methods are safe for concurrent use.
+// Cluster is a cluster with its clients. Its methods are safe for concurrent use.
 type Cluster struct {
 	// remote is nil for the local cluster.
 	remote *remote
-	// config and http are what clients are made of.
+	// config and http are used to make clients.
 	config    *rest.Config
 	http      *http.Client
 	dynamic   dynamic.Interface
@@ -71,18 +70,18 @@ type Cluster struct {
 	mu sync.Mutex
 	// allInvalidations counts the calls of invalidateAll.
 	allInvalidations uint64
-	// invalidations counts the calls of Invalidate for each group: what was asked
-	// for before one is not kept after it.
+	// invalidations counts the calls of Invalidate for each group. A discovery request that
+	// began before one is not cached.
 	invalidations map[string]uint64
-	// versions holds what was said of each group and version that was asked for.
-	versions map[schema.GroupVersion]document
+	// versions caches the discovery of each group and version.
+	versions map[schema.GroupVersion]versionKinds
 }
 
-// New makes the clients for the local API server, which is that of config. It sends
-// no request. Destinations makes those for remote ones.
+// New returns the local cluster, whose API server is that of config. It sends no request. For
+// remote clusters, see Destinations.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(considerate)
+	config.Wrap(withRetryHandling)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client of %s: %w", config.Host, err)
@@ -90,15 +89,17 @@ func New(config *rest.Config) (*Cluster, error) {
 	return newCluster(config, httpClient)
 }
 
-// considerate has the clients wait for an API server as long as is right.
-func considerate(next http.RoundTripper) http.RoundTripper { return frank{eager{next}} }
+// withRetryHandling wraps a transport so that throttled requests are retried as the callers need.
+func withRetryHandling(next http.RoundTripper) http.RoundTripper {
+	return throttledTransport{initializingTransport{next}}
+}
 
-// newCluster makes the clients that send their requests through httpClient.
+// newCluster returns a cluster whose clients use httpClient.
 func newCluster(config *rest.Config, httpClient *http.Client) (*Cluster, error) {
 	config.QPS, config.Burst = -1, 0 // the API server limits, not we
 	c := &Cluster{
 		config: config, http: httpClient,
-		invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]document{},
+		invalidations: map[string]uint64{}, versions: map[schema.GroupVersion]versionKinds{},
 	}
 	var err error
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
@@ -113,8 +114,8 @@ func newCluster(config *rest.Config, httpClient *http.Client) (*Cluster, error) 
 	return c, nil
 }
 
-// Name is the normalized URL of a remote cluster, see NormalizeServer, and empty for
-// the local one.
+// Name returns the normalized URL of a remote cluster (see NormalizeServer), and an empty name
+// for the local one.
 func (c *Cluster) Name() string {
 	if c.remote == nil {
 		return ""
@@ -122,11 +123,10 @@ func (c *Cluster) Name() string {
 	return c.remote.server
 }
 
-// Unreachable says why nothing can be applied to a remote cluster now, and what to
-// do; nil if something can, or if that is not known yet. It is for people, and has no
-// credentials in it. The error wraps ErrStarting while nothing is wrong, but the
-// Secrets are still being read. The local cluster is never unreachable. It neither blocks nor
-// sends a request.
+// Unreachable returns why a remote cluster cannot be used now, and what to do; nil if it can, or
+// if that is not known yet. The message has no credentials. The error wraps ErrStarting while the
+// Secrets are read for the first time. It is nil for the local cluster. Unreachable neither
+// blocks nor sends a request.
 func (c *Cluster) Unreachable() error {
 	if c.remote == nil {
 		return nil
@@ -134,32 +134,32 @@ func (c *Cluster) Unreachable() error {
 	return c.remote.unreachable()
 }
 
-// Doubtful says whether requests to a remote cluster fail since a moment ago, so that it
-// is not known yet whether it is unreachable. That is known soon, and without further
-// requests of others. It neither blocks nor sends a request.
-func (c *Cluster) Doubtful() bool { return c.remote != nil && c.remote.health.doubtful() }
+// MaybeUnreachable reports whether requests to a remote cluster have begun to fail and it is not
+// confirmed yet that the cluster is unreachable. That is confirmed soon, without requests of the
+// caller. It neither blocks nor sends a request.
+func (c *Cluster) MaybeUnreachable() bool { return c.remote != nil && c.remote.health.unconfirmed() }
 
-// Scope is for what the Secret of a remote cluster lets its kubeconfig be used at present.
-// That of the local cluster allows everything.
+// Scope returns what the Secret of a remote cluster allows its kubeconfig to be used for. That of
+// the local cluster allows everything.
 func (c *Cluster) Scope() Scope {
 	if c.remote == nil {
 		return Scope{}
 	}
-	if way := c.remote.route.Load(); way != nil && way.access != nil {
-		return way.access.scope
+	if route := c.remote.route.Load(); route != nil && route.access != nil {
+		return route.access.scope
 	}
 	return Scope{}
 }
 
-// Dynamic is the client for objects of any kind.
+// Dynamic returns the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Metadata is the client for the metadata of objects of any kind.
+// Metadata returns the client for the metadata of objects of any kind.
 func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 
-// As makes a client for objects of any kind whose requests the API server takes for
-// those of username. It shares the connections of the others. A user that the
-// kubeconfig itself impersonates is replaced. It sends no request.
+// As returns a client for objects of any kind that impersonates username. It shares the
+// connections of the other clients. It replaces the user that the kubeconfig impersonates. It
+// sends no request.
 func (c *Cluster) As(username string) (dynamic.Interface, error) {
 	if username == "" { // would not impersonate at all
 		return nil, errors.New("impersonate a user: the name is empty")
@@ -178,33 +178,32 @@ func (c *Cluster) As(username string) (dynamic.Interface, error) {
 	return client, nil
 }
 
-// Mapping tells how the API server serves gvk. The error satisfies
-// meta.IsNoMatchError if it does not serve it; any other error means that it
-// could not say. It sends a request for the first kind of each group and version.
-// For one that is missing, or lacks verbs, it sends another one if the last is some
-// seconds old.
+// Mapping returns how the API server serves gvk. The error satisfies meta.IsNoMatchError if it
+// does not; any other error means that discovery failed. Mapping sends a request for the first
+// kind of each group and version, and for a missing kind or one with missing verbs again after
+// absenceTTL.
 func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
-	said, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
+	known, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
 	if err != nil {
 		return Mapping{}, fmt.Errorf("ask which kinds %s has: %w", gvk.GroupVersion(), err)
 	}
-	mapping, found := said.kinds[gvk.Kind]
+	mapping, found := known.kinds[gvk.Kind]
 	if !found {
 		return Mapping{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	return mapping, nil
 }
 
-// ServesKind tells whether the API server serves gvk, and objects of it can be kept.
+// ServesKind reports whether the API server serves gvk with all verbs that Vidra needs.
 func (c *Cluster) ServesKind(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
-	said, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
-	return said.serves(gvk.Kind), err
+	known, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
+	return known.serves(gvk.Kind), err
 }
 
-// ServesResource tells whether the API server serves gvr.
+// ServesResource reports whether the API server serves gvr.
 func (c *Cluster) ServesResource(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
-	said, err := c.kinds(ctx, gvr.GroupVersion(), "")
-	for _, mapping := range said.kinds {
+	known, err := c.kinds(ctx, gvr.GroupVersion(), "")
+	for _, mapping := range known.kinds {
 		if mapping.GVR == gvr {
 			return true, err
 		}
@@ -212,7 +211,7 @@ func (c *Cluster) ServesResource(ctx context.Context, gvr schema.GroupVersionRes
 	return false, err
 }
 
-// Invalidate forgets what discovery said of an API group.
+// Invalidate discards the cached discovery of an API group.
 func (c *Cluster) Invalidate(group string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +223,7 @@ func (c *Cluster) Invalidate(group string) {
 	}
 }
 
-// invalidateAll forgets what discovery said.
+// invalidateAll discards the cached discovery.
 func (c *Cluster) invalidateAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,28 +231,28 @@ func (c *Cluster) invalidateAll() {
 	clear(c.versions)
 }
 
-// kinds are the kinds that the API server serves of a group and version; none
-// if it does not serve the version. That none are served is not kept: what is
-// missing is what somebody waits for. So is the kind wanted, if there is one.
-func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted string) (document, error) {
+// kinds returns the kinds of a group and version; none if the version is not served. An empty
+// result is not cached, because owners wait for the version. The same holds for a missing kind
+// wanted, after absenceTTL.
+func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted string) (versionKinds, error) {
 	c.mu.Lock()
-	said, known := c.versions[gv]
+	known, cached := c.versions[gv]
 	now := time.Now()
-	if known && (wanted == "" || said.serves(wanted) || now.Sub(said.asked) < absence) {
+	if cached && (wanted == "" || known.serves(wanted) || now.Sub(known.askedAt) < absenceTTL) {
 		c.mu.Unlock()
-		return said, nil
+		return known, nil
 	}
-	if known { // who asks meanwhile, or after a failure, is told the same as before
-		c.versions[gv] = document{kinds: said.kinds, asked: now}
+	if cached { // concurrent callers, and callers after a failure, get the cached kinds
+		c.versions[gv] = versionKinds{kinds: known.kinds, askedAt: now}
 	}
-	// Neither goes down, so that the sum changes with each.
+	// The counters only grow, so that the sum changes with each.
 	invalidated := c.invalidations[gv.Group] + c.allInvalidations
 	c.mu.Unlock()
 	kinds, err := c.discover(ctx, gv)
 	if err != nil {
-		return document{}, err
+		return versionKinds{}, err
 	}
-	said = document{kinds: kinds, asked: now}
+	known = versionKinds{kinds: kinds, askedAt: now}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -261,13 +260,13 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted stri
 	case len(kinds) == 0:
 		delete(c.versions, gv)
 	default:
-		c.versions[gv] = said
+		c.versions[gv] = known
 	}
-	return said, nil
+	return known, nil
 }
 
-// discover asks the API server which kinds it serves of a group and version; none if
-// it does not serve the version.
+// discover asks the API server for the kinds of a group and version; none if the version is not
+// served.
 func (c *Cluster) discover(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
@@ -289,15 +288,15 @@ func kindsOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Ma
 			continue // a subresource
 		}
 		kinds[resource.Kind] = Mapping{
-			GVR: gv.WithResource(resource.Name), Namespaced: resource.Namespaced, Lacks: lacking(resource.Verbs),
+			GVR: gv.WithResource(resource.Name), Namespaced: resource.Namespaced, MissingVerbs: missingVerbs(resource.Verbs),
 		}
 	}
 	return kinds
 }
 
-// lacking are the needed verbs that are not among those of a kind. An API server that
-// names none does not say what can be done.
-func lacking(verbs []string) []string {
+// missingVerbs returns the needed verbs that a kind does not have. A kind without any verb in
+// discovery counts as one with all of them.
+func missingVerbs(verbs []string) []string {
 	if len(verbs) == 0 {
 		return nil
 	}

@@ -47,7 +47,7 @@ func TestAnswerThatIsCut(t *testing.T) {
 				}
 				_, err = io.ReadAll(response.Body)
 				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-				require.Equal(t, tc.doubtful, r.health.doubtful(), tc.reason)
+				require.Equal(t, tc.doubtful, r.health.unconfirmed(), tc.reason)
 				require.NoError(t, response.Body.Close())
 				synctest.Wait()
 				require.False(t, r.unreachable() != nil || changes.Load() > 0, "it answers others")

@@ -16,54 +16,53 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrStarting is why a remote cluster is unreachable while the Secrets with kubeconfigs
-// are being read for the first time, and nothing is known to be wrong.
+// ErrStarting is why a remote cluster is unreachable while the Secrets with kubeconfigs are read
+// for the first time.
 var ErrStarting = errors.New("the Secrets with kubeconfigs are being read")
 
-// DestinationsOptions says where Destinations finds kubeconfigs, and whom it tells.
+// DestinationsOptions configure Destinations.
 type DestinationsOptions struct {
-	// Secrets reads the Secrets with the label KubeconfigLabel. It is not used before a
-	// remote cluster is asked for.
+	// Secrets reads the Secrets with the label KubeconfigLabel. It is not used before the
+	// first remote cluster is needed.
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is where the Secrets are. Defaults to all namespaces.
 	Namespace string
 	// AllowInsecure allows kubeconfigs with insecure-skip-tls-verify, or with a server that
 	// is reached without TLS. AllowProxies allows those with a proxy-url.
 	AllowInsecure, AllowProxies bool
-	// OnChange is called with the Name of a remote cluster after it has become
-	// unreachable, or can be reached again, or the reason or its credentials have
-	// changed. Calls come one at a time, and several changes may be told in one. It is
-	// not called before Start. Defaults to nothing.
+	// OnChange is called with the Name of a remote cluster when it became unreachable or
+	// reachable, or when the cause or its credentials changed. Calls are made one at a time,
+	// and one call may report several changes. It is not called before Start. Defaults to no
+	// call.
 	OnChange func(server string)
 	// Warnings handles the warnings of the API servers. Defaults to that of client-go.
 	Warnings rest.WarningHandlerWithContext
 	// UserAgent is the header User-Agent of each request. Defaults to that of client-go.
 	UserAgent string
-	// Log is told of the same changes. Defaults to nothing.
+	// Log receives the same changes. Defaults to no log.
 	Log logr.Logger
 }
 
-// Destinations knows the remote clusters that objects are applied to. Its methods are
-// safe for concurrent use.
+// Destinations holds the remote clusters to which objects are applied. Its methods are safe for
+// concurrent use.
 type Destinations struct {
-	opts    DestinationsOptions
-	limits  limits
-	secrets *secrets
-	changes *changes
+	opts          DestinationsOptions
+	limits        limits
+	secrets       *secrets
+	notifications *notifications
 	// ctx ends the remote clusters.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// needed is closed when the first remote cluster is asked for.
+	// needed is closed when the first remote cluster is needed.
 	needed chan struct{}
 
-	// mu guards clusters. Their routes follow the Secrets while it is held, which sends
-	// nothing.
+	// mu guards clusters. Their routes are set while it is held, which sends no request.
 	mu       sync.Mutex
 	clusters map[string]*Cluster
 }
 
-// NewDestinations makes Destinations without clusters. It starts no goroutine and sends
-// no request.
+// NewDestinations returns Destinations without clusters. It starts no goroutine and sends no
+// request.
 func NewDestinations(opts DestinationsOptions) *Destinations {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -75,27 +74,27 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 		opts.Log = logr.Discard()
 	}
 	d := &Destinations{
-		opts: opts, limits: defaultLimits, changes: newChanges(),
+		opts: opts, limits: defaultLimits, notifications: newNotifications(),
 		needed: make(chan struct{}), clusters: map[string]*Cluster{},
 	}
-	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.follow)
+	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.updateRoutes)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
-// Start blocks until ctx ends. Then requests to remote clusters fail, and every
-// goroutine has ended when it returns. The Secrets are read from the first Get on, but
-// not before Start; until then a remote cluster is unreachable for ErrStarting. It is a
-// manager.Runnable, and is called once.
+// Start blocks until ctx ends. Then requests to remote clusters fail, and every goroutine has
+// ended when it returns. The Secrets are read from the first Get on, but not before Start; until
+// then a remote cluster is unreachable with ErrStarting. It is a manager.Runnable and must be
+// called once.
 func (d *Destinations) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
-	telling.Go(func() { d.changes.run(ctx, d.opts.OnChange) })
+	telling.Go(func() { d.notifications.run(ctx, d.opts.OnChange) })
 	err := d.readSecrets(ctx)
 	stop()
 	telling.Wait()
 	d.mu.Lock()
-	d.cancel() // those that are made from now on can do nothing
+	d.cancel() // clusters that are made after this fail their requests
 	clusters := slices.Collect(maps.Values(d.clusters))
 	d.mu.Unlock()
 	for _, c := range clusters {
@@ -104,7 +103,7 @@ func (d *Destinations) Start(ctx context.Context) error {
 	return err
 }
 
-// readSecrets reads the Secrets until ctx ends, from when they are needed.
+// readSecrets reads the Secrets until ctx ends, from the time when they are needed.
 func (d *Destinations) readSecrets(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -114,10 +113,9 @@ func (d *Destinations) readSecrets(ctx context.Context) error {
 	}
 }
 
-// Get is the cluster whose API server has this URL. It is made when it is first asked
-// for, and the same one is returned until Forget; its clients can be made, and fail
-// their requests, while nothing is known of it. The error says what is wrong with the
-// URL. It sends no request.
+// Get returns the cluster whose API server has this URL. The first call makes it, and later ones
+// return the same one until Forget. Its clients exist before a kubeconfig is known; their
+// requests fail until then. The error describes an invalid URL. It sends no request.
 func (d *Destinations) Get(server string) (*Cluster, error) {
 	u, err := parseServer(server)
 	if err != nil {
@@ -133,31 +131,30 @@ func (d *Destinations) Get(server string) (*Cluster, error) {
 		return nil, err
 	}
 	if len(d.clusters) == 0 {
-		d.need()
+		d.requireSecrets()
 	}
 	d.clusters[c.Name()] = c
-	c.remote.follow(d.choose(c.Name()))
+	c.remote.setRoute(d.selectAccess(c.Name()))
 	return c, nil
 }
 
-// Resolve returns the name of the cluster that a URL stands for: the URL of the kubeconfig
-// which matches it, and the URL itself while none does. Otherwise each path that an author
-// writes would be another cluster. matched reports whether a kubeconfig matches it at present.
-// The error says what is wrong with the URL. It sends no request.
+// Resolve returns the name of the cluster for a URL: the URL of the kubeconfig that matches it, or
+// the URL itself while none matches. Otherwise each path that an author writes would be another
+// cluster. matched reports whether a kubeconfig matches now. The error describes an invalid URL.
+// It sends no request.
 func (d *Destinations) Resolve(server string) (name string, matched bool, err error) {
 	u, err := parseServer(server)
 	if err != nil {
 		return "", false, err
 	}
-	a, err := d.choose(u.String())
+	a, err := d.selectAccess(u.String())
 	if err != nil {
 		return u.String(), false, nil //nolint:nilerr // the cluster of that name says it
 	}
 	return a.server.String(), true, nil
 }
 
-// Find is the cluster whose API server has this URL; nil unless it was asked for before,
-// see Get.
+// Find returns the cluster whose API server has this URL; nil unless Get made it before.
 func (d *Destinations) Find(server string) *Cluster {
 	name, err := NormalizeServer(server)
 	if err != nil { // then there is none
@@ -168,8 +165,8 @@ func (d *Destinations) Find(server string) *Cluster {
 	return d.clusters[name]
 }
 
-// need has the Secrets read.
-func (d *Destinations) need() {
+// requireSecrets starts the reading of the Secrets.
+func (d *Destinations) requireSecrets() {
 	select {
 	case <-d.needed:
 	default:
@@ -177,13 +174,13 @@ func (d *Destinations) need() {
 	}
 }
 
-// newCluster makes the clients of a remote cluster.
+// newCluster returns the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
-	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changes.add)
+	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.notifications.add)
 	r.userAgent, r.policy = d.opts.UserAgent, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
-		Transport: considerate(r),
-		// An API server redirects nobody, and credentials are for nobody else.
+		Transport: withRetryHandling(r),
+		// An API server does not redirect, and no other server may receive the credentials.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c, err := newCluster(&rest.Config{Host: r.origin, WarningHandlerWithContext: d.opts.Warnings}, httpClient)
@@ -191,12 +188,12 @@ func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 		r.close()
 		return nil, err
 	}
-	c.remote, r.rerouted = r, c.invalidateAll
+	c.remote, r.credentialsChanged = r, c.invalidateAll
 	return c, nil
 }
 
-// Forget frees the cluster whose API server has this URL: its requests fail, its
-// connections are closed, and its goroutines have ended when it returns.
+// Forget removes the cluster whose API server has this URL: its requests fail, its connections are
+// closed, and its goroutines have ended when Forget returns.
 func (d *Destinations) Forget(server string) {
 	name, err := NormalizeServer(server)
 	if err != nil { // then there is none
@@ -211,30 +208,29 @@ func (d *Destinations) Forget(server string) {
 	}
 }
 
-// follow has every cluster follow what the Secrets say now.
-func (d *Destinations) follow() {
-	for _, transport := range d.followAll() {
+// updateRoutes sets the route of every cluster from the present Secrets.
+func (d *Destinations) updateRoutes() {
+	for _, transport := range d.setAllRoutes() {
 		utilnet.CloseIdleConnectionsFor(transport) // may take a moment, so not under the mutex
 	}
 }
 
-// followAll is follow, but for the transports that are not used any more, which it
-// returns.
-func (d *Destinations) followAll() []http.RoundTripper {
+// setAllRoutes sets the routes and returns the transports that are no longer used.
+func (d *Destinations) setAllRoutes() []http.RoundTripper {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var old []http.RoundTripper
 	for name, c := range d.clusters {
-		if transport := c.remote.follow(d.choose(name)); transport != nil {
+		if transport := c.remote.setRoute(d.selectAccess(name)); transport != nil {
 			old = append(old, transport)
 		}
 	}
 	return old
 }
 
-// choose finds the way to an API server in the Secrets.
-func (d *Destinations) choose(server string) (*access, error) {
-	sources, read, failure := d.secrets.known()
+// selectAccess returns the credentials for an API server from the Secrets.
+func (d *Destinations) selectAccess(server string) (*access, error) {
+	sources, read, failure := d.secrets.sources()
 	if read {
 		if a, err := match(server, sources); a != nil || err != nil {
 			return a, err
@@ -249,9 +245,9 @@ func (d *Destinations) choose(server string) (*access, error) {
 	return nil, unmatched(server, d.opts.Namespace, sources)
 }
 
-// changes are the servers of which there is something to tell.
-type changes struct {
-	// wake holds a token when there are some.
+// notifications is a queue of servers whose change is to be reported.
+type notifications struct {
+	// wake holds a token when the queue is not empty.
 	wake chan struct{}
 
 	// mu guards servers. Nothing else is locked while it is held.
@@ -259,10 +255,10 @@ type changes struct {
 	servers []string
 }
 
-func newChanges() *changes { return &changes{wake: make(chan struct{}, 1)} }
+func newNotifications() *notifications { return &notifications{wake: make(chan struct{}, 1)} }
 
-// add has a server told of soon. It does not block.
-func (c *changes) add(server string) {
+// add enqueues a server. It does not block.
+func (c *notifications) add(server string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.Contains(c.servers, server) {
@@ -275,8 +271,8 @@ func (c *changes) add(server string) {
 	}
 }
 
-// take removes the servers that are to be told of.
-func (c *changes) take() []string {
+// take returns the servers of the queue and empties it.
+func (c *notifications) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	servers := c.servers
@@ -284,8 +280,8 @@ func (c *changes) take() []string {
 	return servers
 }
 
-// run tells of servers until ctx ends.
-func (c *changes) run(ctx context.Context, tell func(string)) {
+// run reports the servers of the queue until ctx ends.
+func (c *notifications) run(ctx context.Context, tell func(string)) {
 	for {
 		select {
 		case <-ctx.Done():

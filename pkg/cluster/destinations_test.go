@@ -211,7 +211,7 @@ func TestForgetEndsEverything(t *testing.T) {
 	})
 	secrets.put("s", kubeconfigFor(t, server, "", confidential))
 	await(t, func(ct *assert.CollectT) {
-		sources, _, _ := d.secrets.known()
+		sources, _, _ := d.secrets.sources()
 		assert.Len(ct, sources, 1)
 		secrets.mu.Lock()
 		defer secrets.mu.Unlock()

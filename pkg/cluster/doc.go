@@ -1,20 +1,18 @@
-// Package cluster is what Vidra knows of a cluster that it applies objects to:
-// one dynamic and one metadata client, and which kinds the API server serves.
-// New makes the local cluster, Destinations the remote ones.
+// Package cluster provides the clusters to which Vidra applies objects: a dynamic and a metadata
+// client, discovery of the served kinds, and the health of remote clusters. [New] returns the
+// local cluster, [Destinations] the remote ones.
 //
-// Invariants: clients have no client-side rate limit, because the API server's
-// priority and fairness is the one that knows the load; discovery is asked for
-// one group and version at a time, so the failure of one group leaves the
-// others alone, and what it said is kept until somebody invalidates the group, or
-// asks for a kind that was not there.
+// Invariants: clients have no client-side rate limit, because the priority and fairness of the
+// API server knows the load; discovery requests are for one group and version, so the failure
+// of one group does not affect others; discovery is cached until the group is invalidated or a
+// missing kind is needed.
 //
-// A remote Cluster is as permanent as the local one. What changes is the route that
-// its requests take: the kubeconfig of the Secret that matches its URL. So a watch
-// goes on when the Secret is rotated, and a request fails at once, and says why,
-// while there is none. No error has text of a kubeconfig in it but names. A kubeconfig
-// has Vidra run no program and read no file. Whether a remote API server can be
-// reached is seen from the requests of others; only from a failure to the next success
-// is it asked.
+// A remote Cluster is permanent like the local one. Its route changes: the kubeconfig of the
+// Secret that matches its URL. So a watch continues when the Secret is rotated, and without a
+// kubeconfig a request fails at once with the cause. Errors quote only names of a kubeconfig. A
+// kubeconfig never makes Vidra run a program or read a file. The health of a remote API server
+// is taken from the requests of the callers; probes are sent only between a failure and the
+// next success.
 //
-// The package applies nothing and watches nothing but those Secrets.
+// The package applies no objects and watches only those Secrets.
 package cluster

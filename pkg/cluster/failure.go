@@ -11,31 +11,31 @@ import (
 	"syscall"
 )
 
-// What to do about a failure.
+// Advice to the user about a failure.
 const (
-	adviseNetwork     = "see that it runs and that the network lets Vidra reach it"
-	adviseCertificate = "correct certificate-authority-data or server in Secret %s"
-	adviseCredentials = "renew the credentials in Secret %s"
-	adviseOperators   = "Vidra asks it again after a while; ask those who operate it what answers there"
-	adviseFront       = "something in front of it finds no API server: see that it runs"
+	adviceNetwork     = "check that it runs and that the network lets Vidra reach it"
+	adviceCertificate = "correct certificate-authority-data or server in Secret %s"
+	adviceCredentials = "renew the credentials in Secret %s"
+	adviceOperators   = "Vidra tries it again after a while; ask its operators which server answers there"
+	adviceProxy       = "a proxy in front of it finds no API server: check that it runs"
 )
 
 var (
 	errNoAnswer  = errors.New("it does not answer in time")
-	errForgotten = errors.New("nothing is applied to this API server any more")
+	errForgotten = errors.New("this API server is no longer a destination")
 )
 
 // failure is why an API server counts as unreachable.
 type failure struct {
 	reason, advice string
-	// partial says that it may be so for some requests only: an API server that finds
-	// nobody behind it who serves a group answers as does what stands in front of an API
-	// server and finds none.
+	// partial is whether the failure may affect only some requests: an API server that cannot
+	// reach the server of an aggregated group gives the same answer as a proxy that cannot
+	// reach the API server.
 	partial bool
 }
 
-// failureOf says what is wrong if a request to an API server, with the credentials
-// of a Secret, was answered so; nil if nothing is.
+// failureOf returns the failure that the answer to a request shows, which was sent with the
+// credentials of a Secret; nil if there is none.
 func failureOf(response *http.Response, err error, secret string) *failure {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -43,22 +43,22 @@ func failureOf(response *http.Response, err error, secret string) *failure {
 	)
 	switch {
 	case errors.As(err, &certificate):
-		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviseCertificate, secret)}
+		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviceCertificate, secret)}
 	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS
-		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviseCredentials, secret)}
+		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviceCredentials, secret)}
 	case err != nil:
-		return &failure{reason: reasonOf(err), advice: adviseNetwork}
+		return &failure{reason: reasonOf(err), advice: adviceNetwork}
 	case response.StatusCode == http.StatusUnauthorized:
-		return &failure{reason: "it does not accept the credentials (401)", advice: fmt.Sprintf(adviseCredentials, secret)}
+		return &failure{reason: "it does not accept the credentials (401)", advice: fmt.Sprintf(adviceCredentials, secret)}
 	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable,
 		response.StatusCode == http.StatusGatewayTimeout:
-		return &failure{reason: fmt.Sprintf("it answers %d", response.StatusCode), advice: adviseFront, partial: true}
+		return &failure{reason: fmt.Sprintf("it answers %d", response.StatusCode), advice: adviceProxy, partial: true}
 	}
 	return nil
 }
 
-// reasonOf is the text of an error of the network without what changes each time,
-// such as the local port: who is told the same twice must be able to see that.
+// reasonOf returns the text of a network error without the parts that change each time, such as
+// the local port, so that equal failures have equal texts.
 func reasonOf(err error) string {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -75,14 +75,14 @@ func reasonOf(err error) string {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "no such host: " + dns.Name
 	case errors.As(err, &dns):
-		return "the name server does not say where it is: " + dns.Name
+		return "the name server did not resolve it: " + dns.Name
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was cut"
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, net.ErrClosed): // by a probe that was not answered
+		errors.Is(err, net.ErrClosed): // closed by a probe without an answer
 		return errNoAnswer.Error()
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "no connection in time"

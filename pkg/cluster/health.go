@@ -8,49 +8,49 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// health knows whether an API server can be reached. It is told how requests go, and
-// sends some of its own only from a failure to the next success.
+// health tracks whether an API server can be reached. It receives the results of requests, and
+// sends probes only between a failure and the next success.
 type health struct {
 	// ctx ends the probes.
 	ctx    context.Context
 	limits *limits
-	// probe sends a request, of which failed or succeeded is told.
+	// probe sends a request and reports its result to health.
 	probe func(context.Context)
-	// changed is called when the API server has become unreachable, or can be reached
-	// again. It must not block.
+	// changed is called when the API server has become unreachable or reachable. It must not
+	// block.
 	changed func(*failure)
 
 	// mu guards outage, asking and running.
 	mu sync.Mutex
 	// outage is nil while requests succeed.
 	outage *outage
-	// asking is closed when the probe has ended that a partial failure has begun; nil
-	// if there is none under way.
-	asking chan struct{}
-	// violations counts the answers in a row that exceeded a limit, the last one at violated.
+	// probing is closed when the running probe after a partial failure has ended; nil if
+	// there is none.
+	probing chan struct{}
+	// violations counts consecutive answers beyond a limit, lastViolation is the last time.
 	violations    int
 	lastViolation time.Time
-	// running are the goroutines that probe; there are no new ones when ctx has ended.
+	// running are the probing goroutines. None is started after ctx has ended.
 	running sync.WaitGroup
 }
 
 // outage is the time from a failure to the next success.
 type outage struct {
 	failure *failure
-	// confirmed says that it has lasted for so long that it is told of.
+	// confirmed is whether it has lasted long enough to be reported.
 	confirmed bool
-	// confirm is when it will have.
+	// confirm sets confirmed.
 	confirm *time.Timer
-	// over ends the probes.
-	over context.CancelFunc
-	// wake holds a token when the next probe is due now.
+	// cancelProbes ends the probes.
+	cancelProbes context.CancelFunc
+	// wake holds a token when the next probe is to be sent at once.
 	wake chan struct{}
-	// held is how long nothing ends the outage, and no probe is sent; zero if one is
-	// sent at once.
-	held time.Time
+	// holdUntil is the time before which no probe is sent and nothing ends the outage; zero
+	// if probes are sent at once.
+	holdUntil time.Time
 }
 
-// failed notes that a request failed.
+// failed records a failed request.
 func (h *health) failed(f *failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *health) failed(f *failure) {
 		return
 	}
 	if h.outage != nil {
-		if h.outage.held.IsZero() {
+		if h.outage.holdUntil.IsZero() {
 			h.outage.failure = f
 		}
 		return
@@ -71,35 +71,35 @@ func (h *health) failed(f *failure) {
 // beginLocked begins an outage.
 func (h *health) beginLocked(o *outage) {
 	ctx, over := context.WithCancel(h.ctx)
-	o.over, h.outage = over, o
+	o.cancelProbes, h.outage = over, o
 	h.running.Go(func() { h.probeUntilOver(ctx, o) })
 }
 
-// violated notes an answer that exceeded a limit. The API server counts as unreachable at
-// once, and is not asked again for a time that doubles with each violation: each may cost as
-// much as the limits allow.
-func (h *health) violated(f *failure) {
+// limitExceeded records an answer that exceeded a limit. The API server is unreachable at once,
+// and receives no request for a time that doubles each time, because each such answer may cost
+// as much as the limits allow.
+func (h *health) limitExceeded(f *failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil || h.outage != nil && !h.outage.held.IsZero() {
-		return // the other answers that were under way say the same
+	if h.ctx.Err() != nil || h.outage != nil && !h.outage.holdUntil.IsZero() {
+		return // another answer that was being read exceeded the limit too
 	}
 	now := time.Now()
-	if now.Sub(h.lastViolation) > h.limits.holdMost*2 {
+	if now.Sub(h.lastViolation) > h.limits.maxHold*2 {
 		h.violations = 0
 	}
-	hold := min(h.limits.hold<<min(h.violations, 10), h.limits.holdMost)
+	hold := min(h.limits.hold<<min(h.violations, 10), h.limits.maxHold)
 	h.violations, h.lastViolation = h.violations+1, now
 	h.endLocked()
-	h.beginLocked(&outage{failure: f, confirmed: true, confirm: time.NewTimer(0), held: now.Add(hold), wake: make(chan struct{}, 1)})
+	h.beginLocked(&outage{failure: f, confirmed: true, confirm: time.NewTimer(0), holdUntil: now.Add(hold), wake: make(chan struct{}, 1)})
 	h.changed(f)
 }
 
-// suspect has a probe find out whether a partial failure is that of the API server,
-// and waits for it until ctx ends: whoever sent the request is told no sooner, so that
-// it is known by then. Requests of others do not wait.
-func (h *health) suspect(ctx context.Context) {
-	asked := h.ask()
+// awaitProbe probes the API server after a partial failure and blocks until the probe has ended,
+// or ctx ends. So the caller of the failed request sees the failure when the state is known.
+// Other requests do not wait.
+func (h *health) awaitProbe(ctx context.Context) {
+	asked := h.startProbe()
 	if asked == nil {
 		return
 	}
@@ -109,30 +109,30 @@ func (h *health) suspect(ctx context.Context) {
 	}
 }
 
-// ask begins a probe, unless one is under way. The channel is closed when it has
-// ended; it is nil where nothing is to be found out.
-func (h *health) ask() <-chan struct{} {
+// startProbe starts a probe unless one is running. The channel is closed when the probe has
+// ended; it is nil if no probe is needed.
+func (h *health) startProbe() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Err() != nil || h.outage != nil { // in an outage there are probes
 		return nil
 	}
-	if h.asking != nil {
-		return h.asking
+	if h.probing != nil {
+		return h.probing
 	}
 	asked := make(chan struct{})
-	h.asking = asked
+	h.probing = asked
 	h.running.Go(func() {
 		defer close(asked)
 		h.probe(h.ctx)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.asking = nil
+		h.probing = nil
 	})
 	return asked
 }
 
-// confirm has an outage told of, unless it is over.
+// confirm reports an outage, unless it has ended.
 func (h *health) confirm(o *outage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,11 +142,11 @@ func (h *health) confirm(o *outage) {
 	}
 }
 
-// succeeded notes that the API server answered.
+// succeeded records an answer of the API server.
 func (h *health) succeeded() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.outage != nil && time.Now().Before(h.outage.held) {
+	if h.outage != nil && time.Now().Before(h.outage.holdUntil) {
 		return // it was sent before
 	}
 	if h.endLocked() {
@@ -154,14 +154,14 @@ func (h *health) succeeded() {
 	}
 }
 
-// forget ends an outage that nobody is to be told of any more.
-func (h *health) forget() {
+// clear ends an outage without reporting its end.
+func (h *health) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.endLocked()
 }
 
-// endLocked ends an outage. It reports whether it was told of.
+// endLocked ends an outage. It returns whether the outage was reported. h.mu must be held.
 func (h *health) endLocked() bool {
 	o := h.outage
 	if o == nil {
@@ -169,12 +169,12 @@ func (h *health) endLocked() bool {
 	}
 	h.outage = nil
 	o.confirm.Stop()
-	o.over()
+	o.cancelProbes()
 	return o.confirmed
 }
 
-// hurry has an outage probed now: something has changed that may end it.
-func (h *health) hurry() {
+// retryNow probes at once during an outage, because something changed that may end it.
+func (h *health) retryNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.outage == nil {
@@ -186,7 +186,7 @@ func (h *health) hurry() {
 	}
 }
 
-// failure is why the API server cannot be reached; nil if it can.
+// failure returns why the API server is unreachable; nil if it is not.
 func (h *health) failure() *failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,24 +196,24 @@ func (h *health) failure() *failure {
 	return h.outage.failure
 }
 
-// doubtful says whether there is an outage that is not told of yet.
-func (h *health) doubtful() bool {
+// unconfirmed reports whether there is an outage that is not confirmed yet.
+func (h *health) unconfirmed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.outage != nil && !h.outage.confirmed
 }
 
-// stop waits for the goroutines. ctx has ended.
+// stop waits for the goroutines. ctx must have ended.
 func (h *health) stop() {
-	h.forget() // afterwards failed starts none
+	h.clear() // afterwards failed starts none
 	h.running.Wait()
 }
 
-// probeUntilOver probes at once, and then less and less often, until ctx ends.
+// probeUntilOver sends probes, at once and then with a growing backoff, until ctx ends.
 func (h *health) probeUntilOver(ctx context.Context, o *outage) {
 	backoff := h.limits.backoff
-	if !o.held.IsZero() {
-		timer := time.NewTimer(time.Until(o.held))
+	if !o.holdUntil.IsZero() {
+		timer := time.NewTimer(time.Until(o.holdUntil))
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
@@ -236,25 +236,25 @@ func (h *health) probeUntilOver(ctx context.Context, o *outage) {
 	}
 }
 
-// limits are how long is waited for a remote API server.
+// limits are the timeouts and bounds for requests to a remote API server.
 type limits struct {
-	// connect bounds the making of a connection, and then the TLS handshake.
+	// connect bounds the connection, and then the TLS handshake.
 	connect time.Duration
-	// answer bounds the wait for the header of an answer, watchAnswer for that of a
-	// WATCH: the API server may have to read a kind first.
+	// answer bounds the wait for the header of an answer, watchAnswer that of a WATCH, for
+	// which the API server may have to read all objects of a kind first.
 	answer, watchAnswer time.Duration
-	// finish bounds what comes after the header of an answer, or an event of a WATCH.
+	// finish bounds the body of an answer, or an event of a WATCH.
 	finish time.Duration
-	// held is how large the unfinished answers may be together, see jsonSize.
+	// held bounds the memory of all unfinished answers, see jsonSize.
 	held int64
-	// hold is how long an API server is not asked after an answer that exceeded a limit.
-	// It doubles with each one, up to holdMost.
-	hold, holdMost time.Duration
+	// hold is how long no request is sent after an answer that exceeded a limit. It doubles
+	// each time, up to maxHold.
+	hold, maxHold time.Duration
 	// suspect is how long an answer may take until the API server is probed.
 	suspect time.Duration
 	// probe bounds a probe.
 	probe time.Duration
-	// confirm is how long failures last until they are told of.
+	// confirm is how long failures last until they are reported.
 	confirm time.Duration
 	// backoff spaces the probes.
 	backoff wait.Backoff
@@ -262,7 +262,7 @@ type limits struct {
 
 var defaultLimits = limits{
 	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second,
-	finish: time.Minute, held: heldMost, hold: 30 * time.Second, holdMost: 10 * time.Minute,
+	finish: time.Minute, held: maxHeldBytes, hold: 30 * time.Second, maxHold: 10 * time.Minute,
 	suspect: 5 * time.Second, probe: 5 * time.Second, confirm: 3 * time.Second,
 	backoff: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 15 * time.Second, Steps: 10},
 }

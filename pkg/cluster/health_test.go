@@ -152,7 +152,7 @@ func TestProbes(t *testing.T) {
 		synctest.Wait()
 		seconds := time.Second
 		require.Equal(t, []time.Duration{0, seconds, 3 * seconds, 7 * seconds, 15 * seconds, 30 * seconds, 45 * seconds}, probed())
-		r.health.hurry()
+		r.health.retryNow()
 		synctest.Wait()
 		require.Len(t, probed(), 8, "there are new credentials")
 
@@ -283,12 +283,12 @@ func TestPartialFailure(t *testing.T) {
 				for range many {
 					sending.Go(func() {
 						err := send(t.Context(), t, r, "/apis/down")
-						assert.Equal(t, tc.wantOK, err == nil && !r.health.doubtful(), "it is known by then: %s", tc.reason)
+						assert.Equal(t, tc.wantOK, err == nil && !r.health.unconfirmed(), "it is known by then: %s", tc.reason)
 					})
 				}
 				time.Sleep(tc.takes / 2)
 				if tc.takes > 0 {
-					require.False(t, r.health.doubtful(), "others do not wait for the probe")
+					require.False(t, r.health.unconfirmed(), "others do not wait for the probe")
 					require.EqualValues(t, 1, probes.Load(), "one for all")
 				}
 				sending.Wait()
@@ -322,7 +322,7 @@ func TestImpatienceWithAPartialFailure(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, send(ctx, t, r, "/apis/down"))
 		require.Equal(t, time.Second, time.Since(began))
-		require.False(t, r.health.doubtful())
+		require.False(t, r.health.unconfirmed())
 		time.Sleep(defaultLimits.probe + defaultLimits.confirm)
 		synctest.Wait()
 		require.ErrorContains(t, r.unreachable(), "does not answer in time")

@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// initializing is what the API server says, with 429 and a Retry-After of at least
-// a second, while it reads the objects of a kind for the first time. Of a kind that
-// has just come, that takes it some milliseconds. The words are those of the watch
-// cache in k8s.io/apiserver, pkg/storage/cacher.
+// initializing is the message of the API server, with 429 and a Retry-After of at least a second,
+// while it reads the objects of a kind for the first time. For a new kind that takes some
+// milliseconds. It is the text of the watch cache in k8s.io/apiserver, pkg/storage/cacher.
 var initializing = []byte("storage is (re)initializing")
 
-// initializingWaits is how long is waited before a request that was answered with
-// initializing is sent again. After that many attempts the Retry-After counts.
+// initializingWaits are the waits before a request that was answered with initializing is sent
+// again. After that many attempts the Retry-After counts.
 var initializingWaits = []time.Duration{
 	10 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond,
 	40 * time.Millisecond, 80 * time.Millisecond, 160 * time.Millisecond, 320 * time.Millisecond,
 }
 
-// eager sends reads again before the Retry-After has passed if all that the API
-// server has to do first is to set up a kind. What its priority and fairness
-// rejects waits for as long as it says.
-type eager struct{ next http.RoundTripper }
+// initializingTransport retries reads before the Retry-After has passed if the API server is only
+// setting up a kind. A request that priority and fairness rejects waits for its Retry-After.
+type initializingTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (e eager) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e initializingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, wait := range initializingWaits {
 		response, err := e.next.RoundTrip(r)
 		if err != nil || r.Method != http.MethodGet || response.StatusCode != http.StatusTooManyRequests {

@@ -48,7 +48,7 @@ func TestEager(t *testing.T) {
 			t.Cleanup(server.Close)
 			request, err := http.NewRequestWithContext(t.Context(), tc.method, server.URL, http.NoBody)
 			require.NoError(t, err)
-			response, err := eager{http.DefaultTransport}.RoundTrip(request)
+			response, err := initializingTransport{http.DefaultTransport}.RoundTrip(request)
 			require.NoError(t, err)
 			defer response.Body.Close() //nolint:errcheck // it was only read
 			body, err := io.ReadAll(response.Body)
@@ -78,7 +78,7 @@ func TestEagerEndsWithItsRequest(t *testing.T) {
 	})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com", http.NoBody)
 	require.NoError(t, err)
-	response, err := eager{busy}.RoundTrip(request)
+	response, err := initializingTransport{busy}.RoundTrip(request)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, 1, sent)

@@ -85,7 +85,7 @@ func TestKindThatComesToAKnownVersion(t *testing.T) {
 				tc.then(d)
 				require.False(t, has(t, c, "Other"), "it was asked a moment ago")
 				require.Equal(t, 1, d.asked)
-				time.Sleep(absence)
+				time.Sleep(absenceTTL)
 				_, _ = c.Mapping(t.Context(), shop.WithKind("Other")) // it may fail
 				require.Equal(t, 2, d.asked)
 				require.Equal(t, tc.other, has(t, c, "Other"), tc.reason)
@@ -107,10 +107,10 @@ func TestKindThatIsMissing(t *testing.T) {
 			require.True(t, has(t, c, "Thing"))
 			time.Sleep(100 * time.Millisecond)
 		}
-		require.Equal(t, int(time.Minute/absence), d.asked)
+		require.Equal(t, int(time.Minute/absenceTTL), d.asked)
 		time.Sleep(time.Hour)
 		require.True(t, has(t, c, "Thing"))
-		require.Equal(t, int(time.Minute/absence), d.asked, "for what is there nobody asks again")
+		require.Equal(t, int(time.Minute/absenceTTL), d.asked, "for what is there nobody asks again")
 	})
 }
 
@@ -137,13 +137,13 @@ func TestKindThatCannotBeKept(t *testing.T) {
 				d.resources[0].Verbs = tc.verbs
 				mapping, err := c.Mapping(t.Context(), shop.WithKind("Thing"))
 				require.NoError(t, err)
-				require.Equal(t, tc.want, mapping.Lacks, tc.reason)
+				require.Equal(t, tc.want, mapping.MissingVerbs, tc.reason)
 				served, err := c.ServesKind(t.Context(), shop.WithKind("Thing"))
 				require.NoError(t, err)
 				require.Equal(t, tc.want == nil, served, "who waits for it waits for what can be kept")
 
 				d.resources[0].Verbs = neededVerbs
-				time.Sleep(absence)
+				time.Sleep(absenceTTL)
 				served, err = c.ServesKind(t.Context(), shop.WithKind("Thing"))
 				require.NoError(t, err)
 				require.True(t, served, "it is noticed when it can")

@@ -15,7 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigKeys are where a Secret has its kubeconfig, the first that is there
+// kubeconfigKeys are the keys of a Secret that may hold its kubeconfig; the first that exists
 // counts. Cluster API uses "value".
 var kubeconfigKeys = []string{"kubeconfig", "value", "config"}
 
@@ -25,9 +25,9 @@ const (
 	AllowProxiesFlag  = "allow-kubeconfig-proxies"
 )
 
-// access is how one context of a kubeconfig reaches an API server.
+// access is one context of a kubeconfig: an API server and credentials for it.
 type access struct {
-	// secret is where the kubeconfig is: namespace/name.
+	// secret is the namespace/name of the Secret with the kubeconfig.
 	secret string
 	// context is the name of the context, current whether it is the
 	// current-context.
@@ -39,15 +39,15 @@ type access struct {
 	names   clientcmdapi.Context
 	cluster clientcmdapi.Cluster
 	user    clientcmdapi.AuthInfo
-	// scope is for what the kubeconfig may be used.
+	// scope is what the kubeconfig may be used for.
 	scope Scope
 }
 
-// policy is what a kubeconfig may ask for beyond an API server whose certificate is
-// verified, and which is connected to directly.
+// policy is what a kubeconfig may use: insecure allows an API server whose certificate is not
+// verified or that has no TLS, proxies allows a proxy-url.
 type policy struct{ insecure, proxies bool }
 
-// kubeconfigOf is the kubeconfig in the data of a Secret.
+// kubeconfigOf returns the kubeconfig in the data of a Secret.
 func kubeconfigOf(data map[string][]byte) ([]byte, error) {
 	for _, key := range kubeconfigKeys {
 		if kubeconfig, found := data[key]; found {
@@ -62,16 +62,16 @@ func kubeconfigOf(data map[string][]byte) ([]byte, error) {
 	return nil, errors.New(`it has no data key "kubeconfig", "value" or "config", nor one key alone`)
 }
 
-// readKubeconfig reads the contexts of the kubeconfig in the data of a Secret. What
-// can be used is returned with the error that says what cannot. No error has text
-// of the kubeconfig but names in it.
+// readKubeconfig reads the contexts of the kubeconfig in the data of a Secret. It returns the valid
+// contexts together with an error about the invalid ones. Errors quote only names of the
+// kubeconfig.
 func readKubeconfig(secret string, data map[string][]byte) ([]*access, error) {
 	text, err := kubeconfigOf(data)
 	if err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.Load(text)
-	if err != nil { // which quotes the text
+	if err != nil { // the error quotes the text
 		return nil, errors.New("it holds no kubeconfig: not YAML, or a field of the wrong type")
 	}
 	if len(config.Contexts) == 0 {
@@ -106,23 +106,23 @@ func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 		return nil, fmt.Errorf("cluster %q: server: %w", names.Cluster, err)
 	}
 	a := &access{context: name, current: name == config.CurrentContext, server: server, names: names, cluster: *cluster, user: *user}
-	// Nothing that is used is in them, and other tools write times into them.
+	// They are not used, and other tools write times into them.
 	a.cluster.Extensions, a.user.Extensions = nil, nil
 	return a, nil
 }
 
-// same says whether two are the same way to an API server.
+// same reports whether two are the same API server with the same credentials and scope.
 func (a *access) same(b *access) bool {
 	return a.secret == b.secret && a.scope.same(b.scope) && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
 }
 
-// errorf is an error that names the Secret.
+// errorf returns an error that names the Secret.
 func (a *access) errorf(format string, args ...any) error {
 	return fmt.Errorf("the kubeconfig in Secret %s cannot be used: %s", a.secret, fmt.Sprintf(format, args...))
 }
 
-// refused is the error of a kubeconfig that would have Vidra run a program or read
-// a file of its own machine, that asks for what policy forbids, or that contradicts itself.
+// refused returns an error if the context would make Vidra run a program or read a file of its own
+// machine, needs what policy forbids, or is contradictory.
 func (a *access) refused(policy policy) error {
 	cluster, user := fmt.Sprintf("cluster %q", a.names.Cluster), fmt.Sprintf("user %q", a.names.AuthInfo)
 	for _, field := range []struct {
@@ -170,8 +170,8 @@ func (a *access) refused(policy policy) error {
 	return nil
 }
 
-// restConfig is the configuration of a client that uses the context. It has nothing
-// from files, flags or the environment.
+// restConfig returns the configuration of a client that uses the context. It uses no files, flags
+// or environment variables.
 func (a *access) restConfig(policy policy) (*rest.Config, error) {
 	if err := a.refused(policy); err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (a *access) restConfig(policy policy) (*rest.Config, error) {
 		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(alone, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
-	if err != nil { // which may quote what is in it
+	if err != nil { // the error may quote the kubeconfig
 		return nil, a.errorf("context %q is contradictory: user %q must have one kind of credentials, "+
 			"and act-as if it has another act-as field", a.context, a.names.AuthInfo)
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// namedMost is how many Secrets that cannot be read an error names.
-const namedMost = 5
+// maxNamedSecrets is the maximum number of invalid Secrets that an error names.
+const maxNamedSecrets = 5
 
-// match finds the way to an API server: by its whole URL, or, if there is none, by
-// scheme, host and port alone, where one of the two URLs has no path. Different paths
-// are different clusters behind one host. It returns nil if there is none either, and
-// an error if there is more than one: nothing is guessed.
+// match returns the credentials for an API server. The whole URL must match or, if none does,
+// scheme, host and port where one of the two URLs has no path. Different paths are different
+// clusters behind one host. match returns nil if there is no match, and an error if there is
+// more than one.
 func match(server string, sources []*source) (*access, error) {
 	wanted, err := parseServer(server)
 	if err != nil {
@@ -40,8 +40,8 @@ func match(server string, sources []*source) (*access, error) {
 	return nil, nil
 }
 
-// preferred leaves, of the contexts of one kubeconfig, the current one if it is among
-// them, and otherwise one for each cluster and user.
+// preferred selects from the contexts of one kubeconfig the current one, if it is among them, and
+// otherwise one for each cluster and user.
 func preferred(contexts []*access) []*access {
 	if i := slices.IndexFunc(contexts, func(a *access) bool { return a.current }); i >= 0 {
 		return contexts[i : i+1]
@@ -55,7 +55,7 @@ func preferred(contexts []*access) []*access {
 	return different
 }
 
-// ambiguous is the error of an API server that more than one context is for.
+// ambiguous returns the error for an API server that more than one context matches.
 func ambiguous(server string, found [][]*access) error {
 	if len(found) == 1 {
 		var contexts []string
@@ -70,11 +70,11 @@ func ambiguous(server string, found [][]*access) error {
 		secrets = append(secrets, contexts[0].secret)
 	}
 	slices.Sort(secrets)
-	return fmt.Errorf("more than one Secret has a kubeconfig for %s: %s: leave the label %s on one of them",
+	return fmt.Errorf("more than one Secret has a kubeconfig for %s: %s: keep the label %s on only one of them",
 		server, strings.Join(secrets, ", "), KubeconfigLabel)
 }
 
-// unmatched is the error of an API server that no Secret is for.
+// unmatched returns the error for an API server that no Secret matches.
 func unmatched(server, namespace string, sources []*source) error {
 	var unread []string
 	for _, s := range sources {
@@ -85,8 +85,8 @@ func unmatched(server, namespace string, sources []*source) error {
 	}
 	slices.Sort(unread)
 	hint := ""
-	if more := len(unread) - namedMost; more > 0 {
-		unread = append(unread[:namedMost], fmt.Sprintf("and %d more", more))
+	if more := len(unread) - maxNamedSecrets; more > 0 {
+		unread = append(unread[:maxNamedSecrets], fmt.Sprintf("and %d more", more))
 	}
 	if len(unread) > 0 {
 		hint = "; not read: " + strings.Join(unread, ", ")

@@ -96,7 +96,7 @@ func TestUnmatchedNamesWhatCannotBeRead(t *testing.T) {
 	require.EqualError(t, err, "no Secret with the label cluster-kubeconfig in any namespace has a kubeconfig for https://h: create one, or correct the URL")
 
 	var sources []*source
-	for i := range namedMost + 2 {
+	for i := range maxNamedSecrets + 2 {
 		sources = append(sources, sourceOf(t, fmt.Sprint(i), "{"+confidential))
 	}
 	err = unmatched("https://h", "vidra", sources)

@@ -18,50 +18,50 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// probeBodyMost is how much is read of the answer to a probe, so that its connection
-// can be used again.
-const probeBodyMost = 64 << 10
+// maxProbeBody is how much of the answer to a probe is read, so that its connection can be used
+// again.
+const maxProbeBody = 64 << 10
 
-// remote is the http.RoundTripper of a remote cluster. Clients hold it for their life;
-// where it sends their requests, and with which credentials, changes with the Secret.
+// remote is the http.RoundTripper of a remote cluster. It exists as long as the clients; its
+// route and credentials change with the Secret.
 type remote struct {
 	// server is the normalized URL, origin the same without its path.
 	server, origin string
 	// userAgent is the header User-Agent of each request.
 	userAgent string
-	// policy is what the kubeconfig may ask for.
+	// policy is what a kubeconfig may use.
 	policy policy
 	limits *limits
 	log    logr.Logger
-	// changed is called when what unreachable says may have changed, or the
-	// credentials have. It must not block.
+	// changed is called when the result of unreachable, or the credentials, may have changed.
+	// It must not block.
 	changed func(server string)
-	// rerouted is called when the credentials have changed.
-	rerouted func()
-	health   *health
-	answers  *answers
-	// dialer knows the open connections.
+	// credentialsChanged is called when the credentials have changed.
+	credentialsChanged func()
+	health             *health
+	answers            *answerLimits
+	// dialer tracks the open connections.
 	dialer *connrotation.Dialer
 	// ctx ends every request.
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// route is nil until follow was called once.
+	// route is nil until the first setRoute.
 	route atomic.Pointer[route]
 }
 
-// route is how requests get to the API server, or why they do not.
+// route is the transport for requests to the API server, or the error why there is none.
 type route struct {
-	// access is nil if err is not of a Secret.
+	// access is nil if err is not about a Secret.
 	access    *access
 	transport http.RoundTripper
 	err       error
 }
 
-// newRemote makes a remote that lives until ctx ends, or close is called.
+// newRemote returns a remote that works until ctx ends or close is called.
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
-		server: server.String(), origin: originOf(server), limits: limits, changed: changed, answers: newAnswers(limits),
+		server: server.String(), origin: originOf(server), limits: limits, changed: changed, answers: newAnswerLimits(limits),
 		log: log.WithValues("cluster", server.String()),
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
@@ -77,7 +77,7 @@ func (r *remote) close() {
 	r.dialer.CloseAll()
 }
 
-// dial makes a connection. None is left open after close.
+// dial makes a connection. After close, no connection stays open.
 func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,12 +89,11 @@ func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, err
 }
 
-// follow has the next request take the way of a, or fail with err. It returns the
-// transport whose idle connections are of no use any more, nil if there is none. It is
-// not safe for concurrent use.
-func (r *remote) follow(a *access, err error) http.RoundTripper {
+// setRoute makes the next request use the route of a, or fail with err. It returns the transport
+// whose idle connections are no longer needed, or nil. It is not safe for concurrent use.
+func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 	old := r.route.Load()
-	if old != nil && sameWay(old, a, err) {
+	if old != nil && sameRoute(old, a, err) {
 		return nil
 	}
 	next := &route{access: a, err: err}
@@ -106,26 +105,26 @@ func (r *remote) follow(a *access, err error) http.RoundTripper {
 		return nil
 	}
 	if next.err != nil {
-		r.health.forget()
+		r.health.clear()
 		r.log.Info("Destination cannot be used", "reason", next.err.Error())
 	} else {
-		r.rerouted()
-		r.health.hurry()
+		r.credentialsChanged()
+		r.health.retryNow()
 		r.log.Info("Destination has new credentials", "secret", a.secret)
 	}
 	r.changed(r.server)
 	return old.transport
 }
 
-// sameWay says whether a route is made of a and err.
-func sameWay(old *route, a *access, err error) bool {
+// sameRoute reports whether a route was made of a and err.
+func sameRoute(old *route, a *access, err error) bool {
 	if old.access != nil && a != nil {
 		return old.access.same(a)
 	}
 	return old.access == nil && a == nil && old.err.Error() == err.Error()
 }
 
-// transportFor makes a transport with the credentials of a, and connections of its own.
+// transportFor returns a transport with the credentials of a and its own connections.
 func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 	config, err := a.restConfig(r.policy)
 	if err != nil {
@@ -134,13 +133,13 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 	config.UserAgent = r.userAgent
 	config.Dial = r.dial
 	if config.Proxy == nil {
-		// What client-go does anyway; but if it is told, it does not keep the transport,
-		// and with it the credentials, for others who want the same.
+		// This is the default of client-go, but a Proxy that is set keeps client-go from caching
+		// the transport, and with it the credentials.
 		config.Proxy = http.ProxyFromEnvironment
 	}
 	transport, err := rest.TransportFor(config)
-	if err != nil { // which may quote what is in it
-		return nil, a.errorf("context %q: no TLS connection can be made with it: see that cluster %q has either "+
+	if err != nil { // the error may quote the kubeconfig
+		return nil, a.errorf("context %q: no TLS connection can be made with it: check that cluster %q has either "+
 			"certificate-authority-data or insecure-skip-tls-verify", a.context, a.names.Cluster)
 	}
 	for inner := transport; ; {
@@ -149,65 +148,64 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 			inner = t.WrappedRoundTripper()
 			continue
 		case *http.Transport:
-			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.limits.connect, headerMost
+			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.limits.connect, maxHeaderBytes
 		}
 		return transport, nil
 	}
 }
 
-// RoundTrip implements http.RoundTripper. A request that cannot be sent, or that will
-// not be answered, fails at once: what is under way for a server that is known not to
-// answer would otherwise wait for each of its requests.
+// RoundTrip implements http.RoundTripper. A request fails at once if the API server is known to
+// be unreachable, so that a reconcile does not wait for the timeout of each of its requests.
 func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f := r.health.failure(); f != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // it was not read
 		}
-		return nil, r.saying(f)
+		return nil, r.unreachableError(f)
 	}
 	response, f, err := r.roundTrip(request)
 	switch {
 	case f == nil:
 	case f.partial:
-		r.health.suspect(request.Context())
+		r.health.awaitProbe(request.Context())
 	default:
 		r.health.failed(f)
 	}
 	return response, err
 }
 
-// roundTrip sends a request, whether the API server answered those before or not. It
-// notes a success, and returns what else that says of the API server.
+// roundTrip sends a request, also to an API server that is unreachable. It records a success, and
+// returns a failure of the API server.
 func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, error) {
-	way, err := r.way()
+	current, err := r.currentRoute()
 	if err != nil {
 		if request.Body != nil {
 			_ = request.Body.Close() // it was not read
 		}
 		return nil, nil, err
 	}
-	response, err := r.send(request, way)
+	response, err := r.send(request, current)
 	if errors.Is(request.Context().Err(), context.Canceled) || r.ctx.Err() != nil {
-		return response, nil, err // who wants no answer knows nothing of who gives none
+		return response, nil, err // a canceled request says nothing about the API server
 	}
-	f := failureOf(response, err, way.access.secret)
+	f := failureOf(response, err, current.access.secret)
 	if f == nil {
 		r.health.succeeded()
 	}
 	return response, f, err
 }
 
-// way is how requests get to the API server now.
-func (r *remote) way() (*route, error) {
+// currentRoute returns the route for requests now.
+func (r *remote) currentRoute() (*route, error) {
 	if r.ctx.Err() != nil {
 		return nil, errForgotten
 	}
-	way := r.route.Load()
-	return way, way.err
+	current := r.route.Load()
+	return current, current.err
 }
 
-// send sends a request, and waits for the header of the answer as long as limits say.
-func (r *remote) send(request *http.Request, way *route) (*http.Response, error) {
+// send sends a request and waits for the header of the answer, within the limits.
+func (r *remote) send(request *http.Request, current *route) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	stop := context.AfterFunc(r.ctx, func() { cancel(errForgotten) })
 	release := func() {
@@ -215,26 +213,26 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 		cancel(nil)
 	}
 	timer := time.AfterFunc(r.limits.answerTo(request), func() { cancel(errNoAnswer) })
-	// Long before that it is asked whether it answers at all.
-	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviseNetwork}) })
+	// An earlier probe finds out whether the API server answers at all.
+	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviceNetwork}) })
 	defer suspicion.Stop()
-	sent := address(request.WithContext(ctx), way.access.server)
+	sent := redirectTo(request.WithContext(ctx), current.access.server)
 	askForJSON(sent)
 	var response *http.Response
 	err := askForAll(sent)
 	if err == nil {
-		response, err = way.transport.RoundTrip(sent)
+		response, err = current.transport.RoundTrip(sent)
 	} else {
-		r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
+		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
 	}
 	if !timer.Stop() && err == nil { // the answer came, but its body ends with ctx
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // the body is not read
 		err = errNoAnswer
 	}
 	if err == nil && !isJSON(response) {
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // the body is not read
 		err = errNotJSON
-		r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
+		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
 	}
 	if err == nil {
 		response.Body = r.bound(ctx, request, response.Body, func(cause error) {
@@ -250,8 +248,8 @@ func (r *remote) send(request *http.Request, way *route) (*http.Response, error)
 	return nil, err
 }
 
-// address has a request, which is to an origin, go to the URL of an API server.
-func address(request *http.Request, server *url.URL) *http.Request {
+// redirectTo sends a request, which has the origin of a server, to the URL of the server.
+func redirectTo(request *http.Request, server *url.URL) *http.Request {
 	u := *request.URL
 	u.Scheme, u.Host = server.Scheme, server.Host
 	u.Path, u.RawPath = server.Path+u.Path, server.EscapedPath()+u.EscapedPath()
@@ -259,31 +257,31 @@ func address(request *http.Request, server *url.URL) *http.Request {
 	return request
 }
 
-// answerTo is how long is waited for the header of the answer to a request.
+// answerTo returns the timeout for the header of the answer to a request.
 func (l *limits) answerTo(request *http.Request) time.Duration {
-	if watches(request) {
+	if isWatch(request) {
 		return l.watchAnswer
 	}
 	return l.answer
 }
 
-// watches says whether a request is that of a watch, whose answer ends at any time.
-func watches(request *http.Request) bool {
+// isWatch reports whether a request is a WATCH, whose answer may end at any time.
+func isWatch(request *http.Request) bool {
 	watch := request.URL.Query().Get("watch")
 	return watch == "true" || watch == "1"
 }
 
-// bound bounds the body of the answer to a request. end ends the request.
+// bound limits the body of the answer to a request. end ends the request.
 func (r *remote) bound(ctx context.Context, request *http.Request, source io.ReadCloser, end func(cause error)) io.ReadCloser {
 	b := &boundedBody{
-		source: source, answers: r.answers, ctx: ctx, end: end, watch: watches(request), within: r.limits.finish,
+		source: source, answers: r.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.limits.finish,
 		failed: func(err error) {
 			switch {
-			case request.Context().Err() != nil || r.ctx.Err() != nil: // nobody wants it any more
+			case request.Context().Err() != nil || r.ctx.Err() != nil: // the request was canceled
 			case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):
-				r.health.violated(&failure{reason: err.Error(), advice: adviseOperators})
-			case !watches(request):
-				r.health.failed(&failure{reason: reasonOf(err), advice: adviseNetwork})
+				r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
+			case !isWatch(request):
+				r.health.failed(&failure{reason: reasonOf(err), advice: adviceNetwork})
 			}
 		},
 	}
@@ -291,8 +289,8 @@ func (r *remote) bound(ctx context.Context, request *http.Request, source io.Rea
 	return b
 }
 
-// probe asks the API server for its version. A connection on which that is not answered
-// is closed: it may have died unseen, and other requests would wait for it too.
+// probe asks the API server for its version. It closes a connection on which the API server does
+// not answer: the connection may be dead, and other requests would wait for it too.
 func (r *remote) probe(ctx context.Context) {
 	var conn atomic.Pointer[net.Conn]
 	ctx, cancel := context.WithTimeout(ctx, r.limits.probe)
@@ -310,7 +308,7 @@ func (r *remote) probe(ctx context.Context) {
 		r.health.failed(f)
 	}
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, response.Body, probeBodyMost)
+		_, _ = io.CopyN(io.Discard, response.Body, maxProbeBody)
 		_ = response.Body.Close() // it was only read
 		return
 	}
@@ -319,8 +317,7 @@ func (r *remote) probe(ctx context.Context) {
 	}
 }
 
-// healthChanged tells that the API server has become unreachable, or that it can be
-// reached again.
+// healthChanged reports that the API server has become unreachable or reachable.
 func (r *remote) healthChanged(f *failure) {
 	if f != nil {
 		r.log.Info("Destination is unreachable", "reason", f.reason)
@@ -330,18 +327,18 @@ func (r *remote) healthChanged(f *failure) {
 	r.changed(r.server)
 }
 
-// unreachable says why the API server cannot be used now.
+// unreachable returns why the API server cannot be used now; nil if it can.
 func (r *remote) unreachable() error {
-	if _, err := r.way(); err != nil {
+	if _, err := r.currentRoute(); err != nil {
 		return err
 	}
 	if f := r.health.failure(); f != nil {
-		return r.saying(f)
+		return r.unreachableError(f)
 	}
 	return nil
 }
 
-// saying is a failure for people.
-func (r *remote) saying(f *failure) error {
+// unreachableError returns a failure as an error for the user.
+func (r *remote) unreachableError(f *failure) error {
 	return fmt.Errorf("the API server %s cannot be reached: %s: %s", r.server, f.reason, f.advice)
 }

@@ -36,7 +36,7 @@ func TestBlackHole(t *testing.T) {
 			began := time.Now()
 			require.Error(t, get(t, c.Dynamic()))
 			require.Less(t, time.Since(began), 10*time.Second)
-			await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in time: see that it runs") })
+			await(t, func(ct *assert.CollectT) { assert.ErrorContains(ct, c.Unreachable(), "in time: check that it runs") })
 			await(t, func(ct *assert.CollectT) { assert.GreaterOrEqual(ct, o.times(), 2) })
 		})
 	}
@@ -110,8 +110,8 @@ func TestCauses(t *testing.T) {
 		cluster clientcmdapi.Cluster
 		want    string
 	}{
-		"nobody listens":         {clientcmdapi.Cluster{Server: "https://" + closed.Addr().String()}, "connection refused: see that it runs"},
-		"connections are cut":    {clientcmdapi.Cluster{Server: "https://" + cut.Addr().String()}, "the connection was cut: see that it runs"},
+		"nobody listens":         {clientcmdapi.Cluster{Server: "https://" + closed.Addr().String()}, "connection refused: check that it runs"},
+		"connections are cut":    {clientcmdapi.Cluster{Server: "https://" + cut.Addr().String()}, "the connection was cut: check that it runs"},
 		"an unknown certificate": {clientcmdapi.Cluster{Server: server.URL}, "correct certificate-authority-data or server in Secret default/s"},
 		"the proxy is away":      {clientcmdapi.Cluster{Server: server.URL, ProxyURL: "http://me:" + confidential + "@" + closed.Addr().String()}, "proxy: connection refused"},
 	}

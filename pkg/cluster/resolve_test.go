@@ -38,10 +38,10 @@ func TestResolve(t *testing.T) {
 	_, _, err = d.Resolve("example.com")
 	require.Error(t, err)
 
-	require.True(t, MayBe("HTTPS://H:443/a", "https://h"))
-	require.True(t, MayBe("https://h/a", "https://h/a"))
-	require.False(t, MayBe("https://h/a", "https://h/b"))
-	require.True(t, MayBe("https://h", "https://h/b"))
-	require.False(t, MayBe("https://h", "https://h2/b"))
-	require.False(t, MayBe("h", "h"))
+	require.True(t, MayResolveTo("HTTPS://H:443/a", "https://h"))
+	require.True(t, MayResolveTo("https://h/a", "https://h/a"))
+	require.False(t, MayResolveTo("https://h/a", "https://h/b"))
+	require.True(t, MayResolveTo("https://h", "https://h/b"))
+	require.False(t, MayResolveTo("https://h", "https://h2/b"))
+	require.False(t, MayResolveTo("h", "h"))
 }

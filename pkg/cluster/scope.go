@@ -8,8 +8,8 @@ import (
 )
 
 // Annotations of a Secret with a kubeconfig. Each holds patterns, separated by commas, in
-// which * stands for any characters. Without the annotation everything is allowed; an
-// empty one allows nothing.
+// which * matches any characters. Without the annotation everything is allowed; an empty one
+// allows nothing.
 const (
 	// AllowedVidraResources limits which VidraResources may use the kubeconfig, by name.
 	AllowedVidraResources = "vidraresource.infrahub.operators.com/allowed-vidraresources"
@@ -19,9 +19,9 @@ const (
 	AllowedNamespaces = "vidraresource.infrahub.operators.com/allowed-namespaces"
 )
 
-// Scope is for what a kubeconfig may be used. The zero value allows everything.
+// Scope is what a kubeconfig may be used for. The zero value allows everything.
 type Scope struct {
-	// secret is where the kubeconfig is: namespace/name.
+	// secret is the namespace/name of the Secret with the kubeconfig.
 	secret string
 	// vidraResources and namespaces are the patterns; nil allows everything.
 	vidraResources, namespaces []string
@@ -77,7 +77,7 @@ func (s Scope) Namespace(namespace string) error {
 	case s.namespaces == nil || namespace != "" && allows(s.namespaces, namespace):
 		return nil
 	case namespace == "":
-		return fmt.Errorf("the kubeconfig in Secret %s is not for objects without a namespace: take it out of the manifest, or remove the annotation %s",
+		return fmt.Errorf("the kubeconfig in Secret %s is not for objects without a namespace: remove the object from the manifest, or the annotation %s from the Secret",
 			s.secret, AllowedNamespaces)
 	}
 	return fmt.Errorf("the kubeconfig in Secret %s is not for the namespace %s: the annotation %s of the Secret must allow it",
@@ -88,6 +88,6 @@ func (s Scope) Namespace(namespace string) error {
 func allows(patterns []string, name string) bool {
 	return patterns == nil || slices.ContainsFunc(patterns, func(pattern string) bool {
 		matches, err := path.Match(pattern, name)
-		return err == nil && matches // what is no pattern allows nothing
+		return err == nil && matches // an invalid pattern allows nothing
 	})
 }

@@ -25,22 +25,22 @@ const (
 	kubeconfigSelector = KubeconfigLabel + "," + KubeconfigLabel + "!=false"
 )
 
-// source is what is kept of a labelled Secret.
+// source is the stored part of a labelled Secret.
 type source struct {
 	metav1.ObjectMeta
-	// all is every context of the kubeconfig that can be read.
+	// all are the valid contexts of the kubeconfig.
 	all []*access
-	// err says what cannot be read.
+	// err describes the invalid ones.
 	err error
 }
 
-// secret is the namespace and the name of the Secret.
+// secret returns namespace/name of the Secret.
 func (s *source) secret() string { return s.Namespace + "/" + s.Name }
 
-// toSource is a cache.TransformFunc that keeps the kubeconfig of a Secret.
+// toSource is a cache.TransformFunc that reduces a Secret to its source.
 func toSource(obj any) (any, error) {
 	secret, isSecret := obj.(*corev1.Secret)
-	if !isSecret { // one that was kept already
+	if !isSecret { // a source already
 		return obj, nil
 	}
 	s := &source{ObjectMeta: metav1.ObjectMeta{
@@ -56,7 +56,7 @@ func toSource(obj any) (any, error) {
 // secrets reads the labelled Secrets, once run is called.
 type secrets struct {
 	namespace string
-	// source is where they come from.
+	// source lists and watches them.
 	source cache.ListerWatcher
 	// changed is called when Secrets, or err, have changed.
 	changed func()
@@ -65,7 +65,7 @@ type secrets struct {
 	mu sync.Mutex
 	// store holds a *source for each Secret; nil until all of them were read.
 	store cache.Store
-	// failures are the present errors of the verbs list and watch, for people.
+	// failures are the current errors of the verbs list and watch, with advice for the user.
 	failures map[string]error
 }
 
@@ -85,7 +85,7 @@ func newSecrets(client typedcorev1.SecretsGetter, namespace string, changed func
 
 // run reads and watches the Secrets until ctx ends.
 func (s *secrets) run(ctx context.Context) error {
-	informer := cache.NewSharedIndexInformer(s.noting(), &corev1.Secret{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(s.observed(), &corev1.Secret{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(toSource); err != nil {
 		return fmt.Errorf("set the transform of the Secrets: %w", err)
 	}
@@ -107,14 +107,14 @@ func (s *secrets) run(ctx context.Context) error {
 			s.changed()
 		}
 	})
-	// What client-go would log is told by the destinations.
+	// The status of the destinations has what client-go would log.
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 	synced.Wait()
 	return nil
 }
 
-// noting is the source, of which it is noted whether it answers.
-func (s *secrets) noting() cache.ListerWatcher {
+// observed returns the source, whose results are recorded.
+func (s *secrets) observed() cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(s.source)
 	noting := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -131,8 +131,8 @@ func (s *secrets) noting() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(noting, s.source)
 }
 
-// note notes how a request for Secrets went. A reflector may list by a WATCH, and then
-// not try the list again that once failed.
+// note records the result of a request for Secrets. A reflector may list with a WATCH and not
+// repeat a LIST that failed, so a successful WATCH clears all failures.
 func (s *secrets) note(ctx context.Context, verb string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -153,9 +153,9 @@ func (s *secrets) note(ctx context.Context, verb string, err error) {
 	}
 }
 
-// known is what the Secrets say; nil until all of them were read. The error says why
-// they cannot be read at present.
-func (s *secrets) known() (sources []*source, read bool, err error) {
+// sources returns the Secrets; nil until all of them were read. The error describes why they
+// cannot be read now.
+func (s *secrets) sources() (sources []*source, read bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, verb := range []string{"list", "watch"} {
@@ -175,13 +175,13 @@ func (s *secrets) known() (sources []*source, read bool, err error) {
 	return sources, true, err
 }
 
-// unreadable says why the Secrets cannot be read, and what to do.
+// unreadable returns an error with the cause for which the Secrets cannot be read, and what to do.
 func (s *secrets) unreadable(verb string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the Secrets with the label %s cannot be read: Vidra may not %s secrets %s: grant it list and watch there",
 			KubeconfigLabel, verb, inNamespace(s.namespace))
 	}
-	return fmt.Errorf("the Secrets with the label %s %s cannot be read, which is tried again: %s secrets: %s",
+	return fmt.Errorf("the Secrets with the label %s %s cannot be read; Vidra retries: %s secrets: %s",
 		KubeconfigLabel, inNamespace(s.namespace), verb, reasonOf(err))
 }
 

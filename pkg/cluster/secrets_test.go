@@ -44,7 +44,7 @@ func TestFailuresOfSecretsPass(t *testing.T) {
 			for _, a := range tc.answers {
 				s.note(t.Context(), a.verb, a.err)
 			}
-			_, _, err := s.known()
+			_, _, err := s.sources()
 			if tc.want == "" {
 				require.NoError(t, err)
 			} else {
@@ -74,7 +74,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 		},
 		"an error": {
 			"vidra", http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcd is away","code":500}`,
-			[]string{"in namespace vidra", "tried again", "etcd is away"},
+			[]string{"in namespace vidra", "Vidra retries", "etcd is away"},
 		},
 	}
 	for name, tc := range tests {

@@ -10,12 +10,11 @@ import (
 // defaultPorts are the ports that a URL of a scheme need not name.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
-var errServer = errors.New("the URL of the API server is none that can be used: write it like https://host:port")
+var errServer = errors.New("the URL of the API server is invalid: write it like https://host:port")
 
-// NormalizeServer writes the URL of an API server in the form in which two of
-// them are compared: scheme and host in lower case, no default port, no slash at
-// the end. The path is kept. The error says what is wrong with the URL, and
-// quotes nothing of it that may be secret.
+// NormalizeServer returns the URL of an API server in the form in which URLs are compared: scheme
+// and host in lower case, no default port, no trailing slash. The path is kept. The error
+// describes an invalid URL without quoting parts that may be secret.
 func NormalizeServer(server string) (string, error) {
 	u, err := parseServer(server)
 	if err != nil {
@@ -24,9 +23,8 @@ func NormalizeServer(server string) (string, error) {
 	return u.String(), nil
 }
 
-// MayBe reports whether a URL may stand for the cluster with this name: see
-// Destinations.Resolve.
-func MayBe(server, name string) bool {
+// MayResolveTo reports whether Destinations.Resolve may return name for a URL.
+func MayResolveTo(server, name string) bool {
 	u, err := parseServer(server)
 	if err != nil {
 		return false
@@ -34,10 +32,10 @@ func MayBe(server, name string) bool {
 	return u.String() == name || originOf(u) == name || u.Path == "" && strings.HasPrefix(name, u.String()+"/")
 }
 
-// parseServer is NormalizeServer for who needs the parts of the URL.
+// parseServer is NormalizeServer for callers that need the parts of the URL.
 func parseServer(server string) (*url.URL, error) {
 	u, err := url.Parse(server)
-	if err != nil { // which quotes the URL, and perhaps a password in it
+	if err != nil { // the error quotes the URL, which may hold a password
 		return nil, errServer
 	}
 	port, isHTTP := defaultPorts[u.Scheme]
@@ -64,5 +62,5 @@ func parseServer(server string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: host, Path: path, RawPath: escaped}, nil
 }
 
-// originOf is the URL of an API server without its path.
+// originOf returns the URL of an API server without its path.
 func originOf(server *url.URL) string { return server.Scheme + "://" + server.Host }

@@ -12,22 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// frank has those who list and watch know that the API server throttles them. A
-// client of client-go waits for the Retry-After of an answer and asks again by
-// itself, up to ten times, while its caller takes the silence for an outage. Here the
-// Retry-After of such an answer moves into its Status, where the caller finds it, see
-// apierrors.SuggestsClientDelay.
-type frank struct{ next http.RoundTripper }
+// throttledTransport passes the throttling of LIST and WATCH requests to their callers. client-go
+// waits for the Retry-After of an answer and retries up to ten times, and its caller mistakes the
+// silence for an outage. throttledTransport moves the Retry-After into the Status of the answer,
+// where the caller finds it; see apierrors.SuggestsClientDelay.
+type throttledTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (f frank) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f throttledTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := f.next.RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests || !isListOrWatch(r) {
 		return response, err
 	}
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if err != nil {
-		return response, nil //nolint:nilerr // it does not say how long
+		return response, nil //nolint:nilerr // the answer has no valid Retry-After
 	}
 	body, err := readAll(response)
 	if err != nil {
@@ -44,13 +43,13 @@ func (f frank) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isListOrWatch says whether a request is one of an informer. A get has no query.
+// isListOrWatch reports whether a request is that of an informer. A GET of an object has no query.
 func isListOrWatch(r *http.Request) bool {
 	query := r.URL.Query()
 	return r.Method == http.MethodGet && (query.Has("watch") || query.Has("limit") || query.Has("resourceVersion"))
 }
 
-// messageOf is the message of an answer: of its Status, or the text that it is.
+// messageOf returns the message of an answer: of its Status, or its text.
 func messageOf(body []byte) string {
 	status := metav1.Status{}
 	if err := json.Unmarshal(body, &status); err == nil && status.Message != "" {

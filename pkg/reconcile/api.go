@@ -29,9 +29,9 @@ type Destination interface {
 	As(username string) (dynamic.Interface, error)
 	// Unreachable says why nothing can be done there at present; nil if it can.
 	Unreachable() error
-	// Doubtful reports that requests fail, and that it will be known soon whether it is
+	// MaybeUnreachable reports that requests fail, and that it will be known soon whether it is
 	// Unreachable.
-	Doubtful() bool
+	MaybeUnreachable() bool
 }
 
 // Watches is the part of a watchregistry.Registry that reconciling needs.

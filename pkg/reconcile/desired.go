@@ -157,8 +157,8 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
 			missing[gvk] = unavailable(gvk, err)
 			continue
 		}
-		if len(mapping.Lacks) > 0 {
-			missing[gvk] = cannotBeKept(gvk, mapping.Lacks)
+		if len(mapping.MissingVerbs) > 0 {
+			missing[gvk] = cannotBeKept(gvk, mapping.MissingVerbs)
 			continue
 		}
 		mappings[gvk] = mapping

@@ -67,7 +67,7 @@ func (p *pass) connect(ctx context.Context) *failure {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
 	}
-	if destination.Doubtful() {
+	if destination.MaybeUnreachable() {
 		p.starting = true
 		return &failure{v1alpha1.ReasonDestinationUnreachable, "requests fail"}
 	}
@@ -75,7 +75,7 @@ func (p *pass) connect(ctx context.Context) *failure {
 }
 
 // usable reports whether requests to a cluster are answered, as far as is known.
-func usable(d Destination) bool { return d.Unreachable() == nil && !d.Doubtful() }
+func usable(d Destination) bool { return d.Unreachable() == nil && !d.MaybeUnreachable() }
 
 // remote finds another cluster, whose kinds can be watched then.
 func (p *pass) remote(server string) (*cluster.Cluster, error) {

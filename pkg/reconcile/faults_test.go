@@ -106,7 +106,7 @@ func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKi
 func (l *lab) Invalidate(string)                        {}
 func (l *lab) Name() string                             { return "" }
 func (l *lab) Unreachable() error                       { return nil }
-func (l *lab) Doubtful() bool                           { return false }
+func (l *lab) MaybeUnreachable() bool                   { return false }
 func (l *lab) As(string) (dynamic.Interface, error)     { return l.Dynamic(), nil }
 func (l *lab) AddCluster(string, watchregistry.Cluster) {}
 func (l *lab) RemoveCluster(string)                     {}

@@ -38,5 +38,5 @@ func isAt(vr *v1alpha1.VidraResource, at string) bool {
 	if isLocal(vr.Spec.Destination.Server) {
 		return at == ""
 	}
-	return cluster.MayBe(vr.Spec.Destination.Server, at)
+	return cluster.MayResolveTo(vr.Spec.Destination.Server, at)
 }
