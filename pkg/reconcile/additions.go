@@ -132,7 +132,7 @@ func (a *applier) removeAdditions(ctx context.Context, t *task, live *unstructur
 	if apierrors.IsInvalid(err) && !denied(err) {
 		refused := message(err, t.sensitive || ownership.Sensitive(live))
 		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(again.added.Changes), refused)
-		return a.giveBack(ctx, *t, live, before)
+		return a.returnFields(ctx, *t, live, before)
 	}
 	t.added = t.added.And(again.added)
 	return applied, err

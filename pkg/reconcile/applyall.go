@@ -22,11 +22,11 @@ func (p *pass) applyAll(ctx context.Context, tasks []task) {
 // applyBatch does tasks of a stage in parallel. What the API server answers is in memory
 // until all of them are done.
 func (p *pass) applyBatch(ctx context.Context, tasks []task) {
-	giveBack, err := p.heavy.take(ctx, weightOf(tasks))
+	free, err := p.heavy.take(ctx, weightOf(tasks))
 	if err != nil { // ctx has ended, and the requests say so
-		giveBack = func() {}
+		free = func() {}
 	}
-	defer giveBack()
+	defer free()
 	results := make([]result, len(tasks))
 	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
 	p.replaceAll(ctx, results)

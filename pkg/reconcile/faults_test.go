@@ -52,6 +52,8 @@ type lab struct {
 	// server is away if it is nil.
 	failWrites int
 	failure    error
+	// unshown reports that the watches are synced, and have not shown anything.
+	unshown bool
 	// writing is called while a status is written. Optional.
 	writing func()
 	// done are the requests that change something, in order: "status" or the
@@ -132,8 +134,8 @@ func (l *lab) Sync(_ watchregistry.Owner, want []watchregistry.Key) map[watchreg
 func (l *lab) Await(watchregistry.Owner, []watchregistry.Kind) {}
 func (l *lab) Release(watchregistry.Owner)                     {}
 
-// Get never is synced: what is not in order comes as a cause.
-func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, false }
+// Get is synced only if nothing is shown: what is not in order comes as a cause.
+func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, l.unshown }
 
 // List never is synced, either.
 func (l *lab) List(watchregistry.Key) ([]any, bool) { return nil, false }

@@ -37,10 +37,13 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// allStates returns the states of all VidraResources, when no reconcile is under way.
+// allStates returns the states of all VidraResources, when no reconcile is under way any more.
 func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, s := range r.states {
+		s.dropPostponed()
+	}
 	return maps.Clone(r.states)
 }
 

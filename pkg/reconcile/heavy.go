@@ -53,8 +53,8 @@ func newHeavyShare(workers int) *heavyShare {
 	}
 }
 
-// enter takes a worker for a heavy reconcile, if one is left. leave gives it back.
-func (h *heavyShare) enter() (leave func(), ok bool) {
+// enter takes a worker for a heavy reconcile, if one is left. exit gives it back.
+func (h *heavyShare) enter() (exit func(), ok bool) {
 	if h == nil {
 		return func() {}, true
 	}
@@ -66,7 +66,7 @@ func (h *heavyShare) enter() (leave func(), ok bool) {
 
 // take waits until there is memory for work of a weight. Light work does not wait. It fails
 // only if ctx ends.
-func (h *heavyShare) take(ctx context.Context, weight int64) (giveBack func(), err error) {
+func (h *heavyShare) take(ctx context.Context, weight int64) (free func(), err error) {
 	if h == nil || weight <= lightWeight {
 		return func() {}, nil
 	}
@@ -106,9 +106,7 @@ func (h *heavyShare) keep(s *ownerState) {
 // isHeavy reports whether a reconcile of vr for causes may parse or apply more than
 // lightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
-	r.mu.Lock()
-	s := r.states[owner]
-	r.mu.Unlock()
+	s := r.stateOf(owner)
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health
 	switch {
 	case s == nil, s.uid != vr.UID, s.generation != vr.Generation, s.reread, s.dropped:

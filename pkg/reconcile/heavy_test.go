@@ -90,7 +90,7 @@ func TestHeavyMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHeavyShare(8)
-		giveBack, err := h.take(t.Context(), 10*heavyMemory)
+		free, err := h.take(t.Context(), 10*heavyMemory)
 		require.NoError(t, err)
 		light, err := h.take(t.Context(), lightWeight)
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestHeavyMemory(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.False(t, taken)
-		giveBack()
+		free()
 		synctest.Wait()
 		require.True(t, taken)
 	})

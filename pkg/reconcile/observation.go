@@ -3,29 +3,92 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 const (
-	// observePoll and witnessPatience are how often, and how long, it is looked whether
-	// the watches have seen what a pass applied: mostly they see it within milliseconds.
-	observePoll    = 2 * time.Millisecond
+	// observeMin is when a reconcile looks for the first time whether the watches have shown
+	// what it applied, and observeTimeout how long it waits for that: mostly a few milliseconds.
+	observeMin     = 2 * time.Millisecond
 	observeTimeout = 500 * time.Millisecond
-	// observeRetry is when it is looked for again after that.
+	// observeRetry is the time between two looks after that.
 	observeRetry = 200 * time.Millisecond
 )
 
-// waitObserved notes what was applied and that no watch has seen as it was applied yet, so
-// that Ready is said of nothing that Vidra would not notice the loss of. It waits a
-// moment for watches that are in order.
-func (p *pass) waitObserved(ctx context.Context, applied []task) {
-	s := p.state
+// postponed is a reconcile that has done everything but to write the status: Ready is reported
+// only after the watches have shown the applied objects. It occupies no worker.
+type postponed struct {
+	pass    *pass
+	outcome outcome
+	// until is when the status is written in any case.
+	until time.Time
+}
+
+// concludeObserved ends a reconcile, at once or when the watches have shown what it applied.
+func (p *pass) concludeObserved(ctx context.Context, applied []task, o outcome) (reconcile.Result, error) {
+	p.noteApplied(applied)
+	if !p.awaitsWatches() {
+		return p.conclude(ctx, o)
+	}
+	p.state.postponed = &postponed{pass: p, outcome: o, until: time.Now().Add(observeTimeout)}
+	return p.state.postponed.again(), nil
+}
+
+// again returns when to look the next time: after as long as it has waited.
+func (w *postponed) again() reconcile.Result {
+	left := time.Until(w.until)
+	waited := observeTimeout - left
+	return reconcile.Result{RequeueAfter: max(observeMin, min(waited, left)), Priority: ptr.To(trigger.ContendedPriority)}
+}
+
+// resume goes on with a reconcile that was postponed, if there is one. It reports false if the
+// VidraResource is to be reconciled with the causes, which may be others then.
+func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource, causes *trigger.Causes) (reconcile.Result, bool, error) {
+	s := r.stateOf(owner)
+	if s == nil || s.postponed == nil {
+		return reconcile.Result{}, false, nil
+	}
+	w := s.postponed
+	p := w.pass
+	switch {
+	case s.uid != vr.UID || !r.reconciles(vr): // what is known begins anew
+		s.postponed = nil
+		p.requeuePending(true)
+	case len(causes.Objects) == 0 && time.Now().Before(w.until) && p.awaitsWatches(): // an edit does not wait
+		r.Trigger.RequeueCauses(owner, *causes)
+		return w.again(), true, nil
+	default:
+		s.postponed, p.vr.Status = nil, vr.Status
+		result, err := p.conclude(ctx, w.outcome)
+		if err != nil || causes.Empty() {
+			return result, true, err
+		}
+	}
+	r.Trigger.RequeueCauses(owner, *causes)
+	*causes = r.Trigger.TakeCauses(owner)
+	return reconcile.Result{}, false, nil
+}
+
+// dropPostponed forgets a reconcile that was postponed when Vidra ends. The next process
+// finds what it did.
+func (s *ownerState) dropPostponed() {
+	if s.postponed != nil {
+		s.postponed = nil
+		s.pendingEvents = slices.DeleteFunc(s.pendingEvents, foundAgain)
+	}
+}
+
+// noteApplied notes which objects were applied and have to be observed.
+func (p *pass) noteApplied(applied []task) {
 	if !p.applier.watched {
-		for o := range s.all() {
+		for o := range p.state.all() {
 			o.unobserved = false
 		}
 		return
@@ -35,24 +98,26 @@ func (p *pass) waitObserved(ctx context.Context, applied []task) {
 			t.known.unobserved, t.known.watching = true, true
 		}
 	}
-	// It is told what was not seen in time.
-	_ = wait.PollUntilContextTimeout(ctx, observePoll, observeTimeout, true, func(context.Context) (bool, error) {
-		waits := false
-		for o := range s.all() {
-			if o.unobserved {
-				var seen bool
-				seen, o.watching = p.isObserved(o)
-				o.unobserved = !seen
-				waits = waits || o.unobserved && o.watching
-			}
-		}
-		return !waits, nil
-	})
 }
 
-// isObserved reports whether a watch has seen an object as it was applied, and whether it is
-// about to: what has left the manifest or failed since need not be seen.
-func (p *pass) isObserved(o *objectState) (seen, watching bool) {
+// awaitsWatches looks which objects the watches have shown, and reports whether a watch that is
+// synced has still to show one.
+func (p *pass) awaitsWatches() bool {
+	awaits := false
+	for o := range p.state.all() {
+		if o.unobserved {
+			var observed bool
+			observed, o.watching = p.isObserved(o)
+			o.unobserved = !observed
+			awaits = awaits || o.unobserved && o.watching
+		}
+	}
+	return awaits
+}
+
+// isObserved reports whether a watch has shown an object as it was applied, and whether it is
+// about to. What has left the manifest or failed since need not be shown.
+func (p *pass) isObserved(o *objectState) (observed, watching bool) {
 	d := o.desired
 	if d == nil || !o.in(v1alpha1.ObjectApplied) {
 		return true, false
@@ -61,8 +126,8 @@ func (p *pass) isObserved(o *objectState) (seen, watching bool) {
 	return synced && found && p.Index.HasObserved(p.owner, d.key, kept), synced
 }
 
-// unobservedText tells what watches in order have not seen yet; empty if there is nothing.
-// What others have not seen is told of them.
+// unobservedText names an object that a synced watch has not shown yet; empty if there is
+// none. That a watch is not synced is reported elsewhere.
 func (s *ownerState) unobservedText() string {
 	for _, o := range s.manifest { // in order, so that the text stays
 		if o.unobserved && o.watching {

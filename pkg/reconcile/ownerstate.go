@@ -86,6 +86,8 @@ type ownerState struct {
 	// waiting is since when objects wait for kinds that the manifest defines.
 	waiting time.Time
 
+	// postponed is the reconcile whose status is still to be written; nil if there is none.
+	postponed *postponed
 	// schedule is when there is something to do without a cause.
 	schedule schedule
 

@@ -113,10 +113,10 @@ func weightOfParts(parts []part) int64 {
 // readParts makes the state hold what the parts of the manifest want, when there is
 // memory to parse them.
 func (p *pass) readParts(ctx context.Context, holders []string, parts []part) error {
-	giveBack, err := p.heavy.take(ctx, weightOfParts(parts))
+	free, err := p.heavy.take(ctx, weightOfParts(parts))
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer free()
 	return p.state.read(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
 }

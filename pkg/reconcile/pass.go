@@ -131,8 +131,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if len(todo.prune) > 0 {
 		p.watch(ctx)
 	}
-	p.waitObserved(ctx, todo.apply)
-	return p.conclude(ctx, outcome{synced: len(todo.apply) > 0 && p.scope.all && p.state.problems() == 0})
+	return p.concludeObserved(ctx, todo.apply, outcome{synced: len(todo.apply) > 0 && p.scope.all && p.state.problems() == 0})
 }
 
 // requeueCauses returns the causes, so that the next pass does what this one did not.

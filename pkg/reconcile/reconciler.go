@@ -137,23 +137,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if at := r.clusters.of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
-	leave, ok := r.remoteLimiter.enter(server)
+	exit, ok := r.remoteLimiter.enter(server)
 	if !ok && !r.isAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(remoteRetry, 1)}, nil
 	}
-	defer leave()
+	defer exit()
 	keys, err := r.digestKeys(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	causes := r.Trigger.TakeCauses(owner)
+	if result, done, err := r.resume(ctx, owner, vr, &causes); done {
+		return result, err
+	}
 	if r.isHeavy(owner, vr, causes) {
-		leaveHeavy, ok := r.heavy.enter()
+		exitHeavy, ok := r.heavy.enter()
 		if !ok {
 			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(heavyRetry, 1)}, nil
 		}
-		defer leaveHeavy()
+		defer exitHeavy()
 	}
 	if !reconciled {
 		release(vr)
@@ -207,6 +210,13 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
 	r.depart(owner)
+}
+
+// stateOf returns the state of a VidraResource; nil if there is none.
+func (r *Reconciler) stateOf(owner trigger.Owner) *ownerState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.states[owner]
 }
 
 // forgetState forgets what is known of a VidraResource.

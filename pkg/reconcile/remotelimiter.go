@@ -24,9 +24,9 @@ func newRemoteLimiter(workers int) *remoteLimiter {
 	return &remoteLimiter{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
 }
 
-// enter takes a place at a cluster, if there is one. leave gives it back, and may be
+// enter takes a place at a cluster, if there is one. exit gives it back, and may be
 // called in any case.
-func (p *remoteLimiter) enter(server string) (leave func(), ok bool) {
+func (p *remoteLimiter) enter(server string) (exit func(), ok bool) {
 	if p == nil || isLocal(server) {
 		return func() {}, true
 	}

@@ -143,7 +143,7 @@ func (u *undoing) attempt(ctx context.Context) (*unstructured.Unstructured, erro
 	case denied(err):
 		return nil, u.refuse(ctx, err)
 	case reclaimed && u.applied:
-		return u.giveBack(ctx, *u.task, u.live, before)
+		return u.returnFields(ctx, *u.task, u.live, before)
 	}
 	u.invalid = err
 	return nil, u.goOn(ctx, reclaimed)
@@ -179,7 +179,7 @@ func (u *undoing) refuse(ctx context.Context, err error) error {
 	if u.unclaimed == nil {
 		return err
 	}
-	_, failed := u.giveBack(ctx, *u.task, u.live, u.unclaimed)
+	_, failed := u.returnFields(ctx, *u.task, u.live, u.unclaimed)
 	return errors.Join(err, failed)
 }
 
@@ -201,9 +201,9 @@ func (a *applier) applyMarks(ctx context.Context, t task, found *unstructured.Un
 	return a.send(ctx, t.key, body, true)
 }
 
-// giveBack returns to other managers what was reclaimed since before, because the API server
+// returnFields returns to other managers what was reclaimed since before, because the API server
 // calls the object without that invalid. It returns the object.
-func (a *applier) giveBack(ctx context.Context, t task, live, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applier) returnFields(ctx context.Context, t task, live, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (any, bool, error) {
 		return ownership.GiveBack(live, before, a.manager), true, nil
 	})
