@@ -33,7 +33,7 @@ type ownerState struct {
 	// inherited are the messages about drift that the status had when the state was made.
 	inherited []string
 	// unjudged reports that the status calls the objects drifted, and that no reconcile of this
-	// process has looked at all of them: their watches have not synced.
+	// process has compared all of them: their watches have not synced.
 	unjudged bool
 
 	// generation that the fields below were read from.
@@ -58,8 +58,8 @@ type ownerState struct {
 	sources map[sourceKey]string
 	// health is what is known of the health of the objects; nil if nothing is.
 	health *healthReport
-	// attempted is the generation of the last pass, and unread is why the manifest could
-	// not be read when that was tried last.
+	// attempted is the generation of the last reconcile, and unread is why the last attempt
+	// to read the manifest failed; nil if it did not.
 	attempted int64
 	unread    *failure
 	// unreadable holds the right that the last attempt to read the manifest failed for, with
@@ -68,12 +68,12 @@ type ownerState struct {
 
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
-	// watches holds the states of the watches at the last full look.
+	// watches are the states of the watches at the last reconcile of all objects.
 	watches map[watchregistry.Key]watchregistry.Status
 
-	// unbegun reports that no pass got as far as to look at the objects.
+	// unbegun reports that no reconcile of this process has considered the objects.
 	unbegun bool
-	// keys seal what the status says of sensitive objects.
+	// keys seal the digests of sensitive objects in the status.
 	keys *digestKeys
 	// loaded reports that the index knows the inventory.
 	loaded bool
@@ -91,10 +91,10 @@ type ownerState struct {
 	// schedule is when there is something to do without a cause.
 	schedule schedule
 
-	// pendingEvents are the changes that no Event tells of yet.
+	// pendingEvents are the changes that no Event has reported yet.
 	pendingEvents []events.Change
 
-	// heals are those that the status does not tell of yet.
+	// heals is the number of reverts that the status does not count yet.
 	heals    int64
 	lastHeal *v1alpha1.Heal
 	healedAt metav1.Time

@@ -29,11 +29,11 @@ type pass struct {
 	pendingDrift map[trigger.ObjectKey]trigger.Cause
 	// scope is what this reconcile does.
 	scope scope
-	// first reports that this process looks at the objects for the first time.
+	// first reports that this process considers the objects for the first time.
 	first bool
-	// terminatingNamespaces says of namespaces whether they are being deleted.
+	// terminatingNamespaces holds of namespaces whether they are being deleted.
 	terminatingNamespaces map[string]bool
-	// kubeconfig is for what the kubeconfig of another cluster may be used.
+	// kubeconfig is what the kubeconfig of another cluster may be used for.
 	kubeconfig cluster.Scope
 	// digestsOutdated reports that digests of another version are still to be replaced.
 	digestsOutdated bool
@@ -45,10 +45,10 @@ type pass struct {
 	source *failure
 	// skippedBefore are the objects whose difference was not reverted until this pass.
 	skippedBefore map[identity]*drift
-	// healthDelayed reports that what is not healthy has changed, and is told later.
+	// healthDelayed reports that other objects are not healthy, which the status names later.
 	healthDelayed bool
-	// foreignWritten is the status as another client wrote it, which is to be put right; nil if
-	// none did.
+	// foreignWritten is the status as another client wrote it, which is corrected; nil if none
+	// did.
 	foreignWritten *v1alpha1.VidraResourceStatus
 	// heldUntil is when the first break-glass ends that keeps an object from being removed.
 	heldUntil time.Time
@@ -134,14 +134,14 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	return p.concludeObserved(ctx, todo.apply, outcome{synced: len(todo.apply) > 0 && p.scope.all && p.state.problems() == 0})
 }
 
-// requeueCauses returns the causes, so that the next pass does what this one did not.
+// requeueCauses returns the causes, so that the next reconcile does what this one did not.
 func (p *pass) requeueCauses() {
 	p.causes.All = p.causes.All || p.scope.all
 	p.Trigger.RequeueCauses(p.owner, p.causes)
 }
 
-// requeuePending returns what the status could not be told of. all reports whether that may
-// be any object.
+// requeuePending returns the causes that the status does not report. all reports whether that
+// may be any object.
 func (p *pass) requeuePending(all bool) {
 	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.pendingDrift, All: all, Health: p.causes.Health})
 }
