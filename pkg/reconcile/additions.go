@@ -155,7 +155,7 @@ func differences(changes []ownership.Change) string {
 	return events.Truncate(events.Differences(changes), maxDifferences)
 }
 
-// noteAdditions notes what people added to an object and what is left so, to be told once.
+// noteAdditions notes what people added to an object and what is not reverted, to be reported once.
 func (p *pass) noteAdditions(r result) {
 	if !r.compared {
 		return
@@ -187,7 +187,7 @@ func (s *ownerState) inheritedOf(id identity, text string) bool {
 	return false
 }
 
-// withAdditions are the objects to which people added something that is left so.
+// withAdditions are the objects with additions of people that are not reverted.
 func (p *pass) withAdditions() map[identity]failure {
 	all := map[identity]failure{}
 	for o := range p.state.all() {

@@ -111,7 +111,7 @@ func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
 	}
 }
 
-// editMetadata merges metadata into those of the object that was looked at, if no client has
+// editMetadata merges metadata into those of the object that was read, if no client has
 // written to it since, and returns the object.
 func (a *applier) editMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
 	*unstructured.Unstructured, error,

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxAltered is how many fields of an object are told, and maxValue how many bytes
+	// maxAltered is how many fields of an object are reported, and maxValue how many bytes
 	// of a value.
 	maxAltered = 3
 	maxValue   = 64
 )
 
-// alteredByWebhook tells of the fields that the API server holds with another value than it was
+// alteredByWebhook describes the fields that the API server holds with another value than it was
 // just sent: a mutating webhook does that. The value is not reverted, because that would
 // be changed, too, again and again. Another way to write the same value is no other value.
 func alteredByWebhook(sent, held *unstructured.Unstructured) []string {

@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Kinds tells how kinds are served. See cluster.Cluster.
+// Kinds finds how kinds are served. See cluster.Cluster.
 type Kinds interface {
 	Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
 	MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)

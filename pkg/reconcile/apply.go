@@ -66,16 +66,16 @@ type result struct {
 	live *unstructured.Unstructured
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
-	// compared reports that additions are what people added to the object and what is left so.
+	// compared reports that additions are what people added to the object and what is not reverted.
 	compared  bool
 	additions []ownership.Change
-	// action and fields tell what was done; no action if nothing was. reverted is what
+	// action and fields are what was done; no action if nothing was. reverted is what
 	// another writer had changed and the new configuration of the manifest has reverted.
 	action   events.Action
 	fields   []ownership.Change
 	reverted []ownership.Change
 	// skipped is why the object was left as it was found; nil if it was not. unknown is
-	// why it cannot be told what differs then.
+	// why what differs is not known then.
 	skipped *skipReason
 	unknown string
 	// asSkipped reports that the object is as it was left before.

@@ -147,10 +147,10 @@ func newBreakGlassRoom(inventory []*objectState) *breakGlassRoom {
 
 // glassAnswer is the answer to the break-glass annotations that an object was seen with.
 type glassAnswer struct {
-	// seen reports that the object was looked at.
+	// seen reports that the object was read.
 	seen   bool
 	answer *v1alpha1.BreakGlassStatus
-	// full reports that the answer is told, and not kept.
+	// full reports that the answer is reported, and not kept.
 	full bool
 }
 
@@ -179,9 +179,9 @@ func (a *applier) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, li
 	return glassAnswer{seen: true, full: full, answer: answerBreakGlass(annotations, known, limits, time.Now())}
 }
 
-// noteAnswer notes the answer to break-glass annotations, to be told if it is another one.
+// noteAnswer notes the answer to break-glass annotations, to be reported if it is another one.
 // While the object is exempt and as it should be, it is kept among what is left alone, so
-// that it is looked at when the exemption ends, and left alone if it is deleted meanwhile.
+// that it is compared when the exemption ends, and left alone if it is deleted meanwhile.
 func (p *pass) noteAnswer(o *objectState, g glassAnswer) {
 	s, id, entry := p.state, o.id, o.entry
 	if !g.seen || entry == nil {
@@ -201,7 +201,7 @@ func (p *pass) noteAnswer(o *objectState, g glassAnswer) {
 	}
 }
 
-// isNews reports whether an answer is to be told.
+// isNews reports whether an answer is to be reported.
 func isNews(known, answer *v1alpha1.BreakGlassStatus) bool {
 	switch {
 	case answer == nil, equality.Semantic.DeepEqual(known, answer):

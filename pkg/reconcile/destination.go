@@ -20,7 +20,7 @@ import (
 // whether it can be reached.
 const startingRetry = 500 * time.Millisecond
 
-// record tells what a pass over a VidraResource did, of which its status was before and is
+// record records the Events of what a pass over a VidraResource did, of which its status was before and is
 // after what it did.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
 	at := r.clusters.of(owner)
@@ -144,7 +144,7 @@ func (p *pass) block(ctx context.Context, why failure) (reconcile.Result, error)
 
 // conclude ends a pass as finish does, unless the destination cannot be reached any
 // more, or that is not known yet: then all that failed may have failed for that, and the
-// next pass says so. What was done is told later.
+// next pass says so. What was done is reported later.
 func (p *pass) conclude(ctx context.Context, o outcome) (reconcile.Result, error) {
 	if usable(p.applier.destination) {
 		return p.finish(ctx, o)

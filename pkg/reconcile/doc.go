@@ -12,7 +12,7 @@
 //
 // An edit of a managed object reaches it through package trigger as a cause
 // that names the object; the plan is then that object alone, and the apply one
-// PATCH. Where the policy leaves drift alone, the object is looked at instead, with
+// PATCH. Where the policy leaves drift alone, the object is compared instead, with
 // a dry run. Deciding (plan, ignore rules, summarize, events.Transitions) is pure;
 // doing is thin.
 //

@@ -25,7 +25,7 @@ type skipReason struct {
 	why string
 	// silent reports that it is not to be spoken of.
 	silent bool
-	// until is when the object is looked at again; zero when only a change of the
+	// until is when the object is compared again; zero when only a change of the
 	// VidraResource ends it.
 	until time.Time
 }
@@ -37,7 +37,7 @@ type drift struct {
 	// fields that differ; none if all that is known is that the object is to be
 	// left alone for a while.
 	fields []ownership.Change
-	// unknown is why it cannot be told what differs.
+	// unknown is why what differs is not known.
 	unknown string
 	// configuration is what the object was compared with.
 	configuration string
@@ -46,14 +46,14 @@ type drift struct {
 	unobserved bool
 }
 
-// maxDifferences is how many bytes of what differs are told: why it is left so comes
+// maxDifferences is how many bytes of what differs are reported: why it is not reverted comes
 // behind it, and an Event has no room for much more.
 const maxDifferences = 600
 
 // maxReason is how many bytes of a reason or rule that a user gave are reported.
 const maxReason = 256
 
-// over reports whether the object is to be looked at again.
+// over reports whether the object is to be compared again.
 func (d *drift) over(now time.Time) bool { return !d.until.IsZero() && !now.Before(d.until) }
 
 // seen returns what another writer changed; nothing if the manifest had changed meanwhile, too.
@@ -64,7 +64,7 @@ func (d *drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
 	return d.fields
 }
 
-// text tells of the drift.
+// text describes the drift.
 func (d *drift) text() string {
 	what := "it was deleted"
 	switch {
@@ -160,7 +160,7 @@ func (a *applier) observe(ctx context.Context, r result, l *skipReason) result {
 
 // skipAll records what another writer changed while the manifest cannot be read: what the objects
 // should be is not known, so they are compared with what was applied last, and left as
-// they are. What fails is looked at again when the manifest can be read.
+// they are. What fails is compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why failure) {
 	reason := &skipReason{
 		why: "nothing is reverted until the manifest can be read (" + why.reason + ")", silent: p.vr.DriftMode() == v1alpha1.DriftIgnore,
@@ -210,7 +210,7 @@ func (p *pass) recordObserved(r result) {
 	}
 }
 
-// says reports whether the status that a Vidra before this one wrote tells text of an object.
+// says reports whether the status that an earlier process wrote has a text about an object.
 // Of what it does not name it is not known.
 func (s *ownerState) says(id identity, text string) bool {
 	for _, message := range s.inherited {

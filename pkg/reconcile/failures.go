@@ -174,7 +174,7 @@ const (
 )
 
 // severity orders the reasons: the first one that occurs is the reason of the
-// whole. Those that an Event tells come first: while none of them is the reason of
+// whole. Those that an Event reports come first: while none of them is the reason of
 // Ready, none is the case.
 var severity = []string{
 	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonDestinationUnreachable,
@@ -218,7 +218,7 @@ func worst(failures map[identity]failure, order []identity) (reason, message str
 }
 
 // few joins the first of several parts, in about as many bytes as there is room for, so
-// that no message is cut further on. Each can be told from the others.
+// that no message is cut further on. Each differs from the others.
 func few(parts []string, room int) string {
 	var shown []string
 	for i, text := range parts {

@@ -16,11 +16,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Flush ends the Reconciler, and tells what passes did and did not tell any more:
+// Flush ends the Reconciler, and reports what passes did and did not report any more:
 // of each VidraResource, it writes the heals into the status, then records the
 // Events. Passes that begin later do nothing. Flush waits for those under way, at
-// most until ctx ends, and must only be called by who may write statuses: the
-// leader. Its error names what is not told.
+// most until ctx ends, and must only be called by the leader, which may
+// write statuses. Its error names what is not reported.
 func (r *Reconciler) Flush(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
 		return err
@@ -47,9 +47,9 @@ func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	return maps.Clone(r.states)
 }
 
-// FlushEvents does what Flush does, but writes no status, so that who does not lead
-// any more may call it. Its error names the heals that no status tells of, and is nil
-// if Flush has told everything before.
+// FlushEvents does what Flush does, but writes no status, so that a process that
+// does not lead any more may call it. Its error names the heals that no status counts, and is
+// nil if Flush has reported everything before.
 func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
 		return err

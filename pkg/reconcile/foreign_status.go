@@ -22,7 +22,7 @@ const restoreInterval = 5 * time.Second
 // maxWrites is how many own writes of a status are remembered whose events have not come.
 const maxWrites = 64
 
-// statusWrites tells the writes of a status by this process from those of other clients.
+// statusWrites distinguishes the writes of a status by this process from those of other clients.
 // Reconciler.mu guards it.
 type statusWrites struct {
 	// own are the resourceVersions that own writes made and no event has shown, in order.

@@ -78,12 +78,12 @@ type reviewer interface {
 // that to impersonate the subject: it watches neither roles nor bindings.
 //
 // A quota and an admission policy refuse with 403, too. Then the right is there when
-// it is first asked for, so it is not what was missing: no owner is told, or who is
-// told would be refused again, and again.
+// it is first asked for, so it is not what was missing: no owner is notified, or it
+// would be refused again, and again.
 //
 // Its methods are safe for concurrent use.
 type grants struct {
-	// tell is told that an owner has been granted a right. It may be called from
+	// tell is called when an owner has been granted a right. It may be called from
 	// several goroutines, and must not block.
 	tell     func(owner trigger.Owner, right access)
 	reviewer reviewer
@@ -183,7 +183,7 @@ func (g *grants) run(ctx context.Context) {
 	}
 }
 
-// ask asks for a right, and tells who waits for it if it has come.
+// ask asks for a right, and notifies the owners that wait for it if it was granted.
 func (g *grants) ask(ctx context.Context, right access) {
 	m, client := g.waited(right)
 	if m == nil {

@@ -37,7 +37,7 @@ func (s *ownerState) healed(change events.Change, now time.Time, later time.Dura
 	s.lastHeal = heal
 }
 
-// withHeals is status with the heals that it does not tell of yet.
+// withHeals returns status with the heals that it does not count yet.
 func (s *ownerState) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	if s.heals == 0 {
 		return status

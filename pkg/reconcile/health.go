@@ -17,13 +17,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// healthSpacing is how long is waited until it is told that other objects are not
-// healthy. That all are, or that one fails, is told at once.
+// healthSpacing is the time until the status names other objects that are not
+// healthy. That all are, or that one fails, is reported at once.
 const healthSpacing = 10 * time.Second
 
 // healthReport is what is known of the health of the objects.
 type healthReport struct {
-	// unknown reports that a watch that would tell is not synced, or that there is none.
+	// unknown reports that a watch that would show it is not synced, or that there is none.
 	// starting reports that it is about to be.
 	unknown, starting bool
 	// ill are the objects that are not healthy, in order.
@@ -44,7 +44,7 @@ func (i illness) failed() bool {
 }
 
 // checkup finds out how healthy the objects are, from what the watches keep, at no
-// request. Where nothing is watched it is what the last request told.
+// request. Where nothing is watched it is what the last request showed.
 func (p *pass) checkup() {
 	s := p.state
 	if !p.scope.all && !p.causes.Health && p.applier.watched {
@@ -93,7 +93,7 @@ func (o *objectState) recordHealth(live *unstructured.Unstructured) {
 	o.lastHealth = &health
 }
 
-// healthyCondition tells how healthy the objects are.
+// healthyCondition returns the condition Healthy.
 func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy, Message: "All objects are healthy"}
 	switch {
@@ -125,7 +125,7 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 }
 
 // sameIllnesses reports whether two messages name the same objects with the same status.
-// Why they are ill counts something, such as replicas, and is told anew only with
+// Why they are ill counts something, such as replicas, and is reported anew only with
 // something else, also after a restart.
 func sameIllnesses(a, b string) bool {
 	bare := func(message string) []string {

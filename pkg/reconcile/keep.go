@@ -98,7 +98,7 @@ func (s *spared) unsureIn(container identity) (id identity, unsure bool) {
 }
 
 // spare begins what is spared by a removal of objects. What the manifest still has and
-// goes with one of them is looked at.
+// goes with one of them is read.
 func (p *pass) spare(ctx context.Context, removed []identity) *spared {
 	s := p.state
 	spares := &spared{

@@ -52,7 +52,7 @@ type planInput struct {
 	// manifest are the objects of the manifest, in order, and others those that it does not have.
 	manifest, others []*objectState
 	unresolved       []unresolved
-	// preconditions tells what stands in the way of an object.
+	// preconditions returns what stands in the way of an object.
 	preconditions func(*objectState) preconditions
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause

@@ -197,7 +197,7 @@ func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResou
 	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
 }
 
-// releaseShared gives up our fields by applying none to the object that was looked at. Should
+// releaseShared gives up our fields by applying none to the object that was read. Should
 // the others have let go at the same time, no owner is left, and it is
 // deleted.
 func (a *applier) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
@@ -244,7 +244,7 @@ func bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unst
 	return u
 }
 
-// delete deletes exactly the object that was looked at.
+// delete deletes exactly the object that was read.
 func (a *applier) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	err := a.resource(key).Delete(ctx, key.Name, metav1.DeleteOptions{

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// healFlush is how long heals are gathered before the status tells of them.
+	// healFlush is how long heals are gathered before the status counts them.
 	healFlush = 5 * time.Second
 	// crdEstablishTimeout is how long the kind of a CustomResourceDefinition in the same
 	// manifest may take to be served before that counts as a problem.
@@ -76,7 +76,7 @@ type Reconciler struct {
 	Additions v1alpha1.AdditionsPolicy
 	// PeopleTools are the field managers of people. Defaults to ownership.DefaultTools.
 	PeopleTools ownership.Tools
-	// Watches, Index and Trigger tell what happens to the objects.
+	// Watches, Index and Trigger report what happens to the objects.
 	Watches Watches
 	Index   *trigger.Index
 	Trigger *trigger.Factory

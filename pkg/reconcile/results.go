@@ -64,7 +64,7 @@ func (p *pass) recordResult(r result) {
 	p.emit(r)
 }
 
-// emit notes what an apply did, to be told when the status says so.
+// emit notes what an apply did, for the Events that follow the status.
 func (p *pass) emit(r result) {
 	s := p.state
 	note := func(action events.Action, fields []ownership.Change, problem string) events.Change {

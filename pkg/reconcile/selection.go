@@ -11,7 +11,7 @@ import (
 
 // selectObjects finds the objects that are not as expected. When every object is looked
 // at, what the watches keep is compared, which costs no request; what cannot be
-// watched is looked at itself when it is time to.
+// watched is read when it is time to.
 func (p *pass) selectObjects() map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	if p.applier.watched {

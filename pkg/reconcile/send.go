@@ -17,7 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// patch sends the apply, and tells the trigger when it begins and ends. It takes
+// patch sends the apply, and notifies the trigger when it begins and ends. It takes
 // fields from other managers, but never from another VidraResource: two of them
 // would take the field from each other for ever. What it finds of the object
 // meanwhile it notes in the cause.

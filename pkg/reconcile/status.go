@@ -36,14 +36,14 @@ type outcome struct {
 	warnings []string
 	// deleting reports that the VidraResource is going.
 	deleting bool
-	// all reports that every object was looked at.
+	// all reports that every object was considered.
 	all bool
 	// entries is the inventory, in order.
 	entries []v1alpha1.ManagedResourceStatus
 	// failures and order say which objects are not as they should be.
 	failures map[identity]failure
 	order    []identity
-	// additions are the objects to which people added something that is left so.
+	// additions are the objects with additions of people that are not reverted.
 	additions map[identity]failure
 	// unjudged reports that additions may be missing here that the status names, because no
 	// watch has shown their objects since this process began.
@@ -181,13 +181,13 @@ func readyCondition(o outcome, watching metav1.Condition, healthy *metav1.Condit
 	return c
 }
 
-// wasReady reports whether a status tells that a generation is ready.
+// wasReady reports whether a generation is ready according to a status.
 func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 }
 
-// watched reports whether a status tells that everything which generation needs is
-// watched.
+// watched reports whether everything that a generation needs is watched according to a
+// status.
 func watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
 }
@@ -223,8 +223,8 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 }
 
 // tolerable reports whether a watch that is out of order is expected to be back
-// before anybody has to know. before is whether the status tells that all was
-// watched. A watch starts then because Vidra does, and an API server that starts
+// before it has to be reported. before is whether the status reported that all was watched. A
+// watch starts then because Vidra does, and an API server that starts
 // refuses connections first, and then requests until it has read its roles.
 func tolerable(status watchregistry.Status, before bool, now time.Time) bool {
 	return before && (status.State == watchregistry.Starting || status.State == watchregistry.Degraded) &&

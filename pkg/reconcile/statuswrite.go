@@ -123,7 +123,7 @@ func foundAgain(change events.Change) bool {
 	return false
 }
 
-// writeStatus writes a status, with the heals that it does not tell of yet.
+// writeStatus writes a status, with the heals that it does not count yet.
 func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
 	s := p.state
 	base, changed := p.vr.DeepCopy(), p.vr.DeepCopy()
