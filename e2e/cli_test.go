@@ -258,12 +258,12 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 	setManifest(t, ns, web)
 	awaitEvent(t, getVidraResource(t, ns), corev1.EventTypeNormal, "Pruned", "Prune")
 	await(t, func(c *assert.CollectT) {
-		require.Contains(c, lines.stderr.String(), "the watch broke off and is tried again")
+		require.Contains(c, lines.stderr.String(), "the watch failed and is retried")
 	})
 	require.NoError(t, proxy.Up())
 	lines.awaitReasons(t, map[string]int{"Applied": 2, "DriftCorrected": 4, "ChangeReverted": 4, "Pruned": 1})
-	require.Equal(t, 1, strings.Count(lines.stderr.String(), "the watch broke off"), "it is told once: %s", lines.stderr.String())
-	await(t, func(c *assert.CollectT) { require.Contains(c, lines.stderr.String(), "the watch goes on") })
+	require.Equal(t, 1, strings.Count(lines.stderr.String(), "the watch failed"), "it is told once: %s", lines.stderr.String())
+	await(t, func(c *assert.CollectT) { require.Contains(c, lines.stderr.String(), "the watch works again") })
 
 	want := states(vidra.list(t, "--vidraresource", ns))
 	require.Equal(t, want, states(lines.events(t)), "what was printed last of each Event is what there is")

@@ -8,7 +8,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// toolsOf reads the policy for additions and the field managers of people.
+// toolsOf returns the policy for additions and the field managers of interactive tools.
 func (o *options) toolsOf() (v1alpha1.AdditionsPolicy, ownership.Tools, error) {
 	policy := v1alpha1.AdditionsPolicy(o.additions)
 	switch policy {

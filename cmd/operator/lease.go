@@ -29,7 +29,7 @@ const (
 	// abandonedAfter is for how many of its durations a Lease is not renewed that counts as
 	// abandoned. The clocks of two machines may differ by one.
 	abandonedAfter = 2
-	// othersInterval is how often it is looked whether another namespace still has a leader.
+	// othersInterval is the time between two checks whether another namespace has a leader.
 	othersInterval = 2 * time.Second
 )
 

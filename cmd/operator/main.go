@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// fail ends the process with an error for people.
+// fail ends the process with an error for the user.
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "vidra-operator:", err)
 	os.Exit(1)

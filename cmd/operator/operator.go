@@ -39,13 +39,13 @@ import (
 const (
 	// shutdownTimeout is how long the manager may take to end, up to where it gives the
 	// Lease back: passes end, and the last statuses are written, for flushTimeout at most.
-	// That is less than for how long nobody else takes the Lease.
+	// That is shorter than the time until another instance takes the Lease.
 	shutdownTimeout = 8 * time.Second
 	flushTimeout    = 6 * time.Second
 	// tellTimeout is how long passes may take to end that did not within shutdownTimeout,
 	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
 	tellTimeout = 2 * time.Second
-	// watchesPath is where the metrics endpoint tells, to whom may get it, what is
+	// watchesPath is the path at which the metrics endpoint shows, to clients that may get it, what is
 	// watched.
 	watchesPath = "/watches"
 )
@@ -170,7 +170,7 @@ func run(ctx context.Context, o options) error {
 	return runAll(ctx, mgr, reconciler, recorder)
 }
 
-// lastStatuses writes the heals that no status tells of when the manager ends because
+// lastStatuses writes the heals that no status has yet when the manager ends because
 // ctx does, or because of an error if no other replica can lead. Otherwise the Lease
 // may be lost. Like the controllers, it runs while this replica leads: the manager
 // waits for it before it gives the Lease back.
@@ -186,8 +186,8 @@ func lastStatuses(ctx context.Context, reconciler *reconcile.Reconciler, alone b
 	})
 }
 
-// runAll runs the manager until ctx ends or it fails, then has the Events written that
-// the controllers left behind, whoever leads by then.
+// runAll runs the manager until ctx ends or it fails. Then it writes the pending Events, even if
+// another instance is the leader by then.
 func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reconciler, recorder sinks) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
@@ -249,8 +249,8 @@ func scheme() (*runtime.Scheme, error) {
 	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
-// wire makes the parts and connects them. What the reconciler tells becomes Events,
-// and goes to told, too.
+// wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
+// sinks in told.
 func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {

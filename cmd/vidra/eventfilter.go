@@ -71,7 +71,7 @@ func (f eventFilter) matches(e *eventsv1.Event) bool {
 	return !lastSeen(e).Before(f.since)
 }
 
-// speaksOf says whether the object that an Event regards, or the related one, is
+// speaksOf reports whether the object that an Event regards, or the related one, is
 // the wanted one.
 func speaksOf(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool {
 	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related)

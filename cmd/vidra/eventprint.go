@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What -o takes, besides nothing.
+// Values of -o.
 const (
 	outputWide = "wide"
 	outputJSON = "json"
@@ -33,7 +33,7 @@ type eventPrinter struct {
 	output string
 	// follow says that more Events follow.
 	follow bool
-	// colour says whether out understands ANSI escape codes.
+	// colour is whether out supports ANSI escape codes.
 	colour bool
 	// now is the present.
 	now func() time.Time
@@ -42,7 +42,7 @@ type eventPrinter struct {
 	widths []int
 }
 
-// isTable says whether a table is printed, of which nothing is left without rows.
+// isTable reports whether a table is printed; without rows nothing is.
 func (p *eventPrinter) isTable() bool { return p.output == "" || p.output == outputWide }
 
 // print prints Events.
@@ -103,8 +103,8 @@ func (p *eventPrinter) documents(all []*eventsv1.Event) error {
 	return p.write(b.String(), nil)
 }
 
-// typed is an Event that says what it is, which a client is not told of the
-// items of a list, and without what nobody reads.
+// typed returns an Event with apiVersion and kind, which the items of a list do not have, and without
+// managedFields.
 func typed(e *eventsv1.Event) *eventsv1.Event {
 	e = e.DeepCopy()
 	e.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))

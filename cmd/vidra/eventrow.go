@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
-// lastSeen is when what an Event tells was last the case. Events that were
+// lastSeen returns the time of the last occurrence of an Event. Events that were
 // written through the core API have the deprecated fields instead.
 func lastSeen(e *eventsv1.Event) time.Time {
 	if e.Series != nil && !e.Series.LastObservedTime.IsZero() {
@@ -25,7 +25,7 @@ func lastSeen(e *eventsv1.Event) time.Time {
 	return firstTime(e.EventTime.Time, e.DeprecatedLastTimestamp.Time, e.CreationTimestamp.Time)
 }
 
-// firstSeen is when what an Event tells was first the case.
+// firstSeen returns the time of the first occurrence of an Event.
 func firstSeen(e *eventsv1.Event) time.Time {
 	return firstTime(e.EventTime.Time, e.DeprecatedFirstTimestamp.Time, e.CreationTimestamp.Time)
 }
@@ -40,7 +40,7 @@ func firstTime(times ...time.Time) time.Time {
 	return time.Time{}
 }
 
-// timesSeen is how often what an Event tells was the case.
+// timesSeen returns the number of occurrences of an Event.
 func timesSeen(e *eventsv1.Event) int32 {
 	if e.Series != nil {
 		return e.Series.Count

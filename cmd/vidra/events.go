@@ -66,7 +66,7 @@ func newEvents() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if errors.Is(err, syscall.EPIPE) {
-				return nil // whoever reads has enough
+				return nil // the reader closed the pipe
 			}
 			return interrupted(cmd.Context(), err)
 		},
@@ -182,9 +182,9 @@ func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOu
 	return nil
 }
 
-// tell prints what a person should know besides the Events.
+// tell prints a message to the user, in addition to the Events.
 func tell(errOut io.Writer, text string) {
-	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // there is nobody else to tell
+	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // an error cannot be reported
 }
 
 // coloured reports whether out is a terminal that shows colours, and NO_COLOR

@@ -54,7 +54,7 @@ type eventSource struct {
 	namespace string
 	// selector is a field selector.
 	selector string
-	// errOut is told of what a person should know meanwhile.
+	// errOut receives messages to the user meanwhile.
 	errOut io.Writer
 
 	// watched says that a watch was granted, and broken that none runs.
@@ -79,9 +79,8 @@ func (s *eventSource) list(ctx context.Context) ([]*eventsv1.Event, error) {
 	return all, err
 }
 
-// listWithin reads all Events and, where somebody may not do that but named a
-// namespace, those in the namespace: Events about its objects are there, Events
-// about VidraResources are not.
+// listWithin returns all Events. If the user may not list them but named a namespace, it returns
+// those in the namespace: they include Events about its objects, and none about VidraResources.
 func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*eventsv1.Event, error) {
 	all, err := s.list(ctx)
 	if !apierrors.IsForbidden(err) {
@@ -97,9 +96,9 @@ func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*even
 	return all, err
 }
 
-// listWatch reads and watches Events for a reflector. It tells when a watch
-// breaks off and is back. Where no watch was granted yet and none is allowed, it
-// calls stop: the reflector would try for ever.
+// listWatch reads and watches Events for a reflector. It reports when a watch fails and when it works
+// again. If the user may not watch and no watch has worked yet, it calls stop, because the reflector
+// would retry for ever.
 func (s *eventSource) listWatch(stop context.CancelCauseFunc) *cache.ListWatch {
 	events := s.client.Events(s.namespace)
 	return &cache.ListWatch{
@@ -127,22 +126,22 @@ func (s *eventSource) listWatch(stop context.CancelCauseFunc) *cache.ListWatch {
 	}
 }
 
-// judge tells when requests begin to fail, and when a watch runs again.
+// judge reports when requests begin to fail, and when they work again.
 func (s *eventSource) judge(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !s.broken && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
 		s.broken = true
-		tell(s.errOut, "the watch broke off and is tried again: "+err.Error())
+		tell(s.errOut, "the watch failed and is retried: "+err.Error())
 	case err == nil && s.broken:
 		s.broken = false
-		tell(s.errOut, "the watch goes on")
+		tell(s.errOut, "the watch works again")
 	}
 }
 
-// resolveKind finds the kind that somebody means by a resource, a short name or a
-// kind, with or without its group, as kubectl does. A kind that is not served, as
-// after its CustomResourceDefinition went, is one of that name.
+// resolveKind returns the kind for a resource, a short name or a kind, with or without its group, as
+// kubectl does. A name that is not served, as after its CustomResourceDefinition was deleted, counts
+// as a kind.
 func resolveKind(config *rest.Config, text string) (name objectName, served bool, err error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Exit codes, besides 0.
+// Exit codes other than 0.
 const (
 	exitFailed      = 1
 	exitInterrupted = 130 // as a shell has it for ctrl-C
@@ -32,11 +32,11 @@ const (
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	// What libraries log is not for people; what matters comes back as an error.
+	// Logs of libraries are not for the user; errors are returned.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	// When whoever reads our output is gone, we still have to clean up.
+	// The command cleans up even if the reader of its output has ended.
 	signal.Ignore(syscall.SIGPIPE)
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -80,8 +80,8 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// nameAfter has the help call the command what a person types who runs this
-// executable: kubectl runs it as a plugin if it has the name for that.
+// nameAfter sets the name of the command in the help to what the user types for this executable:
+// kubectl runs it as a plugin if its name begins with kubectl-.
 func nameAfter(root *cobra.Command, executable string) {
 	name, plugin := strings.CutPrefix(filepath.Base(executable), "kubectl-")
 	if !plugin {

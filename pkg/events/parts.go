@@ -93,7 +93,7 @@ func (p part) action() string {
 	return ActionApply
 }
 
-// same says whether two parts say the same, as far as neither is cut. A reason that
+// same reports whether two parts say the same, as far as neither is cut. A reason that
 // is not known is any.
 func (p part) same(other part) bool {
 	if p.object != other.object || p.reason != other.reason && p.reason != "" && other.reason != "" {
@@ -102,7 +102,7 @@ func (p part) same(other part) bool {
 	return p.text == other.text || cutFrom(p.text, other.text) || cutFrom(other.text, p.text)
 }
 
-// cutFrom says whether Truncate may have made short of long.
+// cutFrom reports whether Truncate may have made short of long.
 func cutFrom(short, long string) bool {
 	begin, cut := strings.CutSuffix(short, ellipsis)
 	return cut && strings.HasPrefix(long, begin)

@@ -28,7 +28,7 @@ var problems = map[string]string{
 	ReasonDeletionSuspended:      ActionPrune,
 }
 
-// IsProblem says whether the reason of a Ready condition is one that is told in an
+// IsProblem reports whether the reason of a Ready condition is one that is told in an
 // Event.
 func IsProblem(reason string) bool { return problems[reason] != "" }
 
@@ -145,7 +145,7 @@ func lastErrorProblems(status v1alpha1.VidraResourceStatus) []part {
 // pruneProblem is how the error of a removal begins.
 const pruneProblem = "cannot be removed: "
 
-// inProgress says whether the reason of a Ready condition means that something is
+// inProgress reports whether the reason of a Ready condition means that something is
 // being done that may take away what was wrong.
 func inProgress(reason string) bool {
 	switch reason {
@@ -155,7 +155,7 @@ func inProgress(reason string) bool {
 	return false
 }
 
-// hidesProblems says whether a status says nothing of what was wrong before, because the
+// hidesProblems reports whether a status says nothing of what was wrong before, because the
 // objects cannot be looked at, or because they are not written.
 func hidesProblems(status v1alpha1.VidraResourceStatus) bool {
 	switch readyReason(status) {
@@ -167,7 +167,7 @@ func hidesProblems(status v1alpha1.VidraResourceStatus) bool {
 	return false
 }
 
-// stillOpen says whether what was wrong may be so still, though a status does not say
+// stillOpen reports whether what was wrong may be so still, though a status does not say
 // it. That an object is left as somebody changed it is said whenever it is known.
 func stillOpen(was []part, after v1alpha1.VidraResourceStatus) bool {
 	is := readyReason(after)

@@ -8,18 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth is how deep lists and mappings may stand in one another. The deepest
-// that people write are the schemas of CRDs, with a few dozen.
+// maxDepth is the maximum nesting of lists and mappings. The deepest ones in practice are the
+// schemas of CRDs, with a few dozen.
 const maxDepth = 256
 
-// What one node costs in memory, about, when it is expanded from an alias.
+// Approximate memory of a node that is expanded from an alias.
 const (
 	scalarCost    = 16
 	containerCost = 64
 )
 
-// converter makes unstructured content of nodes. Aliases are expanded into
-// copies, so what it returns is a tree whatever the nodes are.
+// converter converts nodes to unstructured content. Aliases are expanded into copies, so the result
+// is always a tree.
 type converter struct {
 	// budget is what aliases may still add to the manifest, in bytes. Without
 	// it, a few lines of aliases to aliases are gigabytes ("billion laughs").

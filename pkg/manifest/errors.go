@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxErrors is how many errors Parse gathers, and how many [Errors] prints.
+// maxErrors is the maximum number of errors that Parse collects, and that [Errors] prints.
 const maxErrors = 10
 
-// Error says what is wrong with one object, or with one document, and where.
-// Its text is for the person who wrote the manifest: it says what to do, and it
-// quotes no value, because that value could be a Secret's.
+// Error describes what is wrong with one object, or with one document, and where. Its text is for
+// the author of the manifest: it says what to do. It quotes no value, because that could be a value
+// of a Secret.
 type Error struct {
 	// Position is where the trouble is: the line is the offending one where it
 	// is known, otherwise the one where the object or the document begins. It is

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// This file looks at the text of documents that cannot be parsed. Nothing in it
-// decides whether a manifest is good: it only makes errors more useful.
+// This file analyzes the text of documents that cannot be parsed. It does not decide whether a
+// manifest is valid: it only makes errors more useful.
 
 // templateFault says that a line holds a template.
 func templateFault(line int) *Error {
@@ -58,7 +58,7 @@ func beginsTemplate(line string) bool {
 	return found && !strings.ContainsAny(key, `"'#`) && strings.HasPrefix(strings.TrimLeft(value, " "), "{{")
 }
 
-// topLevel and inMapping match the lines that tell an object's identity. They are
+// topLevel and inMapping match the lines with the identity of an object. They are
 // strict: a line that looks different is not quoted in an error.
 var (
 	topLevel  = regexp.MustCompile(`^(apiVersion|kind|metadata):\s*([A-Za-z0-9./-]{0,80})\s*$`)

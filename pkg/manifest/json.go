@@ -34,8 +34,8 @@ func skipToValue(text string) string {
 	}
 }
 
-// looksLikeJSON tells JSON from a YAML flow mapping, whose keys have no quotes as
-// a rule: it decides whose error a person wants to see.
+// looksLikeJSON distinguishes JSON from a YAML flow mapping, whose keys usually have no quotes. It
+// decides whether the error of the JSON or of the YAML parser is returned.
 func looksLikeJSON(body string) bool {
 	body = strings.TrimLeft(body[1:], " \t\r\n")
 	return strings.HasPrefix(body, `"`) || strings.HasPrefix(body, "}")

@@ -50,8 +50,7 @@ type Object struct {
 
 // Options are the limits that Parse keeps. The zero value is useful.
 type Options struct {
-	// Source names the text where there are several, for people: positions begin
-	// with it.
+	// Source is the name of the text, where there are several: positions begin with it.
 	Source string
 	// MaxBytes is the largest text that is read. YAML aliases may add as much
 	// again when they are expanded, and no more. Defaults to DefaultMaxBytes.
@@ -75,7 +74,7 @@ type Options struct {
 // documents are skipped, and a text without an object is no error: the result
 // is empty then, not nil.
 //
-// What the API server writes and nobody can apply is taken out of metadata, so
+// Metadata that the API server writes and that cannot be applied is removed, so
 // that the output of `kubectl get -o yaml` is a manifest: managedFields (refused
 // in an apply), resourceVersion and uid (preconditions that fail on any other
 // object), creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds,
@@ -138,8 +137,7 @@ func newReader(opts Options) *reader {
 	}
 }
 
-// full says that there are errors enough, or that a limit is exceeded: more would help
-// nobody.
+// full reports whether there are maxErrors errors, or a limit is exceeded.
 func (r *reader) full() bool {
 	return r.over || r.conv.total > MaxTotalValues || len(r.errs) >= maxErrors
 }

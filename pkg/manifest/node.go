@@ -71,7 +71,7 @@ func withoutItems(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// describe says what a node is, for a person who expected something else.
+// describe returns the kind of a node, for errors about an unexpected one.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

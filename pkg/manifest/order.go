@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stage is one of the steps in which the objects of a manifest are applied.
-// Those of one stage do not depend on each other; the next stage begins when
-// they are in place (for a CRD: accepted; its kind is waited for by whoever needs it).
+// Stage is one of the steps in which the objects of a manifest are applied. Objects of one stage do
+// not depend on each other. The next stage begins when they were accepted; an object whose CRD is
+// not established yet waits for its kind.
 type Stage uint8
 
 // The stages in their order.
@@ -50,9 +50,8 @@ func StageOf(gk schema.GroupKind, namespaced bool) Stage {
 	return StageCluster
 }
 
-// Sort brings objects into the order of their stages, in place. namespaced tells of a
-// kind whether its objects live in namespaces. Within a stage they keep the order
-// that they have.
+// Sort sorts objects by their stages, in place. namespaced reports whether a kind is namespaced.
+// Within a stage the objects keep their order.
 func Sort(objects []Object, namespaced func(schema.GroupVersionKind) bool) {
 	stage := func(o Object) Stage {
 		gvk := o.GroupVersionKind()

@@ -11,8 +11,7 @@ import (
 // names a namespace: the one that kubectl uses then.
 const fallbackNamespace = "default"
 
-// Resolve settles the namespace of each object. namespaced tells of a kind whether its
-// objects live in namespaces.
+// Resolve sets the namespace of each object. namespaced reports whether a kind is namespaced.
 //
 // A namespaced object without a namespace gets the default one, which is
 // "default" if the destination names none, as for kubectl. A cluster-scoped

@@ -165,7 +165,7 @@ func jsonValue(value any, line int) (any, *Error) {
 }
 
 // keyText returns the text of a mapping key whose value is no string, as
-// sigs.k8s.io/yaml spells it, and says whether such a key is allowed.
+// sigs.k8s.io/yaml writes it, and whether such a key is allowed.
 func keyText(value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:

@@ -9,15 +9,15 @@ import (
 
 // syntaxProblem explains one message of the YAML parser.
 type syntaxProblem struct {
-	// hint says what it means for the person who wrote the manifest.
+	// hint is what it means for the author of the manifest.
 	hint string
 	// structure is true for what the parser finds, false for the scanner. The
 	// parser counts lines from 0, and reports where the enclosing block began.
 	structure bool
 }
 
-// syntaxProblems holds the messages that people meet. Only these are explained;
-// nothing of any other is passed on, because it might quote the document.
+// syntaxProblems explains the common messages. Others are not passed on, because they may quote the
+// document.
 var syntaxProblems = map[string]syntaxProblem{
 	"did not find expected key":                                    {"the indentation is not that of the lines around it, or a quote or bracket before it is not closed", true},
 	"did not find expected '-' indicator":                          {"the indentation is not that of the list before it", true},

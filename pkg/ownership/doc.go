@@ -1,26 +1,25 @@
-// Package ownership tells, from one Kubernetes object alone, which fields a
-// field manager owns in it, whether they are as they were after its last
-// server-side apply, and who changed them if they are not.
+// Package ownership determines from a single Kubernetes object which fields a field manager owns
+// in it, whether they are unchanged since its last server-side apply, and which managers changed
+// them otherwise.
 //
-// The API server keeps, in metadata.managedFields, the exact set of fields that
-// each manager applied (KEP-555, server-side apply). A change by anybody else
-// either takes a path out of that set or, when it comes under the same manager,
-// changes a value at a path in it. A digest over both, the paths and the live
-// values, therefore changes if and only if something that is ours changed:
-// status updates, foreign fields, resyncs and relists leave it alone, on every
-// kind, whether or not the kind maintains metadata.generation.
+// The API server keeps, in metadata.managedFields, the exact set of fields that each manager
+// applied (KEP-555, server-side apply). A change by another writer either removes a path from that
+// set or, under the same manager, changes a value at a path in it. So a digest over the paths and
+// the live values changes if and only if an owned field changed. Status updates, fields of other
+// managers, resyncs and relists do not change it, on every kind, with or without
+// metadata.generation.
 //
-// Where a field is to be left to others, [Cede] (cede.go) says what the managedFields
-// of the object are without it; [Without] does so for a manager that lets go of all.
+// [ReleaseFields] returns the managedFields of an object without fields that a manager gives up,
+// and [Without] those without a manager.
 //
 // # Invariants
 //
-// The package is pure. It does no I/O, keeps no state, does not modify what it is
-// given, imports nothing else of this module, and is safe for concurrent use.
+// The package is pure. It does no I/O, has no state except [WithholdValues], does not modify its
+// arguments, imports nothing else of this module, and is safe for concurrent use.
 //
-// The values of a Secret, and of an object with the [SensitiveAnnotation], never
-// leave it: neither as values nor in paths, where the items of lists are told
-// apart by values. The names of fields, such as the keys of a Secret's data, do.
+// The package never returns values of a Secret, or of an object with the [SensitiveAnnotation]:
+// neither as values nor in paths, where values identify the items of lists. It returns the names
+// of fields, such as the keys of a Secret's data.
 //
 // Two digests are equal if and only if the same paths are owned and their live
 // values are equal. The order of maps does not count, nor does the way in which a

@@ -19,7 +19,7 @@ const (
 	// it, that was missing.
 	Removed ChangeKind = "Removed"
 	// Taken is a field that had its value but was no longer owned by the manager
-	// that applies it: another one owns it, or somebody edited managedFields.
+	// that applies it: another one owns it, or a user edited managedFields.
 	Taken ChangeKind = "Taken"
 	// Added is a field or an item of a list that the manager does not apply, and that came
 	// with the same edit as another change.
@@ -34,7 +34,7 @@ type Change struct {
 	Path string
 	// Kind says what had happened to the field.
 	Kind ChangeKind
-	// Found is the value that somebody had set, as JSON, shortened to
+	// Found is the value that was found, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
 	Found string
 	// Pointer is the path as a JSON pointer (RFC 6901); empty if it leads through a
@@ -47,8 +47,8 @@ type Change struct {
 	// sensitive, or because the field is the value of an environment variable.
 	Withheld bool
 	// Manager is the field manager that owned the field when it was found.
-	// Empty where the API server does not record it: who removes a field owns
-	// nothing. The manager that applies the field is named if somebody else used
+	// Empty where the API server does not record it: a manager that removes a field owns
+	// nothing. The manager that applies the field is named if another writer used
 	// its name to write another value.
 	Manager string
 	// Operation of Manager: Apply or Update.
@@ -62,7 +62,7 @@ type Change struct {
 // beforeFirstApply is the manager that the API server makes up at the first apply
 // of an object without managedFields. It owns all fields that were there, whoever
 // wrote them (k8s.io/apimachinery/pkg/util/managedfields/internal,
-// NewSkipNonAppliedManager), so it is nobody who could be named.
+// NewSkipNonAppliedManager), so it names no writer.
 const beforeFirstApply = "before-first-apply"
 
 // Drift lists what manager owns in restored and what was different in found,
@@ -97,7 +97,7 @@ const managedFieldsPath = "metadata.managedFields"
 type walker struct {
 	manager  string
 	withheld bool
-	// entries are those who may have made a change.
+	// entries are those of the managers that may have made a change.
 	entries []*entry
 	// unrecorded says that the object was found without managedFields of ours,
 	// cleared that they are missing for no other reason than being deleted.
@@ -134,14 +134,14 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 	}
 }
 
-// shared says whether a value is a map in which somebody owns something: it was
+// shared reports whether a value is a map in which a manager owns something: it was
 // applied empty, and what is in it is theirs.
 func (w *walker) shared(value any, path fieldpath.Path) bool {
 	_, isMap := value.(map[string]any)
 	return isMap && slices.ContainsFunc(w.entries, func(e *entry) bool { return e.ownsBelow(path) })
 }
 
-// elements are the elements with which the paths of a set begin, in order.
+// elements returns the sorted elements with which the paths of a set begin.
 func elements(set *fieldpath.Set) []fieldpath.PathElement {
 	all := slices.AppendSeq(slices.Collect(set.Members.All()), set.Children.All())
 	slices.SortFunc(all, fieldpath.PathElement.Compare)
@@ -177,12 +177,12 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 			c.Found = shorten(found, at)
 		}
 	}
-	c.author(owner)
+	c.setManager(owner)
 	w.changes = append(w.changes, c)
 }
 
-// author notes who made a change; nil is nobody.
-func (c *Change) author(e *entry) {
+// setManager sets the manager that made a change; nil means that it is unknown.
+func (c *Change) setManager(e *entry) {
 	if e != nil && e.text("manager") != beforeFirstApply {
 		c.Manager, c.Operation, c.Subresource, c.Time = e.text("manager"), e.text("operation"), e.text("subresource"), e.when
 	}
@@ -219,7 +219,7 @@ func (e *entry) take(path fieldpath.Path) {
 	e.taken.Insert(path)
 }
 
-// entries are the managers of obj who may have changed it, with our own last.
+// entries returns the entries of the managers that may have changed obj, with our own last.
 func entries(obj *unstructured.Unstructured, manager string) []*entry {
 	var others, ours []*entry
 	index := -1
@@ -237,8 +237,8 @@ func entries(obj *unstructured.Unstructured, manager string) []*entry {
 	return append(others, ours...)
 }
 
-// madeUp is the entry of obj that the API server made up, if there is one.
-func madeUp(obj *unstructured.Unstructured) []*entry {
+// syntheticEntries is the entry of obj that the API server made up, if there is one.
+func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 	index := -1
 	for r := range records(obj) {
 		if index++; r.text("manager") == beforeFirstApply && r.fields() != nil {
@@ -263,7 +263,7 @@ func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 	return last
 }
 
-// ownsBelow says whether the entry holds something below path.
+// ownsBelow reports whether the entry has a path below path.
 func (e *entry) ownsBelow(path fieldpath.Path) bool {
 	set := e.all()
 	for _, element := range path {
@@ -276,7 +276,7 @@ func (e *entry) ownsBelow(path fieldpath.Path) bool {
 	return true
 }
 
-// owns says whether the entry holds path, something in it, or a field above it as
+// owns reports whether the entry has path, something in it, or a field above it as
 // a whole.
 func (e *entry) owns(path fieldpath.Path) bool {
 	set := e.all()

@@ -110,7 +110,7 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 	e.pop(first)
 }
 
-// shared says whether a value that is owned as a leaf, at the present path, is a map
+// shared reports whether a value that is owned as a leaf, at the present path, is a map
 // in which others own something. Then it was applied empty, and what is in it is
 // theirs: a map that is owned as a whole has no owner below it.
 func (e *encoder) shared(value any) bool {
@@ -125,7 +125,7 @@ func (e *encoder) shared(value any) bool {
 	return slices.ContainsFunc(e.others, func(fields fieldsV1) bool { return hasBelow(fields, e.path) })
 }
 
-// hasBelow says whether a tree has something below a path.
+// hasBelow reports whether a tree has a path below a path.
 func hasBelow(fields fieldsV1, path []string) bool {
 	for _, key := range path {
 		fields, _ = fields[key].(map[string]any)
@@ -198,7 +198,7 @@ func (e *encoder) push(m map[string]any) (first, end int) {
 	return first, len(e.keys)
 }
 
-// pop takes the keys from first on off the stack, and lets go of their memory.
+// pop removes the keys from first on from the stack and frees their memory.
 func (e *encoder) pop(first int) {
 	clear(e.keys[first:])
 	e.keys = e.keys[:first]

@@ -65,7 +65,7 @@ func (r record) time() time.Time {
 	return t
 }
 
-// applies says whether the entry is what its manager applied to the object
+// applies reports whether the entry is what its manager applied to the object
 // itself. Its apiVersion does not matter: the API server leaves it out of the
 // identity of an applier, so that an apply through another version replaces the
 // entry (k8s.io/apimachinery/pkg/util/managedfields/internal,

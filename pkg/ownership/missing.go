@@ -26,7 +26,7 @@ func (p *parents) child(key string) *parents {
 
 // missing returns the parents of what the configuration has and live has not, and, in the
 // scope BesideChanged, of what another manager has changed. ours is what is still ours at this
-// node, and all is what anybody owns there: it tells the kinds of lists apart. What is ours
+// node, and all is what any manager owns there: it shows the kinds of lists. What is ours
 // and absent was not removed: the API server keeps nothing of it. Where it is not known what
 // was ours, it may keep nothing of an empty value. If it refuses the object, the empty value
 // counts as removed: it may be a member of a union, such as emptyDir.
@@ -92,8 +92,8 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 	}
 }
 
-// listOf reports how the items of a list are told apart: by the fields names, or by
-// themselves in a set. Neither is known of a list in which nobody owns an item.
+// listOf returns what identifies the items of a list: the fields names, or the items themselves in
+// a set. Neither is known for a list in which no manager owns an item.
 func listOf(all *fieldpath.Set) (names []string, set bool) {
 	for _, element := range elements(all) {
 		switch {

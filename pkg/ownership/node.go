@@ -20,7 +20,7 @@ type node struct {
 	names itemNames
 }
 
-// itemKey is what tells the items of a list apart: the values of its keys, or in
+// itemKey identifies an item of a list: the values of its keys, or in
 // a set the item itself. No list of a built-in kind has more than four keys.
 type itemKey [4]any
 
@@ -105,7 +105,7 @@ func (n *node) child(element fieldpath.PathElement) (any, bool) {
 	return nil, false
 }
 
-// selects says whether element is the key of item, or in a set its value. A key
+// selects reports whether element is the key of item, or in a set its value. A key
 // that item leaves out has its default; servers write defaulted keys into the
 // object, so a missing one is equal to nothing but null.
 func selects(element fieldpath.PathElement, item any) bool {

@@ -20,8 +20,8 @@ const (
 	maxName = 317
 )
 
-// render writes a path as kubectl users know it. Where values are withheld, those
-// that tell the items of a list apart are, too.
+// render returns a path as kubectl writes it. Where values are withheld, so are those that identify
+// the items of a list.
 func render(path fieldpath.Path, withheld bool) string {
 	var b strings.Builder
 	at := ordinary
@@ -49,7 +49,7 @@ func render(path fieldpath.Path, withheld bool) string {
 	return b.String()
 }
 
-// hidesKeys reports whether what tells an item of a list at p apart is withheld.
+// hidesKeys reports whether the keys that identify an item of a list at p are withheld.
 func hidesKeys(p place, element fieldpath.PathElement) bool {
 	if element.Key == nil {
 		return p == variable || p == concealed

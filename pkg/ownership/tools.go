@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Tools are patterns, as of [path.Match], of the names of the field managers under which
-// people edit objects: programs that write when a person tells them to, and never by
-// themselves.
+// Tools are patterns, as of [path.Match], of the field managers of interactive tools: programs with
+// which users edit objects, and which never write by themselves.
 type Tools []string
 
 // DefaultTools are the tools that are known. kubectl and its plugins name themselves
@@ -53,19 +52,19 @@ func (t Tools) Has(manager string) bool {
 	})
 }
 
-// keptAnnotations are annotations that people's tools set and that are never an addition:
-// kubectl rollout restart, the cause of a rollout, and what kubectl apply notes for itself.
+// keptAnnotations are annotations of tools that never count as an addition: those of kubectl rollout
+// restart, the cause of a rollout, and the last applied configuration of kubectl apply.
 var keptAnnotations = []string{
 	"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/change-cause",
 }
 
-// keptDomain is the domain of the annotations and labels by which people tell Vidra
-// something of an object: they are no additions either.
+// keptDomain is the domain of the annotations and labels that users set for Vidra: they do not count
+// as additions either.
 const keptDomain = "infrahub.operators.com/"
 
 // KeptAddition reports whether what a tool adds at a path, given by names, is never counted
 // as an addition: the status, metadata except labels and annotations, and annotations by
-// which a person asks for something.
+// which a user requests something.
 func KeptAddition(names []string) bool {
 	switch n := len(names); {
 	case n == 0:

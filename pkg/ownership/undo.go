@@ -98,7 +98,7 @@ func (a Addition) With(changes []Change) []Change {
 	}
 	for _, e := range a.authors {
 		var c Change
-		c.author(e)
+		c.setManager(e)
 		last(c)
 	}
 	all := slices.Concat(changes, a.Changes)
@@ -134,7 +134,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)
 	if !recorded {
-		s.entries = append(s.entries, madeUp(live)...)
+		s.entries = append(s.entries, syntheticEntries(live)...)
 	}
 	for _, e := range s.entries {
 		if s.mayHaveAdded(e) {
@@ -148,7 +148,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 		s.owners = entries(found, u.Manager)
 	}
 	oursFound := setOf(ours)
-	s.look(found, oursFound)
+	s.findRemoved(found, oursFound)
 	if s.touched == nil {
 		return Addition{Lost: s.lost}
 	}
@@ -174,8 +174,8 @@ func (u Undo) EditorsOf(found *unstructured.Unstructured) []string {
 	return append([]string{}, Editors(found, u.Before)...)
 }
 
-// look finds what an edit removed. ours is what Manager still owned then.
-func (s *search) look(found *unstructured.Unstructured, ours *fieldpath.Set) {
+// findRemoved finds what an edit removed. ours is what Manager still owned then.
+func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
 	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
 	if s.Scope == Everything {
 		s.touched = &parents{here: true}
@@ -203,7 +203,7 @@ type search struct {
 	recorded bool
 	// entries are those of other managers, and ours; owners are those when the edit was found.
 	entries, owners []*entry
-	// editors are the entries of those who may have made the edit.
+	// editors are the entries of the managers that may have made the edit.
 	editors []*entry
 	// touched are the parents below which additions count.
 	touched *parents
@@ -351,13 +351,14 @@ func (s *search) addition() Addition {
 	slices.SortFunc(s.roots, func(a, b root) int { return a.path.Compare(b.path) })
 	for _, r := range s.roots {
 		c := s.change(Added, r.path, r.value, nil)
-		c.author(r.entry)
+		c.setManager(r.entry)
 		a.Changes = append(a.Changes, c)
 	}
 	return a
 }
 
-// change is a Change of the object; who made one of a field that is there is whoever owns it.
+// change returns a Change of the object. The owner of a field that exists is the manager that
+// changed it.
 func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
 	w := walker{manager: s.Manager, withheld: s.withheld, entries: s.owners}
 	if kind != Changed {

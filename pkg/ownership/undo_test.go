@@ -230,8 +230,8 @@ func TestAddedWithoutManagedFields(t *testing.T) {
 	}
 }
 
-// TestGiveBack: what was reclaimed is theirs again, beside what they wrote since.
-func TestGiveBack(t *testing.T) {
+// TestRestoreEntries: what was reclaimed is theirs again, beside what they wrote since.
+func TestRestoreEntries(t *testing.T) {
 	const mine, taken = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:a":{},"f:b":{}}}`
 	before := widget(t, `"data":{"a":"1","b":"2"}`, ours(mine), theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`))
 	cases := map[string]struct {
@@ -245,7 +245,7 @@ func TestGiveBack(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			list, err := json.Marshal(GiveBack(widget(t, `"data":{}`, tc.now...), before, manager))
+			list, err := json.Marshal(RestoreEntries(widget(t, `"data":{}`, tc.now...), before, manager))
 			require.NoError(t, err)
 			require.JSONEq(t, "["+strings.Join(tc.want, ",")+"]", string(list), tc.reason)
 		})

@@ -80,7 +80,7 @@ func (a *applier) releaseFields(ctx context.Context, t task, live *unstructured.
 		if body, err = json.Marshal(lean); err != nil {
 			return nil, false, err
 		}
-		managedFields, changed = ownership.Cede(live, a.manager, full, lean)
+		managedFields, changed = ownership.ReleaseFields(live, a.manager, full, lean)
 		return managedFields, changed, nil
 	})
 	if err != nil {

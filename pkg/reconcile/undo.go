@@ -205,7 +205,7 @@ func (a *applier) applyMarks(ctx context.Context, t task, found *unstructured.Un
 // calls the object without that invalid. It returns the object.
 func (a *applier) returnFields(ctx context.Context, t task, live, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		return ownership.GiveBack(live, before, a.manager), true, nil
+		return ownership.RestoreEntries(live, before, a.manager), true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("give back what was taken over: %w", err)

@@ -107,7 +107,7 @@ func configured(configuration any, key string) (child any, token string, found b
 	return nil, "", false
 }
 
-// maySelect is selects for an item that may leave out keys that have a default.
+// maySelect is like selects, for an item that may omit keys with a default.
 func maySelect(element fieldpath.PathElement, item any) bool {
 	m, ok := item.(map[string]any)
 	if !ok || element.Key == nil {
@@ -126,20 +126,20 @@ func maySelect(element fieldpath.PathElement, item any) bool {
 	return present > 0
 }
 
-// Cede returns the managedFields of obj without what manager gives up: what was
-// in the configuration that it applied before, and is not in the one that it is
-// about to apply. An apply alone would take such fields away from the object
-// where nobody else owns them. ceded is false when there is nothing to give up.
+// ReleaseFields returns the managedFields of obj without the fields that manager gives up: those in
+// the configuration that it applied before, and not in the one that it applies next. An apply alone
+// would remove such fields from the object where no other manager owns them. released is false when
+// there is nothing to give up.
 //
 // The result is for a write of metadata.managedFields, as in
 // k8s.io/client-go/util/csaupgrade.
-func Cede(obj *unstructured.Unstructured, manager string, before, after map[string]any) (managedFields []any, ceded bool) {
+func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after map[string]any) (managedFields []any, released bool) {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		if r := record(m); r.text("manager") == manager && r.applies() {
-			if cede(r.fields(), before, after) {
-				ceded = true
+			if releaseFields(r.fields(), before, after) {
+				released = true
 			}
 			if len(r.fields()) == 0 {
 				continue
@@ -147,11 +147,11 @@ func Cede(obj *unstructured.Unstructured, manager string, before, after map[stri
 		}
 		managedFields = append(managedFields, item)
 	}
-	return managedFields, ceded
+	return managedFields, released
 }
 
-// cede takes out of fields what before has and after has not.
-func cede(fields fieldsV1, before, after any) (ceded bool) {
+// releaseFields removes from fields what before has and after does not have.
+func releaseFields(fields fieldsV1, before, after any) (released bool) {
 	for key := range maps.Clone(fields) {
 		was, _, had := configured(before, key)
 		is, _, has := configured(after, key)
@@ -159,21 +159,20 @@ func cede(fields fieldsV1, before, after any) (ceded bool) {
 		switch {
 		case had && !has:
 			delete(fields, key)
-			ceded = true
-		case had && len(sub) > 0 && cede(sub, was, is):
-			ceded = true
+			released = true
+		case had && len(sub) > 0 && releaseFields(sub, was, is):
+			released = true
 			if len(sub) == 0 {
 				delete(fields, key)
 			}
 		}
 	}
-	return ceded
+	return released
 }
 
-// Without returns the managedFields of obj without what manager applied or wrote: what
-// it owned is nobody's then, and stays as it is. See Cede for how to write it. An
-// empty entry stands for none at all: the API server takes an empty list for one that
-// was left out.
+// Without returns the managedFields of obj without the entries of manager. Its fields keep their
+// values and are unmanaged. See ReleaseFields for how to write the result. If no entry is left, the
+// result has one empty entry, because the API server ignores an empty list.
 func Without(obj *unstructured.Unstructured, manager string) []any {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	list = slices.DeleteFunc(list, func(item any) bool {

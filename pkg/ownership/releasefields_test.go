@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCede gives up what one configuration has and the next has not.
-func TestCede(t *testing.T) {
+// TestReleaseFields gives up what one configuration has and the next has not.
+func TestReleaseFields(t *testing.T) {
 	t.Parallel()
 	const before = `{"metadata":{"labels":{"app.kubernetes.io/name":"web"}},"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"web","image":"web:1","args":["-v","2"]}]}}}}`
 	cases := map[string]struct {
@@ -39,7 +39,7 @@ func TestCede(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(before), &was))
 			require.NoError(t, json.Unmarshal([]byte(tc.after), &is))
 			obj := object(t, deployment)
-			managedFields, ceded := Cede(obj, manager, was, is)
+			managedFields, ceded := ReleaseFields(obj, manager, was, is)
 			require.Equal(t, tc.fields != "", ceded, tc.reason)
 			require.Equal(t, object(t, deployment), obj, "the object is not changed")
 			if tc.fields == "" {
