@@ -279,6 +279,16 @@ var structuralCustom = map[string]map[string]structuralEdit{
 			ops:     `[{"op":"replace","path":"/spec/ports/1/protocol","value":"TCP"}]`,
 			removed: []string{`spec.ports[port=53,protocol="UDP"]`}, added: []string{`spec.ports[port=53,protocol="TCP"]`},
 		},
+		"item without a key": {
+			reason:  "the default is elsewhere",
+			ops:     `[{"op":"remove","path":"/spec/ports/1/protocol"}]`,
+			removed: []string{`spec.ports[port=53,protocol="UDP"]`}, added: []string{`spec.ports[port=53,protocol="TCP"]`},
+		},
+		"items without keys": {
+			reason:  "the defaults are empty",
+			ops:     `[{"op":"remove","path":"/spec/slots/0/row"},{"op":"remove","path":"/spec/slots/1/row"},{"op":"remove","path":"/spec/slots/1/column"}]`,
+			removed: []string{`spec.slots[column=2,row="top"]`}, added: []string{`spec.slots[column=2,row=""]`, `spec.slots[column=0,row=""]`},
+		},
 		"item of a set": {
 			reason:  "text",
 			ops:     `[{"op":"replace","path":"/spec/tags/1","value":"blue"}]`,

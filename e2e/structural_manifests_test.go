@@ -150,7 +150,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: <name>, tier: front}}}
 	"ServiceAccount of many Secrets": `
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: <name>}
+metadata: {name: <name>, labels: {app: web}}
 secrets: [{name: a}, {name: b}]
 imagePullSecrets: [{name: registry}]
 `,
@@ -204,6 +204,7 @@ metadata: {name: <name>}
 spec:
   parts: [{name: a, size: 1, tags: [red, green]}, {name: b, size: 2, screws: [{id: 1, length: 5}, {id: 2, length: 6}]}]
   ports: [{port: 80, protocol: TCP, note: web}, {port: 53, protocol: UDP}]
+  slots: [{row: top, column: 2, note: web}, {row: top, column: 3}]
   tags: [red, green]
   numbers: [1, 2]
   steps: [first, second]
@@ -265,6 +266,13 @@ spec:
                   type: object
                   required: [port]
                   properties: {port: {type: integer}, protocol: {type: string, default: TCP}, note: {type: string}}
+              slots:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [row, column]
+                items:
+                  type: object
+                  properties: {row: {type: string, default: ""}, column: {type: integer, default: 0}, note: {type: string}}
               tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
               numbers: {type: array, x-kubernetes-list-type: set, items: {type: integer}}
               steps: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}

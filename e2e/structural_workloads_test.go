@@ -126,6 +126,16 @@ var structuralWorkloads = map[string]map[string]structuralEdit{
 			ops:     `[{"op":"replace","path":"<pod>/imagePullSecrets/0/name","value":"other"}]`,
 			removed: []string{`imagePullSecrets[name="registry"]`}, added: []string{`imagePullSecrets[name="other"]`},
 		},
+		"pull Secret without a name": {
+			reason: "a key whose default is empty, which the API server leaves out", every: true, except: "kubectl-edit", // which finds items by that key
+			ops:     `[{"op":"remove","path":"<pod>/imagePullSecrets/0/name"},{"op":"remove","path":"<pod>/containers/0/securityContext"}]`,
+			removed: []string{`imagePullSecrets[name="registry"]`}, added: []string{`imagePullSecrets[name=""]`},
+		},
+		"port without a protocol": {
+			reason: "a key whose default is not empty", except: "kubectl-edit", // which finds ports by their number alone
+			ops:     `[{"op":"remove","path":"<pod>/containers/0/ports/1/protocol"}]`,
+			removed: []string{`ports[containerPort=53,protocol="UDP"]`}, added: []string{`ports[containerPort=53,protocol="TCP"]`},
+		},
 		"host alias": {
 			reason:  "the key is an address",
 			ops:     `[{"op":"replace","path":"<pod>/hostAliases/0/ip","value":"192.0.2.2"}]`,

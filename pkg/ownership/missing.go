@@ -124,9 +124,11 @@ func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.S
 	if key := keyIn(fields, names); len(key) == len(names) {
 		return &fieldpath.PathElement{Key: &key}
 	}
-	for _, element := range elements(ours) {
-		if maySelect(element, item) {
-			return &element
+	for _, matches := range []func(fieldpath.PathElement, any) bool{selects, maySelect} {
+		for _, element := range elements(ours) {
+			if matches(element, item) {
+				return &element
+			}
 		}
 	}
 	if s.recorded {

@@ -65,13 +65,13 @@ func plainKey(key string) (name, text string, ok bool) {
 func (n *node) item(name, text string) (any, bool) {
 	list, _ := n.live.([]any)
 	if len(list) > scanned {
-		if item, found, indexed := n.lookUp(list, itemNames{name}, itemKey{text}); indexed {
+		if item, found, indexed := n.lookUp(list, itemNames{name}, itemKey{keyValue(text)}); indexed {
 			return item, found
 		}
 	}
 	for _, item := range list {
-		m, _ := item.(map[string]any)
-		if s, ok := m[name].(string); ok && s == text {
+		m, ok := item.(map[string]any)
+		if s, isText := m[name].(string); isText && s == text || ok && text == "" && isZero(m[name]) {
 			return item, true
 		}
 	}
@@ -105,9 +105,7 @@ func (n *node) child(element fieldpath.PathElement) (any, bool) {
 	return nil, false
 }
 
-// selects reports whether element is the key of item, or in a set its value. A key
-// that item leaves out has its default; servers write defaulted keys into the
-// object, so a missing one is equal to nothing but null.
+// selects reports whether element is the key of item, or in a set its value.
 func selects(element fieldpath.PathElement, item any) bool {
 	switch {
 	case element.Value != nil:
@@ -115,13 +113,24 @@ func selects(element fieldpath.PathElement, item any) bool {
 	case element.Key != nil:
 		m, ok := item.(map[string]any)
 		for _, field := range *element.Key {
-			ok = ok && value.Equals(value.NewValueInterface(m[field.Name]), field.Value)
+			ok = ok && sameKey(m[field.Name], field.Value)
 		}
 		return ok
 	default:
 		return false
 	}
 }
+
+// sameKey reports whether an item that has got as a key, nil for none, is the one with want.
+// A key that an item leaves out has its default. Servers write defaulted keys into the
+// object, but leave out what is zero: of an imagePullSecret without a name, managedFields
+// say {"name":""}.
+func sameKey(got any, want value.Value) bool {
+	return isZero(got) && isZero(want.Unstructured()) || value.Equals(value.NewValueInterface(got), want)
+}
+
+// isZero reports whether a server may leave out a key that has a value.
+func isZero(v any) bool { return isScalar(v) && isEmpty(v) }
 
 // lookUp finds in the index what selects finds one by one. It reports indexed
 // false if the index was made for other names.
@@ -145,7 +154,7 @@ func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, 
 	case element.Key != nil && len(*element.Key) <= len(key):
 		for i, field := range *element.Key {
 			names[i] = field.Name
-			if key[i], ok = scalar(field.Value.Unstructured()); !ok || field.Name == "" {
+			if key[i], ok = scalar(keyValue(field.Value.Unstructured())); !ok || field.Name == "" {
 				return names, key, false
 			}
 		}
@@ -176,10 +185,18 @@ func keyOf(item any, names itemNames) (key itemKey, ok bool) {
 	m, ok := item.(map[string]any)
 	for i, name := range names {
 		if name != "" && ok {
-			key[i], ok = scalar(m[name])
+			key[i], ok = scalar(keyValue(m[name]))
 		}
 	}
 	return key, ok
+}
+
+// keyValue is v, or nil where sameKey takes it for that.
+func keyValue(v any) any {
+	if isZero(v) {
+		return nil
+	}
+	return v
 }
 
 // scalar is v so that == compares it as value.Equals does; ok is false if v is a

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // SetBy lists the fields of an applied configuration that other managers own in
@@ -116,7 +115,7 @@ func maySelect(element fieldpath.PathElement, item any) bool {
 	present := 0
 	for _, field := range *element.Key {
 		got, found := m[field.Name]
-		if found && !value.Equals(value.NewValueInterface(got), field.Value) {
+		if found && !sameKey(got, field.Value) {
 			return false
 		}
 		if found {

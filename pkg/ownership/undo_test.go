@@ -67,6 +67,28 @@ func TestAdded(t *testing.T) {
 				theirs("kubectl-edit", `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`),
 			},
 		},
+		"ZeroKey": {
+			reason: "The server leaves out a key whose default is empty.", configuration: `"spec":{"secrets":[{"name":"a"}]}`, found: `"spec":{"secrets":[{}]}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("node-fetch", `{"f:spec":{"f:secrets":{"k:{\"name\":\"\"}":{}}}}`)},
+			want:    []string{`spec.secrets[name=""]`},
+		},
+		"ZeroKeys": {
+			reason: "One of several keys, in an item of an item.", configuration: `"spec":{"racks":[{"name":"a","slots":[{"row":1,"column":2}]}]}`,
+			found: `"spec":{"racks":[{"name":"a","slots":[{"row":1}]}]}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:racks":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`),
+				theirs("node-fetch", `{"f:spec":{"f:racks":{"k:{\"name\":\"a\"}":{"f:slots":{"k:{\"column\":0,\"row\":1}":{".":{},"f:row":{}}}}}}}`),
+			},
+			want: []string{`spec.racks[name="a"].slots[column=0,row=1]`},
+		},
+		"ZeroKeyInPlace": {
+			reason: "What is ours without its key is not taken for removed.", configuration: `"spec":{"secrets":[{},{"name":"a"}]}`,
+			found: `"spec":{"secrets":[{"name":"a"},{},{"name":"b"}]}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:secrets":{"k:{\"name\":\"\"}":{},"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`),
+				theirs("node-fetch", `{"f:spec":{"f:secrets":{"k:{\"name\":\"b\"}":{".":{},"f:name":{}}}}}`),
+			},
+		},
 		"Set": {
 			reason: "An item of a set.", configuration: `"spec":{"tags":["a","b"]}`, found: `"spec":{"tags":["a","c"]}`,
 			managed: []string{ours(`{"f:spec":{"f:tags":{"v:\"a\"":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:tags":{"v:\"c\"":{}}}}`)},
