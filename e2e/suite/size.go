@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -21,10 +22,17 @@ func Size(short, long int) int {
 	return short
 }
 
-// Seed is the seed of a test that acts at random. It is logged, and VIDRA_SEED repeats it.
+// Seed is the seed of a test that acts at random. It is logged, and VIDRA_SEED repeats it. By
+// default a test has the same one in each run, so that it fails only for what has changed; at
+// full size it has another one in each.
 func Seed(t *testing.T) uint64 {
 	t.Helper()
-	seed := rand.Uint64()
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name())) // never fails
+	seed := name.Sum64()
+	if Long() {
+		seed = rand.Uint64()
+	}
 	if given := os.Getenv("VIDRA_SEED"); given != "" {
 		var err error
 		seed, err = strconv.ParseUint(given, 10, 64)
