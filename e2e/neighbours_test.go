@@ -273,6 +273,7 @@ func TestEditThatServerSideApplyCannotRead(t *testing.T) {
 	for _, ops := range []string{
 		`[{"op":"remove","path":"/secrets/0/name"}]`, `[{"op":"add","path":"/secrets/-","value":{}}]`,
 		`[{"op":"remove","path":"/secrets/0/name"},{"op":"remove","path":"/metadata/labels/app"},{"op":"add","path":"/metadata/labels/mine","value":"x"}]`,
+		`[{"op":"remove","path":"/metadata/labels"},{"op":"remove","path":"/secrets/1/name"}]`,
 	} {
 		require.NoError(t, asJSONPatch(ns, account, ops))
 		await(t, func(c *assert.CollectT) {

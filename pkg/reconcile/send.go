@@ -69,7 +69,7 @@ func (a *applier) sendAnew(ctx context.Context, t *task) (*unstructured.Unstruct
 	}
 	live, err := a.send(ctx, t.key, body, true)
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) || unreadable(err):
 		t.cause.Found, err = a.get(ctx, t.key)
 		return nil, err
 	case err == nil && t.ignored != nil:
