@@ -144,13 +144,13 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		l := exemption(glass.answer)
 		return removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.why}
 	}
+	if inIt, unsure := a.spared.unsureIn(id); unsure {
+		return removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
+	}
 	if others, err := a.allOwners(ctx, key, live); err != nil {
 		return removal{err: err}
 	} else if len(others) > 0 {
 		return a.handOver(ctx, key, live, others)
-	}
-	if inIt, unsure := a.spared.unsureIn(id); unsure {
-		return removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
 	}
 	return a.delete(ctx, key, live)
 }
