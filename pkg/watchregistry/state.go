@@ -67,7 +67,7 @@ const (
 	listed
 	// answered: a WATCH succeeded.
 	answered
-	// answered: a WATCH succeeded.
+	// failed: a request failed.
 	failed
 	// notServed: the resource is not served; the informer is stopped.
 	notServed
