@@ -12,8 +12,8 @@ import (
 const (
 	// contendedHealRate and contendedHealBurst bound the heals a second of all contended
 	// objects together, so that other heals do not notice them: 500 objects are healed
-	// once in spec.drift.maxExposure, which is 10 s unless set.
-	contendedHealRate, contendedHealBurst = 50, 200
+	// within spec.drift.maxExposure, which is 10 s unless set.
+	contendedHealRate, contendedHealBurst = 56, 200
 	// budgetPause is the least time, budgetWindow the longest, after which a
 	// VidraResource asks the budget again. One that did not ask for a little longer does
 	// not count.

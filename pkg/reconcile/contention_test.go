@@ -311,7 +311,7 @@ func TestHealBudget(t *testing.T) {
 		longest time.Duration
 	}{
 		"One":        {"A single contended object does not notice the budget.", []writer{{"a", 1}}, map[string]int{"a": 29}, 31, 62, time.Second},
-		"Many":       {"500 objects are healed once in maxExposure.", []writer{{"a", 500}}, map[string]int{"a": 1500}, 1750, 120, 9 * time.Second},
+		"Many":       {"500 objects are healed once in maxExposure.", []writer{{"a", 500}}, map[string]int{"a": 1500}, 1850, 120, 9 * time.Second},
 		"Unfair":     {"One with 500 objects does not delay another one.", []writer{{"a", 500}, {"b", 1}}, map[string]int{"a": 1450, "b": 29}, 1800, 180, 9 * time.Second},
 		"Owners":     {"500 VidraResources cost no more than one with 500 objects.", many, nil, 1850, 3700, 9 * time.Second},
 		"Overloaded": {"With too many for the budget, each is healed once in maxExposure nevertheless.", []writer{{"a", 1000}}, map[string]int{"a": 3000}, 4000, 120, 9 * time.Second},
