@@ -95,12 +95,12 @@ func (p *pass) identified(o *objectState, live *unstructured.Unstructured) {
 }
 
 // backstopDue reports whether it is time for a comparison, or to compare suspects again.
-func (s *ownerState) backstopDue(now time.Time) bool {
+func (s *vrState) backstopDue(now time.Time) bool {
 	return !s.schedule.backstop.IsZero() && !now.Before(s.schedule.backstop) || s.suspects() && !now.Before(s.schedule.suspects)
 }
 
 // suspects reports whether the last comparison found objects that differ.
-func (s *ownerState) suspects() bool {
+func (s *vrState) suspects() bool {
 	for o := range s.all() {
 		if o.backstopSuspect != nil {
 			return true

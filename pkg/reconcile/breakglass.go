@@ -182,7 +182,7 @@ func (a *applier) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, li
 // noteAnswer notes the answer to break-glass annotations, to be reported if it is another one.
 // While the object is exempt and as it should be, it is kept among what is left alone, so
 // that it is compared when the exemption ends, and left alone if it is deleted meanwhile.
-func (p *pass) noteAnswer(o *objectState, g glassAnswer) {
+func (p *planner) noteAnswer(o *objectState, g glassAnswer) {
 	s, id, entry := p.state, o.id, o.entry
 	if !g.seen || entry == nil {
 		return

@@ -13,7 +13,7 @@ import (
 
 // holdContended holds the heals of contended objects that are not due. Those that were
 // changed first are the first to draw on the budget.
-func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
+func (p *planner) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.state
 	var changed []*objectState
 	for _, o := range s.manifest {
@@ -22,7 +22,7 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			continue
 		}
 		cause, is := causes[d.key]
-		if !is || !p.applier.watched || p.skipReason(o) != nil {
+		if !is || !p.watched || p.skipReason(o) != nil {
 			c.notBefore = time.Time{}
 			continue
 		}
@@ -52,7 +52,7 @@ func (p *pass) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 }
 
 // contended returns the contended objects of the manifest, for the condition Drifted.
-func (s *ownerState) contended() map[identity]failure {
+func (s *vrState) contended() map[identity]failure {
 	all := map[identity]failure{}
 	for _, o := range s.manifest {
 		if o.contention.contended() {
@@ -63,12 +63,12 @@ func (s *ownerState) contended() map[identity]failure {
 }
 
 // held reports whether the heal of a contended object is not due yet.
-func (p *pass) held(o *objectState) bool {
+func (p *planner) held(o *objectState) bool {
 	return o.contention != nil && p.now.Before(o.contention.notBefore)
 }
 
 // nextHeld returns when the first heal that is held is due; zero if none is.
-func (p *pass) nextHeld() time.Time {
+func (p *planner) nextHeld() time.Time {
 	var next time.Time
 	for o := range p.state.all() {
 		if p.held(o) && (next.IsZero() || o.contention.notBefore.Before(next)) {
@@ -88,7 +88,7 @@ func (r *result) requests() int {
 }
 
 // contend notes that an object was reverted.
-func (p *pass) contend(r result) {
+func (p *planner) contend(r result) {
 	s := p.state
 	if r.known.contention == nil {
 		r.known.contention = newContention()
@@ -114,7 +114,7 @@ func (p *pass) contend(r result) {
 }
 
 // endContentions forgets the contentions that are over.
-func (p *pass) endContentions() {
+func (p *planner) endContentions() {
 	s := p.state
 	for o := range s.all() {
 		d, entry, c := o.desired, o.entry, o.contention

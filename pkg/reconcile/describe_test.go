@@ -143,7 +143,7 @@ func TestSays(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, (&ownerState{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
+			require.Equal(t, tc.want, (&vrState{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
 			o := s.track(id)
 			o.entry = entry
-			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, state: s, first: tc.first}
+			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, state: s, planner: &planner{state: &s.vrState, first: tc.first}}
 			p.recordRemoval(t.Context(), o, tc.done)
 			var told []events.Action
 			for _, change := range s.pendingEvents {

@@ -99,7 +99,7 @@ type sealedEntry struct {
 }
 
 // places are where the texts of an inventory entry stand: no text is at two of them.
-func (s *ownerState) places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
+func (s *vrState) places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
 	id := identityOf(e)
 	place := strings.Join([]string{string(s.uid), id.Group, id.Kind, id.namespace, id.name}, "/")
 	return "digest/" + place, "configuration/" + place
@@ -107,7 +107,7 @@ func (s *ownerState) places(e *v1alpha1.ManagedResourceStatus) (digest, configur
 
 // unseal opens the inventory entry of an object as the status has it. What cannot be opened
 // is as if an older Vidra had written it.
-func (s *ownerState) unseal(o *objectState) {
+func (s *vrState) unseal(o *objectState) {
 	e := o.entry
 	digest, configuration := s.places(e)
 	open := func(place, text string, otherwise string) string {
@@ -128,7 +128,7 @@ func (s *ownerState) unseal(o *objectState) {
 }
 
 // seal returns the inventory entry of an object as the status has it.
-func (s *ownerState) seal(o *objectState) v1alpha1.ManagedResourceStatus {
+func (s *vrState) seal(o *objectState) v1alpha1.ManagedResourceStatus {
 	e := o.entry
 	if o.sealed == nil {
 		if o.id.GroupKind != secretKind && (o.desired == nil || !o.desired.withholds) {
@@ -151,7 +151,7 @@ func (s *ownerState) seal(o *objectState) v1alpha1.ManagedResourceStatus {
 	return sealed
 }
 
-func (s *ownerState) sealText(place, text string) string {
+func (s *vrState) sealText(place, text string) string {
 	switch {
 	case text == "":
 		return ""

@@ -69,7 +69,7 @@ func TestSealedInventory(t *testing.T) {
 	}
 	sealedWith := func(keys *digestKeys, kind string) v1alpha1.ManagedResourceStatus {
 		e := entryOfKind(kind, "", "")
-		d, c := (&ownerState{uid: "u"}).places(&e)
+		d, c := (&vrState{uid: "u"}).places(&e)
 		return entryOfKind(kind, keys.seal(d, digest), keys.seal(c, "configuration"))
 	}
 	cases := map[string]struct {
@@ -110,7 +110,7 @@ func recreatedFor(e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStat
 
 // sealedEntryOf seals what an entry has.
 func sealedEntryOf(keys *digestKeys, e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
-	d, _ := (&ownerState{uid: "u"}).places(&e)
+	d, _ := (&vrState{uid: "u"}).places(&e)
 	e.Digest = keys.seal(d, e.Digest)
 	return e
 }

@@ -79,7 +79,7 @@ func (d *drift) text() string {
 
 // skipReason reports whether what was changed is left as it is, as far as the
 // VidraResource says so.
-func (p *pass) skipReason(o *objectState) *skipReason {
+func (p *planner) skipReason(o *objectState) *skipReason {
 	switch mode := p.vr.DriftMode(); {
 	case p.vr.Spec.Suspend:
 		return &skipReason{why: "spec.suspend is true"}
@@ -90,7 +90,7 @@ func (p *pass) skipReason(o *objectState) *skipReason {
 	}
 	// A deleted object has no annotations any more.
 	if entry := o.entry; entry != nil && exempts(entry.BreakGlass, p.now) &&
-		p.now.Before(entry.BreakGlass.Since.Add(p.applier.maxBreakGlass)) {
+		p.now.Before(entry.BreakGlass.Since.Add(p.maxBreakGlass)) {
 		l := exemption(entry.BreakGlass)
 		return &l
 	}
@@ -212,7 +212,7 @@ func (p *pass) recordObserved(r result) {
 
 // says reports whether the status that an earlier process wrote has a text about an object.
 // Of what it does not name it is not known.
-func (s *ownerState) says(id identity, text string) bool {
+func (s *vrState) says(id identity, text string) bool {
 	for _, message := range s.inherited {
 		if _, said, named := strings.Cut(message, id.String()+": "); named {
 			begin, _, cut := strings.Cut(said, "…")
@@ -224,7 +224,7 @@ func (s *ownerState) says(id identity, text string) bool {
 
 // expectAgain has objects that were left as they are expected as they were
 // applied: those whose time is over, or all of them.
-func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
+func (p *planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	known := map[trigger.ObjectKey]trigger.Applied{}
 	for o := range p.state.all() {
@@ -242,13 +242,13 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 		o.drift = nil
 		p.skippedBefore[o.id] = left
 		causes[d.key] = trigger.Cause{Unsure: true}
-		if applied, ok := appliedBefore(p.applier.manager, entry); ok {
+		if applied, ok := appliedBefore(p.manager, entry); ok {
 			known[d.key] = applied
 		} else {
 			p.Index.Forget(p.owner, d.key) // nothing is known of it
 		}
 	}
-	if p.applier.watched && len(known) > 0 {
+	if p.watched && len(known) > 0 {
 		p.Index.Load(p.owner, known)
 	}
 	return causes
@@ -256,7 +256,7 @@ func (p *pass) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 
 // withDrifts are the failures, and differences that are not reverted, or reverted with a
 // delay, for the conditions.
-func (s *ownerState) withDrifts() map[identity]failure {
+func (s *vrState) withDrifts() map[identity]failure {
 	all := map[identity]failure{}
 	for o := range s.all() {
 		switch {

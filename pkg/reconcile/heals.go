@@ -15,7 +15,7 @@ const maxHealFields = 10
 
 // healed notes that an object was reverted, for the status, which counts it within
 // healFlush, or later where heals are many.
-func (s *ownerState) healed(change events.Change, now time.Time, later time.Duration) {
+func (s *vrState) healed(change events.Change, now time.Time, later time.Duration) {
 	if flush := now.Add(healFlush + later); s.heals == 0 || flush.Before(s.schedule.flush) {
 		s.schedule.flush = flush
 	}
@@ -38,7 +38,7 @@ func (s *ownerState) healed(change events.Change, now time.Time, later time.Dura
 }
 
 // withHeals returns status with the heals that it does not count yet.
-func (s *ownerState) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+func (s *vrState) withHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	if s.heals == 0 {
 		return status
 	}

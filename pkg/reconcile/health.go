@@ -45,9 +45,9 @@ func (i illness) failed() bool {
 
 // checkup finds out how healthy the objects are, from what the watches keep, at no
 // request. Where nothing is watched it is what the last request showed.
-func (p *pass) checkup() {
+func (p *planner) checkup() {
 	s := p.state
-	if !p.scope.all && !p.causes.Health && p.applier.watched {
+	if !p.scope.all && !p.causes.Health && p.watched {
 		return
 	}
 	report := &healthReport{}
@@ -73,7 +73,7 @@ func (p *pass) checkup() {
 			report.ill = append(report.ill, illness{id: d.id, Health: health})
 		}
 	}
-	if p.applier.watched {
+	if p.watched {
 		for _, o := range s.manifest {
 			o.lastHealth = nil // the watches know from now on
 		}

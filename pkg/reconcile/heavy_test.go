@@ -55,7 +55,7 @@ func TestIsHeavy(t *testing.T) {
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
 			r := &Reconciler{states: map[trigger.Owner]*ownerState{}}
 			if tc.read > 0 {
-				s := &ownerState{uid: "uid", generation: 2, weight: tc.read}
+				s := &ownerState{vrState: vrState{uid: "uid", generation: 2}, weight: tc.read}
 				s.setManifest(objects)
 				r.states[faulty] = s
 			}
@@ -145,7 +145,7 @@ func TestKeep(t *testing.T) {
 	t.Parallel()
 	h := newHeavyShare(8)
 	stateOf := func(size int) *ownerState {
-		return &ownerState{manifest: []*objectState{{desired: &desired{body: make([]byte, size)}}}}
+		return &ownerState{vrState: vrState{manifest: []*objectState{{desired: &desired{body: make([]byte, size)}}}}}
 	}
 	const large = maxBodies / 4
 	var kept []*ownerState

@@ -58,20 +58,22 @@ func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
 	return owners
 }
 
-// terminating reports whether a namespace is being deleted, from the cache, which is that of
-// the local cluster. Of another one the API server says so when it refuses to create an
+// isTerminating returns a function that reports whether a namespace is being deleted, from the
+// cache, which is that of the local cluster. It keeps its answers in known. Of another one the API server says so when it refuses to create an
 // object in it. That is tried again less and less often, at the latest after retryMax,
 // which is how long it may take until the end of such a namespace is noticed.
-func (p *pass) terminating(ctx context.Context, namespace string) bool {
-	going, known := p.terminatingNamespaces[namespace]
-	if !known && namespace != "" && p.applier.destination.Name() == "" {
-		ns := &metav1.PartialObjectMetadata{}
-		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
-		going = err == nil && ns.DeletionTimestamp != nil
-		p.terminatingNamespaces[namespace] = going
+func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
+	return func(ctx context.Context, namespace string) bool {
+		terminating, asked := known[namespace]
+		if !asked && namespace != "" && p.applier.destination.Name() == "" {
+			ns := &metav1.PartialObjectMetadata{}
+			ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+			err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
+			terminating = err == nil && ns.DeletionTimestamp != nil
+			known[namespace] = terminating
+		}
+		return terminating
 	}
-	return going
 }
 
 // namespaceIsGone asks, as Vidra itself, whether a namespace does not exist.

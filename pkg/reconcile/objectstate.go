@@ -61,7 +61,7 @@ func (o *objectState) in(state v1alpha1.ObjectState) bool {
 }
 
 // track returns the state of an object, which is a new one if nothing is known of the object.
-func (s *ownerState) track(id identity) *objectState {
+func (s *vrState) track(id identity) *objectState {
 	if o := s.objects[id]; o != nil {
 		return o
 	}
@@ -75,7 +75,7 @@ func (s *ownerState) track(id identity) *objectState {
 }
 
 // forgetUnused drops the states of objects that are not needed any more.
-func (s *ownerState) forgetUnused() {
+func (s *vrState) forgetUnused() {
 	kept := s.others[:0]
 	for _, o := range s.others {
 		if o.unused() {
@@ -89,7 +89,7 @@ func (s *ownerState) forgetUnused() {
 }
 
 // setManifest makes the objects of the manifest exactly those, in their order.
-func (s *ownerState) setManifest(objects []*desired) {
+func (s *vrState) setManifest(objects []*desired) {
 	before := s.manifest
 	for _, o := range before {
 		o.desired = nil
@@ -113,7 +113,7 @@ func (s *ownerState) setManifest(objects []*desired) {
 }
 
 // all returns the states of all objects: those of the manifest in its order, then the others.
-func (s *ownerState) all() iter.Seq[*objectState] {
+func (s *vrState) all() iter.Seq[*objectState] {
 	return func(yield func(*objectState) bool) {
 		for _, list := range [][]*objectState{s.manifest, s.others} {
 			for _, o := range list {
@@ -126,7 +126,7 @@ func (s *ownerState) all() iter.Seq[*objectState] {
 }
 
 // inventory returns the objects in the inventory.
-func (s *ownerState) inventory() []*objectState {
+func (s *vrState) inventory() []*objectState {
 	var listed []*objectState
 	for o := range s.all() {
 		if o.entry != nil {
@@ -137,7 +137,7 @@ func (s *ownerState) inventory() []*objectState {
 }
 
 // problems returns how many objects are not as they should be.
-func (s *ownerState) problems() int {
+func (s *vrState) problems() int {
 	n := 0
 	for o := range s.all() {
 		if o.problem != nil {

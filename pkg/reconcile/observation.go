@@ -86,8 +86,8 @@ func (s *ownerState) dropPostponed() {
 }
 
 // noteApplied notes which objects were applied and have to be observed.
-func (p *pass) noteApplied(applied []task) {
-	if !p.applier.watched {
+func (p *planner) noteApplied(applied []task) {
+	if !p.watched {
 		for o := range p.state.all() {
 			o.unobserved = false
 		}
@@ -102,7 +102,7 @@ func (p *pass) noteApplied(applied []task) {
 
 // awaitsWatches looks which objects the watches have shown, and reports whether a watch that is
 // synced has still to show one.
-func (p *pass) awaitsWatches() bool {
+func (p *planner) awaitsWatches() bool {
 	awaits := false
 	for o := range p.state.all() {
 		if o.unobserved {
@@ -117,7 +117,7 @@ func (p *pass) awaitsWatches() bool {
 
 // isObserved reports whether a watch has shown an object as it was applied, and whether it is
 // about to. What has left the manifest or failed since need not be shown.
-func (p *pass) isObserved(o *objectState) (observed, watching bool) {
+func (p *planner) isObserved(o *objectState) (observed, watching bool) {
 	d := o.desired
 	if d == nil || !o.in(v1alpha1.ObjectApplied) {
 		return true, false
@@ -128,7 +128,7 @@ func (p *pass) isObserved(o *objectState) (observed, watching bool) {
 
 // unobservedText names an object that a synced watch has not shown yet; empty if there is
 // none. That a watch is not synced is reported elsewhere.
-func (s *ownerState) unobservedText() string {
+func (s *vrState) unobservedText() string {
 	for _, o := range s.manifest { // in order, so that the text stays
 		if o.unobserved && o.watching {
 			return fmt.Sprintf("%s is applied, and its watch has not seen it yet", o.id)

@@ -22,12 +22,10 @@ type failure struct {
 	message string
 }
 
-// ownerState is what is known of a VidraResource between two reconciles. Reconciles of one
-// VidraResource do not overlap, so it has no lock.
-type ownerState struct {
+// vrState is what is known of a VidraResource and its objects between two reconciles, as far
+// as deciding needs it. Reconciles of one VidraResource do not overlap, so it has no lock.
+type vrState struct {
 	uid types.UID
-	// outdated is the UID if the state is to be made anew, from the cache.
-	outdated types.UID
 	// status as it was last written. The cache may lag behind it.
 	status v1alpha1.VidraResourceStatus
 	// inherited are the messages about drift that the status had when the state was made.
@@ -35,6 +33,8 @@ type ownerState struct {
 	// unjudged reports that the status calls the objects drifted, and that no reconcile of this
 	// process has compared all of them: their watches have not synced.
 	unjudged bool
+	// keys seal the digests of sensitive objects in the status.
+	keys *digestKeys
 
 	// generation that the fields below were read from.
 	generation int64
@@ -42,22 +42,45 @@ type ownerState struct {
 	// are those that the manifest has, in the order in which they are applied.
 	objects          map[identity]*objectState
 	manifest, others []*objectState
-	// weight is that of all objects of the manifest.
-	weight int64
-	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
-	// they are not kept, so that the manifest is read again by the next reconcile.
-	bodies     *keptBodies
-	dropped    bool
-	unresolved []unresolved
+	unresolved       []unresolved
 	// reread reports that what was read is to be read again: a kind is gone.
 	reread bool
 	// stalled is why generation cannot be read; nil if it can.
 	stalled *failure
+	// unmatched are the ignore rules that match nothing.
+	unmatched []string
+	// waiting is since when objects wait for kinds that the manifest defines.
+	waiting time.Time
+
+	// watches are the states of the watches at the last reconcile of all objects.
+	watches map[watchregistry.Key]watchregistry.Status
+	// health is what is known of the health of the objects; nil if nothing is.
+	health *healthReport
+	// schedule is when there is something to do without a cause.
+	schedule schedule
+
+	// pendingEvents are the changes that no Event has reported yet.
+	pendingEvents []events.Change
+	// heals is the number of reverts that the status does not count yet.
+	heals    int64
+	lastHeal *v1alpha1.Heal
+	healedAt metav1.Time
+}
+
+// ownerState is all that is known of a VidraResource between two reconciles.
+type ownerState struct {
+	vrState
+	// outdated is the UID if the state is to be made anew, from the cache.
+	outdated types.UID
+	// weight is that of all objects of the manifest.
+	weight int64
+	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
+	// they are not kept, so that the manifest is read again by the next reconcile.
+	bodies  *keptBodies
+	dropped bool
 
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[sourceKey]string
-	// health is what is known of the health of the objects; nil if nothing is.
-	health *healthReport
 	// attempted is the generation of the last reconcile, and unread is why the last attempt
 	// to read the manifest failed; nil if it did not.
 	attempted int64
@@ -66,15 +89,8 @@ type ownerState struct {
 	// the client.
 	unreadable map[access]dynamic.Interface
 
-	// unmatched are the ignore rules that match nothing.
-	unmatched []string
-	// watches are the states of the watches at the last reconcile of all objects.
-	watches map[watchregistry.Key]watchregistry.Status
-
 	// unbegun reports that no reconcile of this process has considered the objects.
 	unbegun bool
-	// keys seal the digests of sensitive objects in the status.
-	keys *digestKeys
 	// loaded reports that the index knows the inventory.
 	loaded bool
 	// written reports that this process has written the status before, and writes which
@@ -83,32 +99,16 @@ type ownerState struct {
 	writes  statusWrites
 	// recoversInventory reports that the inventory was emptied before this process began.
 	recoversInventory bool
-	// waiting is since when objects wait for kinds that the manifest defines.
-	waiting time.Time
-
 	// postponed is the reconcile whose status is still to be written; nil if there is none.
 	postponed *postponed
-	// schedule is when there is something to do without a cause.
-	schedule schedule
-
-	// pendingEvents are the changes that no Event has reported yet.
-	pendingEvents []events.Change
-
-	// heals is the number of reverts that the status does not count yet.
-	heals    int64
-	lastHeal *v1alpha1.Heal
-	healedAt metav1.Time
 }
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
 func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
-	s := &ownerState{
-		uid:     vr.UID,
-		keys:    keys,
-		status:  *vr.Status.DeepCopy(),
-		objects: map[identity]*objectState{},
-	}
+	s := &ownerState{vrState: vrState{
+		uid: vr.UID, keys: keys, status: *vr.Status.DeepCopy(), objects: map[identity]*objectState{},
+	}}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
 	s.recoversInventory = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
 	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
@@ -148,7 +148,7 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 
 // entries is the inventory in the order of the manifest, then what is to be
 // removed. order also has what is not in the inventory but can fail.
-func (s *ownerState) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
+func (s *vrState) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
 	add := func(id identity, o *objectState) {
 		order = append(order, id)
 		if o != nil && o.entry != nil {
@@ -179,7 +179,7 @@ func (s *ownerState) entries() (entries []v1alpha1.ManagedResourceStatus, order 
 }
 
 // waitingKinds are the objects of the manifest whose kinds are not served.
-func (s *ownerState) waitingKinds() map[identity]bool {
+func (s *vrState) waitingKinds() map[identity]bool {
 	waiting := make(map[identity]bool, len(s.unresolved))
 	for _, u := range s.unresolved {
 		o := s.objects[u.id]

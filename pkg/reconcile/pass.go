@@ -13,45 +13,23 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// pass is one look at one VidraResource.
+// pass is one reconcile of one VidraResource.
 type pass struct {
 	*Reconciler
-	owner   trigger.Owner
-	vr      *v1alpha1.VidraResource
+	*planner
 	state   *ownerState
 	applier *applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
-	now    time.Time
-
-	// causes were taken from the trigger; those of pendingDrift are requeued.
-	causes       trigger.Causes
-	pendingDrift map[trigger.ObjectKey]trigger.Cause
-	// scope is what this reconcile does.
-	scope scope
-	// first reports that this process considers the objects for the first time.
-	first bool
-	// terminatingNamespaces holds of namespaces whether they are being deleted.
-	terminatingNamespaces map[string]bool
 	// kubeconfig is what the kubeconfig of another cluster may be used for.
 	kubeconfig cluster.Scope
-	// digestsOutdated reports that digests of another version are still to be replaced.
-	digestsOutdated bool
-	// waits reports that something is not done while the VidraResource is suspended.
-	waits bool
 	// unread reports that the manifest could not be read; source is why, if the pass goes on
 	// with what was read before.
 	unread bool
 	source *failure
-	// skippedBefore are the objects whose difference was not reverted until this pass.
-	skippedBefore map[identity]*drift
-	// healthDelayed reports that other objects are not healthy, which the status names later.
-	healthDelayed bool
 	// foreignWritten is the status as another client wrote it, which is corrected; nil if none
 	// did.
 	foreignWritten *v1alpha1.VidraResourceStatus
-	// heldUntil is when the first break-glass ends that keeps an object from being removed.
-	heldUntil time.Time
 	// starting reports that it is not known yet whether the destination can be reached,
 	// and soon will be.
 	starting bool
@@ -59,20 +37,26 @@ type pass struct {
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys *digestKeys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
+	manager, watched, maxBreakGlass := r.Installation.FieldManager(vr.Name), vr.WatchesEvents(), vr.MaxBreakGlass(r.MaxBreakGlass)
 	p := &pass{
-		Reconciler: r, owner: owner, vr: vr, state: s, before: s.status, first: first || s.unbegun,
-		now: time.Now(), causes: causes, pendingDrift: map[trigger.ObjectKey]trigger.Cause{}, terminatingNamespaces: map[string]bool{},
-		skippedBefore: map[identity]*drift{},
+		Reconciler: r, state: s, before: s.status,
+		planner: &planner{
+			planEnv: &planEnv{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, budget: &r.budget, recompute: r.recompute},
+			owner:   owner, vr: vr, state: &s.vrState, manager: manager, watched: watched, maxBreakGlass: maxBreakGlass,
+			now: time.Now(), causes: causes, pendingDrift: map[trigger.ObjectKey]trigger.Cause{},
+			first: first || s.unbegun, skippedBefore: map[identity]*drift{},
+		},
 		applier: &applier{
 			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
 			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force,
-			maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+			maxBreakGlass: maxBreakGlass,
 			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
 			installation:  r.Installation,
-			manager:       r.Installation.FieldManager(vr.Name), watched: vr.WatchesEvents(),
+			manager:       manager, watched: watched,
 			vidraResources: r.Client, additions: r.additionsOf(vr),
 		},
 	}
+	p.terminating = p.isTerminating(map[string]bool{})
 	s.unbegun = false
 	if first {
 		r.Trigger.EndContentions(owner)
@@ -116,7 +100,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
-	causes := p.selectObjects()
+	causes := p.selectObjects(p.scope.changed && p.source == nil)
 	p.backstop(ctx, causes)
 	p.holdContended(causes)
 	todo := p.preflightAll(ctx, p.suspend(p.webhooksLast(p.plan(ctx, causes))))
@@ -148,7 +132,7 @@ func (p *pass) requeuePending(all bool) {
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
-	if !p.applier.watched {
+	if !p.watched {
 		return
 	}
 	p.Index.CountAdditions(p.owner, p.applier.additions.tools)
@@ -161,7 +145,7 @@ func (p *pass) load() {
 		if o.entry == nil {
 			continue
 		}
-		if applied, ok := appliedBefore(p.applier.manager, o.entry); ok {
+		if applied, ok := appliedBefore(p.manager, o.entry); ok {
 			known[o.desired.key] = applied
 		}
 	}

@@ -136,9 +136,9 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 	for name, o := range map[string]outcome{"Stalled": {stalled: &failure{}}, "Deleting": {deleting: true}, "Failing": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &pass{
-				Reconciler: &Reconciler{}, vr: &v1alpha1.VidraResource{}, now: now, pendingDrift: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
-				state: &ownerState{schedule: schedule{resync: now.Add(time.Hour)}, manifest: []*objectState{{
+			p := &planner{
+				vr: &v1alpha1.VidraResource{}, now: now, pendingDrift: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
+				state: &vrState{schedule: schedule{resync: now.Add(time.Hour)}, manifest: []*objectState{{
 					id: id, desired: d, drift: &drift{skipReason: skipReason{until: now.Add(-time.Second)}},
 					contention: &contention{began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)},
 				}}},

@@ -82,7 +82,7 @@ func earliest(wakes []wake) wake {
 }
 
 // wakes returns when the VidraResource is reconciled again without a cause.
-func (p *pass) wakes(o outcome) []wake {
+func (p *planner) wakes(o outcome) []wake {
 	s := p.state
 	wakes := []wake{{s.schedule.resync, wakeResync}, {s.schedule.retry, wakeRetry}, {s.schedule.flush, wakeFlush}}
 	if o.unobserved != "" {
@@ -115,7 +115,7 @@ func (p *pass) wakes(o outcome) []wake {
 
 // objectWakes returns when objects are considered again that are not as the manifest says, or
 // may not be.
-func (p *pass) objectWakes() []wake {
+func (p *planner) objectWakes() []wake {
 	s := p.state
 	wakes := []wake{{s.schedule.backstop, wakeBackstop}, {p.heldUntil, wakeExemption}}
 	if s.suspects() {
@@ -138,7 +138,7 @@ func (p *pass) objectWakes() []wake {
 
 // failed reports whether something is left to be retried. A revert that is delayed has a time
 // of its own.
-func (p *pass) failed(o outcome) bool {
+func (p *planner) failed(o outcome) bool {
 	unsolved := len(p.pendingDrift)
 	for _, object := range p.state.manifest {
 		if p.held(object) {
@@ -152,7 +152,7 @@ func (p *pass) failed(o outcome) bool {
 
 // requeue returns the result of a reconcile after which the VidraResource is reconciled again
 // at next. That is routine, even if this reconcile was not, unless a revert is delayed until then.
-func (p *pass) requeue(next wake) reconcile.Result {
+func (p *planner) requeue(next wake) reconcile.Result {
 	result := reconcile.Result{RequeueAfter: max(next.at.Sub(p.now), time.Millisecond), Priority: ptr.To(0)}
 	if held := p.nextHeld(); !held.IsZero() && !held.After(p.now.Add(result.RequeueAfter)) {
 		// It is due at a time, however long this reconcile took.

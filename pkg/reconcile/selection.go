@@ -11,15 +11,15 @@ import (
 
 // selectObjects finds the objects that are not as expected. When every object is looked
 // at, what the watches keep is compared, which costs no request; what cannot be
-// watched is read when it is time to.
-func (p *pass) selectObjects() map[trigger.ObjectKey]trigger.Cause {
+// watched is read when it is time to. again reports that objects that were skipped are compared.
+func (p *planner) selectObjects(again bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
-	if p.applier.watched {
+	if p.watched {
 		for key, cause := range p.causes.Objects {
 			causes[key] = cause
 		}
 	}
-	for key, cause := range p.expectAgain(p.scope.changed && p.source == nil) {
+	for key, cause := range p.expectAgain(again) {
 		if _, seen := causes[key]; !seen {
 			causes[key] = cause
 		}
@@ -30,17 +30,17 @@ func (p *pass) selectObjects() map[trigger.ObjectKey]trigger.Cause {
 	unsynced := false
 	for _, o := range p.state.manifest {
 		d := o.desired
-		if _, seen := causes[d.key]; seen || o.drift != nil && !o.drift.unobserved && p.applier.watched {
+		if _, seen := causes[d.key]; seen || o.drift != nil && !o.drift.unobserved && p.watched {
 			continue // events tell what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
-		unsynced = unsynced || p.applier.watched && !synced
+		unsynced = unsynced || p.watched && !synced
 		var suspect bool
 		switch {
-		case p.applier.watched && p.outdated(o) && !p.recomputes():
-		case p.applier.watched && synced:
+		case p.watched && p.outdated(o) && !p.recomputes():
+		case p.watched && synced:
 			suspect = !p.Index.AsExpected(p.owner, d.key, obj, found) || o.in(v1alpha1.ObjectDrifted)
-		case p.applier.watched && p.first: // the watches are about to tell
+		case p.watched && p.first: // the watches are about to tell
 		default:
 			suspect = p.scope.resync
 		}
@@ -54,7 +54,7 @@ func (p *pass) selectObjects() map[trigger.ObjectKey]trigger.Cause {
 
 // outdated reports whether the digest of an object was computed by another version
 // of Vidra, so that nothing can be said of it before it is applied again.
-func (p *pass) outdated(o *objectState) bool {
+func (p *planner) outdated(o *objectState) bool {
 	if !o.in(v1alpha1.ObjectApplied) || o.entry.Digest == "" {
 		return false
 	}
@@ -64,14 +64,14 @@ func (p *pass) outdated(o *objectState) bool {
 
 // recomputes reports whether it is time to apply an object for the sake of its
 // digest. After a new version of Vidra has started, that is to be done for all.
-func (p *pass) recomputes() bool {
+func (p *planner) recomputes() bool {
 	now := p.recompute.TryAccept()
 	p.digestsOutdated = p.digestsOutdated || !now
 	return now
 }
 
 // plan decides what to do, and forgets failures of what is no longer wanted.
-func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) plan {
+func (p *planner) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) plan {
 	s := p.state
 	if p.scope.all { // suspend says it again
 		for o := range s.all() {
@@ -96,7 +96,7 @@ func (p *pass) plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Ca
 }
 
 // preconditions is what is known of an object before a plan is made.
-func (p *pass) preconditions(ctx context.Context, o *objectState) preconditions {
+func (p *planner) preconditions(ctx context.Context, o *objectState) preconditions {
 	d := o.desired
 	_, _, synced := p.Watches.Get(watchKey(d.key), d.key.Namespace, d.key.Name)
 	return preconditions{
@@ -113,7 +113,7 @@ func (p *pass) preconditions(ctx context.Context, o *objectState) preconditions 
 
 // changedSince reports whether an object of the manifest is, or may be, another one than
 // was applied last.
-func (p *pass) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired) bool {
+func (p *planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired) bool {
 	if entry == nil || entry.Configuration == "" { // an older Vidra applied it
 		return p.state.status.ObservedGeneration != p.vr.Generation
 	}
@@ -122,7 +122,7 @@ func (p *pass) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired) b
 
 // suspend takes from a plan what is not done while the VidraResource is
 // suspended: everything but to report what was changed.
-func (p *pass) suspend(todo plan) plan {
+func (p *planner) suspend(todo plan) plan {
 	if !p.vr.Spec.Suspend {
 		return todo
 	}

@@ -44,7 +44,7 @@ func TestTooLarge(t *testing.T) {
 			for _, d := range many("old", tc.pruned) {
 				s.track(d.id).entry = entryOf(d.id, d.gvk)
 			}
-			p := &pass{vr: &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, state: s}
+			p := &pass{planner: &planner{vr: &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}}, state: s}
 			why := p.tooLarge()
 			if tc.want == "" {
 				require.Nil(t, why, tc.reason)

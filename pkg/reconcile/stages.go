@@ -22,7 +22,7 @@ func eachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage [
 
 // webhooksLast takes new webhooks from a plan while objects wait for a kind that the
 // manifest defines: they belong to a stage before, and a webhook may refuse them.
-func (p *pass) webhooksLast(todo plan) plan {
+func (p *planner) webhooksLast(todo plan) plan {
 	s := p.state
 	waits := slices.ContainsFunc(s.unresolved, func(u unresolved) bool {
 		return slices.ContainsFunc(s.manifest, func(o *objectState) bool { return o.desired.provides == u.id.GroupKind })
@@ -43,7 +43,7 @@ func (p *pass) webhooksLast(todo plan) plan {
 // keepUntilApplied removes from ids, which left the manifest, what is not removed yet.
 // While an object of the manifest is not applied, an object that left the manifest may
 // be the one that it replaces. Only deletions that have begun go on.
-func (p *pass) keepUntilApplied(ids []identity) []identity {
+func (p *planner) keepUntilApplied(ids []identity) []identity {
 	s := p.state
 	if len(ids) == 0 { // as in nearly every pass
 		return ids

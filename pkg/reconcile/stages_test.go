@@ -34,7 +34,7 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				a, old, going := wanted("a"), idOf(configMapKind, "shop", "old"), idOf(configMapKind, "shop", "going")
-				s := &ownerState{}
+				s := &vrState{}
 				s.track(old).entry = inState(v1alpha1.ObjectApplied, "1")
 				s.track(going).entry = inState(v1alpha1.ObjectDeleting, "2")
 				if resolved {
@@ -45,7 +45,7 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 				if tc.why != (failure{}) {
 					s.track(a.id).problem = &tc.why
 				}
-				got := (&pass{state: s}).keepUntilApplied([]identity{going, old})
+				got := (&planner{state: s}).keepUntilApplied([]identity{going, old})
 				if tc.waits {
 					require.Equal(t, []identity{going}, got, "a deletion that has begun goes on. %s", tc.reason)
 					require.Contains(t, s.objects[old].problem.message, "left the manifest")

@@ -77,7 +77,7 @@ func (p *pass) recordWarnings(r result) {
 
 // warningsIn are the warnings of the objects of the manifest. Of those that this process
 // has not applied, what the status says stands.
-func (s *ownerState) warningsIn() []string {
+func (s *vrState) warningsIn() []string {
 	var before []string
 	if told := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionWarnings); told != nil {
 		before = strings.Split(told.Message, events.Between)
