@@ -22,22 +22,39 @@ import (
 // This file makes every client of this package. A test requires that no other file
 // does: a client that is made elsewhere would not keep the rule of --require-service-account.
 
-// clientOf returns the client with which the VidraResource reads and writes at a cluster,
+// accounts decides as whom Vidra reads and writes for a VidraResource.
+type accounts struct {
+	// cache has the namespaces of the local cluster.
+	cache client.Reader
+	// own is the namespace that Vidra runs in; empty if it is not known.
+	own string
+	// required refuses VidraResources that name no account.
+	required bool
+	// impersonated selects the namespaces whose accounts Vidra may impersonate. Nil selects all.
+	impersonated labels.Selector
+}
+
+// accounts returns the rules of this operator.
+func (r *Reconciler) accounts() accounts {
+	return accounts{cache: r.Client, own: r.Namespace, required: r.RequireServiceAccount, impersonated: r.ImpersonationNamespaces}
+}
+
+// clientOf returns the client with which a VidraResource reads and writes at a cluster,
 // and the user that the client impersonates: none, or the ServiceAccount that the
 // VidraResource names. It applies to every request for a VidraResource: applies, dry runs,
 // removals, the release of fields, and the reads of spec.manifestFrom.
-func (p *pass) clientOf(ctx context.Context, d Destination) (as dynamic.Interface, user string, why *failure) {
-	if why := p.accountMissing(); why != nil {
+func (a accounts) clientOf(ctx context.Context, vr *v1alpha1.VidraResource, d Destination) (as dynamic.Interface, user string, why *failure) {
+	if why := a.missing(vr); why != nil {
 		return nil, "", why
 	}
-	if why := p.accountRefused(ctx); why != nil {
+	if why := a.refused(ctx, vr); why != nil {
 		return nil, "", why
 	}
-	account := p.vr.Spec.ServiceAccountName
+	account := vr.Spec.ServiceAccountName
 	if account == "" {
 		return d.Dynamic(), "", nil
 	}
-	user = "system:serviceaccount:" + p.vr.Spec.Destination.Namespace + ":" + account
+	user = "system:serviceaccount:" + vr.Spec.Destination.Namespace + ":" + account
 	as, err := d.As(user)
 	if err != nil {
 		return nil, "", &failure{v1alpha1.ReasonApplyFailed, err.Error()}
@@ -45,39 +62,39 @@ func (p *pass) clientOf(ctx context.Context, d Destination) (as dynamic.Interfac
 	return as, user, nil
 }
 
-// accountMissing returns why Vidra sends no request for the VidraResource: it runs with
+// missing returns why Vidra sends no request for a VidraResource: it runs with
 // --require-service-account, and the VidraResource names no account that it may act as.
-func (p *pass) accountMissing() *failure {
-	if !p.RequireServiceAccount {
+func (a accounts) missing(vr *v1alpha1.VidraResource) *failure {
+	if !a.required {
 		return nil
 	}
-	if p.vr.Spec.ServiceAccountName == "" {
+	if vr.Spec.ServiceAccountName == "" {
 		return &failure{v1alpha1.ReasonServiceAccountRequired,
 			"this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
 	}
-	if in := p.vr.Spec.Destination.Namespace; in == metav1.NamespaceSystem || in == p.Namespace {
+	if in := vr.Spec.Destination.Namespace; in == metav1.NamespaceSystem || in == a.own {
 		return &failure{v1alpha1.ReasonServiceAccountRequired,
 			"this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
 	}
 	return nil
 }
 
-// accountRefused returns why Vidra does not act as the account that the VidraResource
-// names: its namespace is not one of ImpersonationNamespaces.
-func (p *pass) accountRefused(ctx context.Context) *failure {
-	in := p.vr.Spec.Destination.Namespace
-	if p.ImpersonationNamespaces == nil || p.vr.Spec.ServiceAccountName == "" {
+// refused returns why Vidra does not act as the account that a VidraResource names: its
+// namespace is not one of those whose accounts Vidra may impersonate.
+func (a accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *failure {
+	in := vr.Spec.Destination.Namespace
+	if a.impersonated == nil || vr.Spec.ServiceAccountName == "" {
 		return nil
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := p.Client.Get(ctx, client.ObjectKey{Name: in}, namespace) // from the cache
-	if err == nil && p.ImpersonationNamespaces.Matches(labels.Set(namespace.Labels)) {
+	err := a.cache.Get(ctx, client.ObjectKey{Name: in}, namespace)
+	if err == nil && a.impersonated.Matches(labels.Set(namespace.Labels)) {
 		return nil
 	}
 	return &failure{v1alpha1.ReasonServiceAccountRequired, fmt.Sprintf(
 		"this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
-			"ask the administrators of the cluster to set them", in, p.ImpersonationNamespaces)}
+			"ask the administrators of the cluster to set them", in, a.impersonated)}
 }
 
 // accountAllowed makes a reconcile read the manifest that the last one did not read, because

@@ -65,8 +65,7 @@ func TestAccountMissing(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace = tt.account, tt.namespace
-			p := &pass{Reconciler: &Reconciler{Namespace: "vidra-system", RequireServiceAccount: !tt.optional}, planner: &planner{vr: vr}}
-			why := p.accountMissing()
+			why := accounts{own: "vidra-system", required: !tt.optional}.missing(vr)
 			if tt.says == "" {
 				require.Nil(t, why, tt.reason)
 				return

@@ -66,58 +66,65 @@ func (u unresolved) is(id identity) bool {
 		(u.id.namespace == "" || id.namespace == "" || u.id.namespace == id.namespace) // cluster-scoped ones may name one, too
 }
 
-// read makes the state hold what the manifest of vr, which holders hold and which is
-// applied with a signature, wants. It fails for a manifest that cannot be read, and then changes nothing.
-func (s *ownerState) read(ctx context.Context, vr *v1alpha1.VidraResource, by signature, holders []string, parts []part, kinds Destination) error {
+// resolved are the objects of a manifest, with how their kinds are served.
+type resolved struct {
+	// objects are in the order in which they are applied.
+	objects    []*desired
+	unresolved []unresolved
+	// unmatched are the ignore rules that match nothing.
+	unmatched []string
+}
+
+// resolveManifest returns what the parts of the manifest of vr want, which holders hold and
+// which is applied with a signature. It fails for a manifest that cannot be read.
+func resolveManifest(ctx context.Context, vr *v1alpha1.VidraResource, by signature, holders []string, parts []part, kinds Destination) (*resolved, error) {
 	parsed, err := parse(parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(parsed) == 0 {
-		return errEmpty
+		return nil, errEmpty
 	}
 	if err := holdsItself(vr.Name, holders, parsed); err != nil {
-		return err
+		return nil, err
 	}
 	rules, err := rulesOf(vr)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	w := &resolved{}
 	mappings, missing := resolve(ctx, parsed, kinds)
 	var known []manifest.Object
-	var waiting []unresolved
 	for _, object := range parsed {
 		gvk := object.GroupVersionKind()
 		if err := missing[gvk]; err != nil {
 			why := *err
 			why.message = object.Position.String() + ": " + why.message
-			waiting = append(waiting, unresolved{id: identityIn(object.Unstructured), gvk: gvk, why: why})
+			w.unresolved = append(w.unresolved, unresolved{id: identityIn(object.Unstructured), gvk: gvk, why: why})
 			continue
 		}
 		known = append(known, object)
 	}
 	namespaced := func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced }
 	if known, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, namespaced); err != nil {
-		return err
+		return nil, err
 	}
 	manifest.Sort(known, namespaced)
-	objects := make([]*desired, 0, len(known))
+	w.objects = make([]*desired, 0, len(known))
 	for _, object := range known {
 		d, err := newDesired(by, kinds.Name(), object, mappings[object.GroupVersionKind()])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := d.setIgnoreRules(rules, object.Unstructured); err != nil {
-			return err
+			return nil, err
 		}
-		objects = append(objects, d)
+		w.objects = append(w.objects, d)
 	}
-	s.adopt(vr.Generation, objects, waiting)
-	s.unmatched = nil
-	if len(waiting) == 0 { // otherwise a rule may be for what is not known yet
-		s.unmatched = unmatched(rules)
+	if len(w.unresolved) == 0 { // otherwise a rule may be for what is not known yet
+		w.unmatched = unmatched(rules)
 	}
-	return nil
+	return w, nil
 }
 
 // errEmpty is what a manifest without objects fails with. Taking it for the

@@ -57,7 +57,7 @@ func (p *pass) connect(ctx context.Context) *failure {
 	}
 	p.applier.destination = destination
 	var why *failure
-	if p.applier.client, p.applier.user, why = p.clientOf(ctx, destination); why != nil {
+	if p.applier.client, p.applier.user, why = p.accounts().clientOf(ctx, p.vr, destination); why != nil {
 		return why
 	}
 	if why := p.outOfScope(); why != nil {

@@ -19,7 +19,9 @@ func (p *pass) read(ctx context.Context) *failure {
 	if s.unread != nil && s.generation == p.vr.Generation && !p.scope.retry {
 		return s.unread
 	}
-	parts, versions, why := p.gather(ctx)
+	from := reader{sources: &p.sources, metadata: p.Metadata, local: p.Local, accounts: p.accounts()}
+	got, why := from.gather(ctx, p.owner, p.vr)
+	s.unreadable = got.unreadable
 	if why != nil {
 		s.unread = why
 		return why
@@ -35,7 +37,7 @@ func (p *pass) read(ctx context.Context) *failure {
 	}()
 	held, err := p.holders(ctx)
 	if err == nil {
-		err = p.readParts(ctx, held, parts)
+		err = p.readParts(ctx, held, got.parts)
 	}
 	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
@@ -45,7 +47,7 @@ func (p *pass) read(ctx context.Context) *failure {
 		s.unread = &failure{reason, events.Truncate(err.Error(), maxMessage)}
 		return s.unread
 	}
-	p.unread, s.unread, s.sources = false, nil, versions
+	p.unread, s.unread, s.sources = false, nil, got.versions
 	for _, o := range s.manifest {
 		if d, policy := o.desired, p.applier.additions.configuration(); policy != "" {
 			d.configuration = identify([]byte(d.configuration), []byte(policy))

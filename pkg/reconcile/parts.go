@@ -118,5 +118,11 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []part) er
 		return err
 	}
 	defer free()
-	return p.state.read(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
+	w, err := resolveManifest(ctx, p.vr, p.applier.signature(), holders, parts, p.applier.destination)
+	if err != nil {
+		return err
+	}
+	p.state.adopt(p.vr.Generation, w.objects, w.unresolved)
+	p.state.unmatched = w.unmatched
+	return nil
 }

@@ -133,7 +133,7 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 	now := time.Now()
 	id := identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, namespace: "shop", name: "a"}
 	d := &desired{id: id, key: trigger.ObjectKey{Name: "a"}}
-	for name, o := range map[string]outcome{"Stalled": {stalled: &failure{}}, "Deleting": {deleting: true}, "Failing": {}} {
+	for name, o := range map[string]ending{"Stalled": {stalled: true}, "Failing": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &planner{

@@ -81,11 +81,22 @@ func earliest(wakes []wake) wake {
 	return first
 }
 
+// ending is what a reconcile came to, as far as the next one depends on it.
+type ending struct {
+	// all reports that every object was considered.
+	all bool
+	// stalled reports that nothing can be done before a user changes the VidraResource;
+	// blocked, that nothing or not all can be done at present.
+	stalled, blocked bool
+	// unobserved reports that a watch has not shown an applied object yet.
+	unobserved bool
+}
+
 // wakes returns when the VidraResource is reconciled again without a cause.
-func (p *planner) wakes(o outcome) []wake {
+func (p *planner) wakes(e ending) []wake {
 	s := p.state
 	wakes := []wake{{s.schedule.resync, wakeResync}, {s.schedule.retry, wakeRetry}, {s.schedule.flush, wakeFlush}}
-	if o.unobserved != "" {
+	if e.unobserved {
 		wakes = append(wakes, wake{p.now.Add(observeRetry), wakeUnobserved})
 	}
 	if p.healthDelayed {
@@ -94,13 +105,13 @@ func (p *planner) wakes(o outcome) []wake {
 	if p.digestsOutdated {
 		wakes = append(wakes, wake{p.now.Add(time.Second), wakeDigest})
 	}
-	if o.stalled == nil {
+	if !e.stalled {
 		for _, w := range p.objectWakes() {
 			if w.at.After(p.now) { // otherwise this reconcile has kept it
 				wakes = append(wakes, w)
 			}
 		}
-		if !o.all && s.backstopDue(p.now) { // a revert does not compare
+		if !e.all && s.backstopDue(p.now) { // a revert does not compare
 			wakes = append(wakes, wake{p.now, wakeBackstop})
 		}
 	}
@@ -138,7 +149,7 @@ func (p *planner) objectWakes() []wake {
 
 // failed reports whether something is left to be retried. A revert that is delayed has a time
 // of its own.
-func (p *planner) failed(o outcome) bool {
+func (p *planner) failed(e ending) bool {
 	unsolved := len(p.pendingDrift)
 	for _, object := range p.state.manifest {
 		if p.held(object) {
@@ -147,7 +158,7 @@ func (p *planner) failed(o outcome) bool {
 			}
 		}
 	}
-	return o.stalled == nil && (o.blocked != nil || o.source != nil || p.state.problems() > 0 || unsolved > 0)
+	return !e.stalled && (e.blocked || p.state.problems() > 0 || unsolved > 0)
 }
 
 // requeue returns the result of a reconcile after which the VidraResource is reconciled again

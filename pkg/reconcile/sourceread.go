@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // keyOf is the object that holds a part of the manifest.
@@ -33,72 +35,89 @@ func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (
 	return changed, unknown
 }
 
-// gather reads the parts of the manifest, and which versions of its sources they are.
-func (p *pass) gather(ctx context.Context) (parts []part, versions map[sourceKey]string, why *failure) {
-	from := p.vr.Spec.ManifestFrom
-	wanted, versions := map[sourceKey]map[string]struct{}{}, map[sourceKey]string{}
-	p.state.unreadable = nil
+// reader reads the parts of manifests from what spec.manifestFrom names.
+type reader struct {
+	sources *sources
+	// metadata watches the sources, and local is the cluster that they are in.
+	metadata metadata.Interface
+	local    Destination
+	accounts accounts
+}
+
+// gathered are the parts of a manifest.
+type gathered struct {
+	parts []part
+	// versions are those of the sources that were read.
+	versions map[sourceKey]string
+	// unreadable holds the right that was missing to read a source, with the client.
+	unreadable map[access]dynamic.Interface
+}
+
+// gather reads the parts of the manifest of an owner.
+func (r *reader) gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (gathered, *failure) {
+	from := vr.Spec.ManifestFrom
+	wanted, got := map[sourceKey]map[string]struct{}{}, gathered{versions: map[sourceKey]string{}}
 	for _, source := range from {
-		key := keyOf(p.vr, source)
+		key := keyOf(vr, source)
 		if wanted[key] == nil {
 			wanted[key] = map[string]struct{}{}
 		}
 		wanted[key][source.Key] = struct{}{}
 	}
 	// Watched first, so that no change comes between.
-	p.sources.sync(p.owner, p.Metadata, wanted)
+	r.sources.sync(owner, r.metadata, wanted)
 	if len(from) == 0 {
-		return []part{{text: p.vr.Spec.Manifest}}, nil, nil
+		return gathered{parts: []part{{text: vr.Spec.Manifest}}}, nil
 	}
-	parts = append(parts, part{name: "spec.manifest", text: p.vr.Spec.Manifest})
-	client, user, why := p.clientOf(ctx, p.Local)
+	got.parts = append(got.parts, part{name: "spec.manifest", text: vr.Spec.Manifest})
+	client, user, why := r.accounts.clientOf(ctx, vr, r.local)
 	if why != nil {
-		return nil, nil, why
+		return got, why
 	}
-	reader := subject{cluster: p.Local.Name(), user: user}
+	reads := subject{cluster: r.local.Name(), user: user}
 	read := map[sourceKey]*heldParts{}
-	size := len(p.vr.Spec.Manifest)
+	size := len(vr.Spec.Manifest)
 	for i, source := range from {
-		key := keyOf(p.vr, source)
+		key := keyOf(vr, source)
 		name := fmt.Sprintf("%s %s/%s, key %s (spec.manifestFrom[%d])", key.kind, key.namespace, key.name, source.Key, i)
 		unavailable := func(text string) *failure {
 			return &failure{v1alpha1.ReasonSourceUnavailable, events.Truncate(name+": "+text, maxMessage)}
 		}
 		if key.namespace == "" {
-			return nil, nil, &failure{v1alpha1.ReasonManifestInvalid, name + ": give it a namespace, or set spec.destination.namespace"}
+			return got, &failure{v1alpha1.ReasonManifestInvalid, name + ": give it a namespace, or set spec.destination.namespace"}
 		}
 		if _, known := read[key]; !known {
 			held, err := readSource(ctx, client, key, wanted[key])
 			if err != nil {
-				for _, right := range reader.refused(err, key.gvr(), key.namespace, "get") {
+				for _, right := range reads.refused(err, key.gvr(), key.namespace, "get") {
 					right.Name = key.name // which is all that a role has to name
-					p.state.unreadable = map[access]dynamic.Interface{right: client}
+					got.unreadable = map[access]dynamic.Interface{right: client}
 				}
-				return nil, nil, unavailable(err.Error())
+				return got, unavailable(err.Error())
 			}
 			read[key] = held
 		}
 		held := read[key]
-		versions[key] = ""
+		got.versions[key] = ""
 		text, found := "", false
 		if held != nil {
-			versions[key] = held.version
+			got.versions[key] = held.version
 			text, found = held.texts[source.Key]
 		}
 		size += len(text)
 		switch {
 		case size > maxManifest:
-			return nil, nil, &failure{v1alpha1.ReasonManifestInvalid, name + ": " + oversized(size)}
+			return got, &failure{v1alpha1.ReasonManifestInvalid, name + ": " + oversized(size)}
 		case !found && source.Optional:
 		case held == nil:
-			return nil, nil, unavailable("does not exist: create it, or set optional")
+			return got, unavailable("does not exist: create it, or set optional")
 		case !found:
-			return nil, nil, unavailable("does not have this key: add it, or set optional")
+			return got, unavailable("does not have this key: add it, or set optional")
 		default:
-			parts = append(parts, part{name: name, text: text, secret: key.kind == "Secret"})
+			got.parts = append(got.parts, part{name: name, text: text, secret: key.kind == "Secret"})
 		}
 	}
-	return parts, versions, nil
+	return got, nil
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

@@ -90,9 +90,10 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 	p.awaitRights(o.all)
 	s.forgetUnused()
 	after := summarize(s.status, o)
-	s.schedule.attempted(p.failed(o), o.all, p.now)
+	end := ending{all: o.all, stalled: o.stalled != nil, blocked: o.blocked != nil || o.source != nil, unobserved: o.unobserved != ""}
+	s.schedule.attempted(p.failed(end), end.all, p.now)
 	restores, later := p.restores(ctx)
-	next := earliest(append(p.wakes(o), wake{later, wakeStatus}))
+	next := earliest(append(p.wakes(end), wake{later, wakeStatus}))
 	if restores {
 		p.foreignWritten = p.vr.Status.DeepCopy()
 	}
