@@ -50,8 +50,8 @@ type applier struct {
 	watched bool
 	// vidraResources reads them from the cache.
 	vidraResources client.Reader
-	// spared is what the removal of objects that is under way must not take along.
-	spared *spared
+	// limit is how many objects of a stage are applied or removed at a time.
+	limit int
 }
 
 // signature is what the objects show of the VidraResource.

@@ -28,7 +28,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []task) {
 	}
 	defer free()
 	results := make([]result, len(tasks))
-	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	p.applier.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
 	p.replaceAll(ctx, results)
 	for _, r := range results {
 		p.recordResult(r)
@@ -36,9 +36,12 @@ func (p *pass) applyBatch(ctx context.Context, tasks []task) {
 }
 
 // parallel calls do for 0 to n-1, a limited number at a time.
-func (r *Reconciler) parallel(n int, do func(i int)) {
+func (a *applier) parallel(n int, do func(i int)) { parallel(a.limit, n, do) }
+
+// parallel calls do for 0 to n-1, limit at a time.
+func parallel(limit, n int, do func(i int)) {
 	var group errgroup.Group
-	group.SetLimit(r.limit())
+	group.SetLimit(limit)
 	for i := range n {
 		group.Go(func() error { do(i); return nil })
 	}
@@ -58,7 +61,7 @@ func (r *Reconciler) limit() int {
 func (p *pass) preflightAll(ctx context.Context, todo plan) plan {
 	met := make([]task, len(todo.apply))
 	errs := make([]error, len(todo.apply))
-	p.parallel(len(todo.apply), func(i int) {
+	p.applier.parallel(len(todo.apply), func(i int) {
 		if met[i] = todo.apply[i]; met[i].why == whyNew {
 			met[i], errs[i] = p.applier.preflight(ctx, met[i])
 		}
@@ -71,7 +74,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan) plan {
 		}
 		why := explain(errs[i], t.gvk, t.id, t.sensitive)
 		t.known.problem = &why
-		p.refused(t.known, errs[i], t.key, "get", "patch")
+		p.applier.refused(t.known, errs[i], t.key, "get", "patch")
 		if refused := new(refusal); errors.As(errs[i], &refused) {
 			t.known.entry = nil
 		}

@@ -54,7 +54,7 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 		s.schedule.backstop = p.now.Add(wait.Jitter(p.BackstopInterval, resyncJitter))
 	}
 	found := make([]finding, len(asked))
-	p.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i].desired) })
+	p.applier.parallel(len(asked), func(i int) { found[i] = p.applier.compare(ctx, asked[i].desired) })
 	for i, f := range found {
 		o, d := asked[i], asked[i].desired
 		before := o.backstopSuspect

@@ -178,7 +178,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
 			o := s.track(id)
 			o.entry = entry
-			p := &pass{Reconciler: &Reconciler{}, applier: &applier{destination: newLab(t, "")}, state: s, planner: &planner{state: &s.vrState, first: tc.first}}
+			p := &remover{applier: &applier{destination: newLab(t, "")}, plan: &planner{state: &s.vrState, first: tc.first}}
 			p.recordRemoval(t.Context(), o, tc.done)
 			var told []events.Action
 			for _, change := range s.pendingEvents {

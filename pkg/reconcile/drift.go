@@ -174,7 +174,7 @@ func (p *pass) skipAll(ctx context.Context, why failure) {
 		}
 	}
 	results := make([]result, len(tasks))
-	p.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	p.applier.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
 	for _, r := range results {
 		if r.err == nil {
 			delete(p.pendingDrift, r.key)

@@ -47,7 +47,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		ids = append(ids, o.id)
 	}
 	slices.SortFunc(ids, compareForRemoval)
-	p.pruneAll(ctx, ids)
+	p.remover().pruneAll(ctx, ids)
 	if len(s.inventory()) > 0 {
 		return p.conclude(ctx, outcome{deleting: true})
 	}

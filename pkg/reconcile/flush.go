@@ -30,7 +30,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	states := r.allStates()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
-	r.parallel(len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
+	parallel(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
 	for owner, s := range states {
 		r.flushEvents(owner, s)
 	}

@@ -39,7 +39,7 @@ func keeps(live *unstructured.Unstructured) bool {
 
 // keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
 // the account of the VidraResource may not read.
-func (a *applier) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
+func (a *remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
 	if a.user == "" {
 		return false, true
 	}
@@ -99,8 +99,8 @@ func (s *spared) unsureIn(container identity) (id identity, unsure bool) {
 
 // spare begins what is spared by a removal of objects. What the manifest still has and
 // goes with one of them is read.
-func (p *pass) spare(ctx context.Context, removed []identity) *spared {
-	s := p.state
+func (a *remover) spare(ctx context.Context, removed []identity) *spared {
+	s := a.plan.state
 	spares := &spared{
 		wanted: map[types.UID]bool{}, left: map[identity]*v1alpha1.ManagedResourceStatus{},
 		kept: map[identity]trigger.ObjectKey{}, unsure: map[identity]trigger.ObjectKey{},
@@ -120,15 +120,15 @@ func (p *pass) spare(ctx context.Context, removed []identity) *spared {
 		}
 	}
 	found := make([]removal, len(within))
-	p.parallel(len(within), func(i int) {
+	a.parallel(len(within), func(i int) {
 		d := within[i].desired
-		switch live, err := p.applier.get(ctx, d.key); {
+		switch live, err := a.get(ctx, d.key); {
 		case err != nil && !kindGone(err, d.key.Name):
-			found[i].kept, found[i].unsure = p.applier.keptUnread(ctx, d.key)
+			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.key)
 		case live != nil:
 			found[i].kept = keeps(live)
-			glass := p.applier.answerTo(within[i].entry, d, live)
-			found[i].unsure = exempts(glass.answer, p.now)
+			glass := a.answerTo(within[i].entry, d, live)
+			found[i].unsure = exempts(glass.answer, a.plan.now)
 		}
 	})
 	for i, o := range within {
@@ -149,12 +149,12 @@ func (s *spared) note(id identity, done removal) {
 }
 
 // recordStage notes what came of the removals of a stage.
-func (p *pass) recordStage(ctx context.Context, ids []identity, removals []removal) {
-	s, spares := p.state, p.applier.spared
+func (a *remover) recordStage(ctx context.Context, ids []identity, removals []removal) {
+	s, spares := a.plan.state, a.spared
 	for i, done := range removals {
 		id, o := ids[i], s.objects[ids[i]]
 		entry, going := o.entry, o.in(v1alpha1.ObjectDeleting) // it was looked at before
-		p.recordRemoval(ctx, o, done)
+		a.recordRemoval(ctx, o, done)
 		there := o.entry != nil
 		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
 		if done.kept && !there {
@@ -166,8 +166,8 @@ func (p *pass) recordStage(ctx context.Context, ids []identity, removals []remov
 
 // endRemoval ends the removal of objects. What was left in place stays in the inventory
 // until that which it would go with is left, too: Vidra may stop before.
-func (p *pass) endRemoval(removed []identity) {
-	s, spares := p.state, p.applier.spared
+func (a *remover) endRemoval(removed []identity) {
+	s, spares := a.plan.state, a.spared
 	for id, entry := range spares.left {
 		for _, container := range removed {
 			if s.objects[container].entry != nil && goesWith(container, id, spares.kept[id]) {
@@ -175,5 +175,5 @@ func (p *pass) endRemoval(removed []identity) {
 			}
 		}
 	}
-	p.applier.spared = nil
+	a.spared = nil
 }

@@ -17,8 +17,8 @@ func (a *applier) subject() subject {
 }
 
 // refused notes the rights that a request about an object failed for, if it did.
-func (p *pass) refused(o *objectState, err error, key trigger.ObjectKey, verbs ...string) {
-	if rights := p.applier.subject().refused(err, key.GVR, key.Namespace, verbs...); rights != nil {
+func (a *applier) refused(o *objectState, err error, key trigger.ObjectKey, verbs ...string) {
+	if rights := a.subject().refused(err, key.GVR, key.Namespace, verbs...); rights != nil {
 		o.missingRights = rights
 	}
 }

@@ -77,12 +77,12 @@ func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, na
 }
 
 // namespaceIsGone asks, as Vidra itself, whether a namespace does not exist.
-func (p *pass) namespaceIsGone(ctx context.Context, name string) bool {
+func (a *applier) namespaceIsGone(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
-	live, err := getAsVidra(ctx, p.applier.destination, trigger.ObjectKey{GVR: namespaces, Name: name})
+	live, err := getAsVidra(ctx, a.destination, trigger.ObjectKey{GVR: namespaces, Name: name})
 	return err == nil && live == nil
 }
 

@@ -53,7 +53,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
 			installation:  r.Installation,
 			manager:       manager, watched: watched,
-			vidraResources: r.Client, additions: r.additionsOf(vr),
+			vidraResources: r.Client, limit: r.limit(), additions: r.additionsOf(vr),
 		},
 	}
 	p.terminating = p.isTerminating(map[string]bool{})
@@ -111,7 +111,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.applyAll(ctx, todo.apply)
 	p.recordBlocked(todo)
 	todo.prune = p.keepUntilApplied(todo.prune)
-	p.pruneAll(ctx, todo.prune)
+	p.remover().pruneAll(ctx, todo.prune)
 	if len(todo.prune) > 0 {
 		p.watch(ctx)
 	}
@@ -129,6 +129,9 @@ func (p *pass) requeueCauses() {
 func (p *pass) requeuePending(all bool) {
 	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.pendingDrift, All: all, Health: p.causes.Health})
 }
+
+// remover returns what removes objects of the VidraResource.
+func (p *pass) remover() *remover { return &remover{applier: p.applier, plan: p.planner} }
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -66,10 +64,18 @@ type removal struct {
 	sensitive bool
 }
 
+// remover removes objects of one VidraResource: those that left the manifest, or all of them.
+type remover struct {
+	*applier
+	plan *planner
+	// spared is what the removal must not take along.
+	spared *spared
+}
+
 // remove lets go of an object: it deletes the object if no other VidraResource owns it
 // with us, and otherwise gives up our fields only. What is not ours at this
 // moment is left alone.
-func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
+func (a *remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	done := a.removeIn(ctx, e)
 	if done.missing && done.key.Name != "" { // discovery was behind
 		done = a.removeIn(ctx, e)
@@ -79,7 +85,7 @@ func (a *applier) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 
 // removeIn removes an object in the version in which it is served, as far as discovery
 // is known.
-func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
+func (a *remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	mapping, err := a.destination.MappingInAnyVersion(ctx, gvkOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
@@ -104,7 +110,7 @@ func (a *applier) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	return done
 }
 
-func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) removal {
+func (a *remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) removal {
 	live, err := a.get(ctx, key)
 	switch {
 	case err != nil && kindGone(err, key.Name):
@@ -129,7 +135,7 @@ func (a *applier) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 }
 
 // discard lets go of an object that is ours.
-func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) removal {
+func (a *remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) removal {
 	id := identityIn(live)
 	stays := a.orphans || asksToStay(live) || a.spared.holds(id)
 	switch {
@@ -152,13 +158,13 @@ func (a *applier) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	} else if len(others) > 0 {
 		return a.handOver(ctx, key, live, others)
 	}
-	return a.delete(ctx, key, live)
+	return a.deleteRead(ctx, key, live)
 }
 
 // handOver leaves an object to the others that own it, and has them look at it. Who only
 // notes that the object is wanted, or has not applied it yet, takes over what we leave,
 // as it is: without it the object might be empty, or refused, until then.
-func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []coOwner) removal {
+func (a *remover) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []coOwner) removal {
 	done := removal{}
 	if onlyClaimed(live, others) {
 		done = a.release(ctx, key, live)
@@ -179,28 +185,10 @@ func (a *applier) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	return done
 }
 
-// owns reports whether an object is ours: managedFields say that we applied it, or, where
-// they were cleared, its annotation names us and no other manager set that. It must not be
-// known to be another object than that of the inventory, which may be none. An annotation
-// that another manager set was copied from an object of ours.
-//
-// What the first operator left lists us, and is in the inventory without a UID.
-func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
-	if a.applied(live) {
-		return true
-	}
-	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
-		return false
-	}
-	key := a.signature().annotation
-	marked := live.GetAnnotations()[key] == a.owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
-	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
-}
-
 // releaseShared gives up our fields by applying none to the object that was read. Should
 // the others have let go at the same time, no owner is left, and it is
 // deleted.
-func (a *applier) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+func (a *remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	metadata := map[string]any{}
 	if annotations := unlisted(live, a.owner.Name); len(annotations) > 0 {
 		metadata["annotations"] = annotations
@@ -232,26 +220,12 @@ func (a *applier) releaseShared(ctx context.Context, key trigger.ObjectKey, live
 	case len(others) > 0:
 		return removal{gone: true, released: true}
 	}
-	return a.delete(ctx, key, live)
+	return a.deleteRead(ctx, key, live)
 }
 
-// bare is an object without content.
-func bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	u.SetNamespace(key.Namespace)
-	u.SetName(key.Name)
-	return u
-}
-
-// delete deletes exactly the object that was read.
-func (a *applier) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := a.resource(key).Delete(ctx, key.Name, metav1.DeleteOptions{
-		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
+// deleteRead deletes the object that was read.
+func (a *remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	if err := a.delete(ctx, key, live); err != nil {
 		return removal{err: err}
 	}
 	return removal{deleted: true, waitsFor: waitsFor(live)}

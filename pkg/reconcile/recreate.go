@@ -112,7 +112,7 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 		return
 	}
 	written := p.writeInventory(ctx)
-	p.parallel(len(replaced), func(i int) {
+	p.applier.parallel(len(replaced), func(i int) {
 		r := &results[replaced[i]]
 		if r.err = written; r.err != nil {
 			return
@@ -120,7 +120,7 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 		if p.applier.watched {
 			p.Index.ExpectRemoval(p.owner, r.key)
 		}
-		r.err = p.applier.delete(ctx, r.key, r.replace).err
+		r.err = p.applier.delete(ctx, r.key, r.replace)
 	})
 }
 

@@ -11,58 +11,58 @@ import (
 )
 
 // pruneAll removes objects, stage by stage, those of a stage in parallel.
-func (p *pass) pruneAll(ctx context.Context, ids []identity) {
+func (a *remover) pruneAll(ctx context.Context, ids []identity) {
 	if len(ids) == 0 { // as in nearly every pass
 		return
 	}
-	p.applier.spared = p.spare(ctx, ids)
-	defer p.endRemoval(ids)
+	a.spared = a.spare(ctx, ids)
+	defer a.endRemoval(ids)
 	eachStage(ids, identity.stage, func(stage []identity) {
 		removals := make([]removal, len(stage))
-		p.parallel(len(stage), func(i int) {
-			if entry := p.state.objects[stage[i]].entry; p.stillThere(ctx, entry) {
+		a.parallel(len(stage), func(i int) {
+			if entry := a.plan.state.objects[stage[i]].entry; a.stillThere(ctx, entry) {
 				removals[i] = removal{deleted: true}
 			} else {
-				removals[i] = p.applier.remove(ctx, entry)
+				removals[i] = a.remove(ctx, entry)
 			}
 		})
-		p.recordStage(ctx, stage, removals)
+		a.recordStage(ctx, stage, removals)
 	})
 }
 
 // stillThere reports whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.
-func (p *pass) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
-	if entry.State != v1alpha1.ObjectDeleting || p.scope.retry || !p.applier.watched {
+func (a *remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
+	if entry.State != v1alpha1.ObjectDeleting || a.plan.scope.retry || !a.watched {
 		return false
 	}
-	mapping, err := p.applier.destination.Mapping(ctx, gvkOf(entry))
+	mapping, err := a.destination.Mapping(ctx, gvkOf(entry))
 	if err != nil {
 		return false
 	}
-	_, found, synced := p.Watches.Get(p.watchOf(mapping), entry.Namespace, entry.Name)
+	_, found, synced := a.plan.Watches.Get(a.watchOf(mapping), entry.Namespace, entry.Name)
 	return found && synced
 }
 
 // recordRemoval notes what came of a removal. An object stays in the inventory
 // until it is gone.
-func (p *pass) recordRemoval(ctx context.Context, o *objectState, done removal) {
+func (a *remover) recordRemoval(ctx context.Context, o *objectState, done removal) {
 	entry := o.entry
 	change := events.Change{Object: referenceTo(o.id, gvkOf(entry), "")}
-	p.noteAnswer(o, done.glass)
+	a.plan.noteAnswer(o, done.glass)
 	if !done.missing {
 		o.kindGoneSince = time.Time{}
 	}
 	switch {
-	case done.missing && !p.missingForGood(o):
+	case done.missing && !a.missingForGood(o):
 		// An API server that has just started serves some kinds a little later.
 		o.fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case apierrors.IsForbidden(done.err) && p.namespaceIsGone(ctx, o.id.namespace):
+	case apierrors.IsForbidden(done.err) && a.namespaceIsGone(ctx, o.id.namespace):
 		// The rights of an account in it went along, and so did the object.
 	case done.held != "":
-		if exempts(done.glass.answer, p.now) && (p.heldUntil.IsZero() || done.glass.answer.Until.Time.Before(p.heldUntil)) {
-			p.heldUntil = done.glass.answer.Until.Time
+		if exempts(done.glass.answer, a.plan.now) && (a.plan.heldUntil.IsZero() || done.glass.answer.Until.Time.Before(a.plan.heldUntil)) {
+			a.plan.heldUntil = done.glass.answer.Until.Time
 		}
 		o.fail(v1alpha1.ReasonProgressing, done.held)
 		return
@@ -70,7 +70,7 @@ func (p *pass) recordRemoval(ctx context.Context, o *objectState, done removal) 
 		if entry.State != v1alpha1.ObjectDeleting { // which it goes on doing
 			entry.State = v1alpha1.ObjectFailed
 		}
-		p.refused(o, done.err, done.key, "get", "patch", "delete")
+		a.refused(o, done.err, done.key, "get", "patch", "delete")
 		o.fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+message(done.err, done.sensitive))
 		return
 	case done.deleted:
@@ -88,21 +88,21 @@ func (p *pass) recordRemoval(ctx context.Context, o *objectState, done removal) 
 		change.Action = events.Orphaned
 	case done.released:
 		change.Action = events.Released
-	case entry.State == v1alpha1.ObjectDeleting, p.first && done.absent && entry.UID != "": // a Vidra before this one may have deleted it
+	case entry.State == v1alpha1.ObjectDeleting, a.plan.first && done.absent && entry.UID != "": // a Vidra before this one may have deleted it
 		change.Action = events.Pruned
 	}
 	if change.Action != "" {
-		p.state.pendingEvents = append(p.state.pendingEvents, change)
+		a.plan.state.pendingEvents = append(a.plan.state.pendingEvents, change)
 	}
 	o.entry, o.problem, o.kindGoneSince = nil, nil, time.Time{}
 }
 
 // missingForGood reports whether the kind of an object has not been served for so
 // long that the object is gone with it.
-func (p *pass) missingForGood(o *objectState) bool {
+func (a *remover) missingForGood(o *objectState) bool {
 	if o.kindGoneSince.IsZero() {
-		o.kindGoneSince = p.now
+		o.kindGoneSince = a.plan.now
 		return false
 	}
-	return p.now.Sub(o.kindGoneSince) >= kindGoneTimeout
+	return a.plan.now.Sub(o.kindGoneSince) >= kindGoneTimeout
 }

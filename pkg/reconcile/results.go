@@ -93,7 +93,7 @@ func (p *pass) recordFailure(r result) {
 	o, entry := r.known, r.known.entry
 	why := explain(r.err, r.gvk, r.id, r.sensitive)
 	o.problem = &why
-	p.refused(o, r.err, r.key, "get", "patch", "create", "delete")
+	p.applier.refused(o, r.err, r.key, "get", "patch", "create", "delete")
 	if r.why == whyDrift {
 		p.pendingDrift[r.key] = r.cause
 		if why.reason == v1alpha1.ReasonManifestInvalid {

@@ -38,8 +38,8 @@ func (p *pass) watch(ctx context.Context) {
 }
 
 // watchOf is the watch of a kind at the destination.
-func (p *pass) watchOf(mapping cluster.Mapping) watchregistry.Key {
-	return watchregistry.Key{Cluster: p.applier.destination.Name(), GVR: mapping.GVR}
+func (a *applier) watchOf(mapping cluster.Mapping) watchregistry.Key {
+	return watchregistry.Key{Cluster: a.destination.Name(), GVR: mapping.GVR}
 }
 
 // needed lists what has to be watched. It is not complete when discovery cannot
@@ -56,7 +56,7 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete b
 		mapping, err := p.applier.destination.MappingInAnyVersion(ctx, gvkOf(o.entry))
 		switch {
 		case err == nil:
-			want = append(want, p.watchOf(mapping))
+			want = append(want, p.applier.watchOf(mapping))
 		case !meta.IsNoMatchError(err):
 			complete = false
 		}
