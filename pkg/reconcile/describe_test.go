@@ -211,7 +211,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, colors("a"))
-			p := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}})
+			p := l.newPass(faulty, l.get(t), trigger.Causes{}, digestKeys{randomDigestKey()})
 			for _, action := range all {
 				p.state.pendingEvents = append(p.state.pendingEvents, events.Change{Action: action})
 			}
@@ -231,7 +231,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 
 			// A state that is made anew, from the status, finds it again as well.
 			l.restartState(faulty)
-			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, &digestKeys{keys: [][]byte{randomDigestKey()}}).state
+			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, digestKeys{randomDigestKey()}).state
 			require.Len(t, renewed.pendingEvents, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})

@@ -26,11 +26,8 @@ const (
 // and the text itself masked with another HMAC, so that an operator that starts again
 // finds out what it had applied without reading the objects (the construction is SIV, see
 // RFC 5297). The same text at the same place is sealed the same way, so that a status
-// does not change without need. It is safe for concurrent use.
-type digestKeys struct {
-	// keys open; the first one seals.
-	keys [][]byte
-}
+// does not change without need. All keys open; the first one seals.
+type digestKeys [][]byte
 
 // randomDigestKey makes a key.
 func randomDigestKey() []byte {
@@ -40,22 +37,22 @@ func randomDigestKey() []byte {
 }
 
 // seal seals a text of at most 32 bytes for a place.
-func (k *digestKeys) seal(place, text string) string {
-	key := k.keys[0]
+func (k digestKeys) seal(place, text string) string {
+	key := k[0]
 	sealed := append(keyID(key), tagOf(key, place, text)...)
 	sealed = append(sealed, mask(key, sealed[sealedID:], text)...)
 	return sealedPrefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
 // open returns what was sealed for a place. It fails if the key is not known.
-func (k *digestKeys) open(place, sealed string) (text string, ok bool) {
+func (k digestKeys) open(place, sealed string) (text string, ok bool) {
 	encoded, found := strings.CutPrefix(sealed, sealedPrefix)
 	raw, err := base64.RawURLEncoding.DecodeString(encoded)
 	if !found || err != nil || len(raw) < sealedID+sealedTag || len(raw) > sealedID+sealedTag+sha256.Size {
 		return "", false
 	}
 	id, tag, masked := raw[:sealedID], raw[sealedID:sealedID+sealedTag], raw[sealedID+sealedTag:]
-	for _, key := range k.keys {
+	for _, key := range k {
 		if !hmac.Equal(id, keyID(key)) {
 			continue
 		}

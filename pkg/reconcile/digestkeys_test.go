@@ -19,8 +19,8 @@ func keyOfBytes(b byte) []byte { return bytes.Repeat([]byte{b}, digestKeyBytes) 
 func TestSeal(t *testing.T) {
 	t.Parallel()
 	const text = "1:0123456789abcdefghijkl"
-	one, two := &digestKeys{keys: [][]byte{keyOfBytes(1)}}, &digestKeys{keys: [][]byte{keyOfBytes(2)}}
-	rotated := &digestKeys{keys: [][]byte{keyOfBytes(2), keyOfBytes(1)}}
+	one, two := digestKeys{keyOfBytes(1)}, digestKeys{keyOfBytes(2)}
+	rotated := digestKeys{keyOfBytes(2), keyOfBytes(1)}
 	sealed := one.seal("a", text)
 	require.NotContains(t, sealed, text[2:])
 	require.Equal(t, sealed, one.seal("a", text), "a status does not change without need")
@@ -30,7 +30,7 @@ func TestSeal(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		keys   *digestKeys
+		keys   digestKeys
 		place  string
 		sealed string
 		want   string
@@ -61,13 +61,14 @@ func TestSeal(t *testing.T) {
 // status of it.
 func TestSealedInventory(t *testing.T) {
 	t.Parallel()
-	keys := &digestKeys{keys: [][]byte{keyOfBytes(2), keyOfBytes(1)}}
-	before, lost := &digestKeys{keys: [][]byte{keyOfBytes(1)}}, &digestKeys{keys: [][]byte{keyOfBytes(3)}}
+	previous := randomDigestKey()
+	keys := digestKeys{randomDigestKey(), previous}
+	before, lost := digestKeys{previous}, digestKeys{randomDigestKey()}
 	digest := ownership.Digest{1, 2, 3}.String()
 	entryOfKind := func(kind, digest, configuration string) v1alpha1.ManagedResourceStatus {
 		return v1alpha1.ManagedResourceStatus{APIVersion: "v1", Kind: kind, Namespace: "shop", Name: "a", Digest: digest, Configuration: configuration}
 	}
-	sealedWith := func(keys *digestKeys, kind string) v1alpha1.ManagedResourceStatus {
+	sealedWith := func(keys digestKeys, kind string) v1alpha1.ManagedResourceStatus {
 		e := entryOfKind(kind, "", "")
 		d, c := (&vrState{uid: "u"}).places(&e)
 		return entryOfKind(kind, keys.seal(d, digest), keys.seal(c, "configuration"))
@@ -109,7 +110,7 @@ func recreatedFor(e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStat
 }
 
 // sealedEntryOf seals what an entry has.
-func sealedEntryOf(keys *digestKeys, e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
+func sealedEntryOf(keys digestKeys, e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
 	d, _ := (&vrState{uid: "u"}).places(&e)
 	e.Digest = keys.seal(d, e.Digest)
 	return e
@@ -137,7 +138,7 @@ func TestKeysIn(t *testing.T) {
 				return
 			}
 			require.Empty(t, why, tc.reason)
-			require.Equal(t, tc.want, keys.keys, tc.reason)
+			require.Equal(t, tc.want, [][]byte(keys), tc.reason)
 		})
 	}
 }

@@ -35,12 +35,12 @@ type DigestKeys struct {
 
 	// mu guards keys.
 	mu   sync.Mutex
-	keys *digestKeys
+	keys digestKeys
 }
 
 // get returns the keys. With a key of the process, which nothing that was sealed before
 // can be opened with, each sensitive object is applied once after a restart.
-func (k *DigestKeys) get(ctx context.Context) (*digestKeys, error) {
+func (k *DigestKeys) get(ctx context.Context) (digestKeys, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys != nil {
@@ -58,12 +58,12 @@ func (k *DigestKeys) get(ctx context.Context) (*digestKeys, error) {
 			return nil, fmt.Errorf("read the keys of digests, Secret %s/%s: %w", k.Namespace, DigestKeySecret, err)
 		}
 	}
-	keys := &digestKeys{}
+	var keys digestKeys
 	if why == "" {
 		keys, why = keysIn(secret)
 	}
 	if why != "" {
-		keys = &digestKeys{keys: [][]byte{randomDigestKey()}}
+		keys = digestKeys{randomDigestKey()}
 		k.Log.Info("digests of sensitive objects are sealed with a key that is lost when the operator ends, "+
 			"so each of these objects is applied once after a restart", "reason", why)
 	}
@@ -91,7 +91,7 @@ func (k *DigestKeys) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 }
 
 // keysIn returns the keys that a Secret holds, the current one first, or why it has none.
-func keysIn(secret *corev1.Secret) (keys *digestKeys, why string) {
+func keysIn(secret *corev1.Secret) (keys digestKeys, why string) {
 	all := [][]byte{secret.Data[currentDigestKey]}
 	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
 		if name != currentDigestKey {
@@ -104,11 +104,11 @@ func keysIn(secret *corev1.Secret) (keys *digestKeys, why string) {
 				secret.Namespace, DigestKeySecret, currentDigestKey, digestKeyBytes)
 		}
 	}
-	return &digestKeys{keys: all}, ""
+	return digestKeys(all), ""
 }
 
 // digestKeys returns the keys of the reconciler.
-func (r *Reconciler) digestKeys(ctx context.Context) (*digestKeys, error) {
+func (r *Reconciler) digestKeys(ctx context.Context) (digestKeys, error) {
 	r.mu.Lock()
 	if r.DigestKeys == nil {
 		r.DigestKeys = &DigestKeys{Log: logr.Discard()}

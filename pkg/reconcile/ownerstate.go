@@ -34,7 +34,7 @@ type vrState struct {
 	// process has compared all of them: their watches have not synced.
 	unjudged bool
 	// keys seal the digests of sensitive objects in the status.
-	keys *digestKeys
+	keys digestKeys
 
 	// generation that the fields below were read from.
 	generation int64
@@ -105,7 +105,7 @@ type ownerState struct {
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
-func newOwnerState(vr *v1alpha1.VidraResource, keys *digestKeys) *ownerState {
+func newOwnerState(vr *v1alpha1.VidraResource, keys digestKeys) *ownerState {
 	s := &ownerState{vrState: vrState{
 		uid: vr.UID, keys: keys, status: *vr.Status.DeepCopy(), objects: map[identity]*objectState{},
 	}}

@@ -35,7 +35,7 @@ type pass struct {
 	starting bool
 }
 
-func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys *digestKeys) *pass {
+func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys digestKeys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
 	manager, watched, maxBreakGlass := r.Installation.FieldManager(vr.Name), vr.WatchesEvents(), vr.MaxBreakGlass(r.MaxBreakGlass)
 	p := &pass{

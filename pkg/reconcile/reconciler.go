@@ -180,7 +180,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // ownerState finds or makes the state of a VidraResource.
-func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys *digestKeys) (s *ownerState, first bool) {
+func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys digestKeys) (s *ownerState, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil && s.uid == vr.UID {
