@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
 // guessable is a manifest with values that are easy to guess: a Secret, an object that is
@@ -80,7 +80,7 @@ func TestDigestsOfSecretsCannotBeGuessed(t *testing.T) {
 	objs := declared(t, ns, guessable)
 	keySecret := func(t require.TestingT) *corev1.Secret {
 		secret := &corev1.Secret{}
-		require.NoError(t, admin.Get(t.(*testing.T).Context(), client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: reconcile.DigestKeySecret}, secret))
+		require.NoError(t, admin.Get(t.(*testing.T).Context(), client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: seal.SecretName}, secret))
 		return secret
 	}
 	// sealed has the texts of the sensitive objects, none of which can be guessed.
@@ -150,7 +150,7 @@ func TestDigestsOfSecretsCannotBeGuessed(t *testing.T) {
 	// Without any key the objects are applied once, which changes nothing.
 	before := get(t, objs[0]).GetResourceVersion()
 	stopOperator(t)
-	require.NoError(t, admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: reconcile.DigestKeySecret}}))
+	require.NoError(t, admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: seal.SecretName}}))
 	startOperator(t)
 	await(t, func(c *assert.CollectT) { require.NotContains(c, rotated, sealed(c)[0]) })
 	awaitReady(t, ns)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
 // The tests of this file stop the operator that all tests share, so none of
@@ -171,7 +171,7 @@ func TestRestartCostsNothing(t *testing.T) {
 			t.Logf("%s within %s; then it sent %d requests:\n%s", tt.how, took.Round(time.Millisecond), len(sent), sent)
 			require.Empty(t, sent.Writes(), "%s", sent.Writes())
 			require.Empty(t, sent.Only(func(e request) bool {
-				return e.Verb == "get" && e.Resource != "" && e.Name != reconcile.DigestKeySecret
+				return e.Verb == "get" && e.Resource != "" && e.Name != seal.SecretName
 			}), "objects are not read one by one")
 
 			// And it does watch.

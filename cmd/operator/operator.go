@@ -32,6 +32,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -283,7 +284,7 @@ func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, si
 		Installation: o.installation,
 		Client:       mgr.GetClient(), Local: local, Watches: registry,
 		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
-		DigestKeys: &reconcile.DigestKeys{
+		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,

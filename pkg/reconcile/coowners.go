@@ -10,6 +10,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -132,7 +133,7 @@ func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trig
 	}
 	id := identityIn(live)
 	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
-		sealed := !a.installation.Applies(manager) && strings.HasPrefix(e.Digest, sealedPrefix)
+		sealed := !a.installation.Applies(manager) && strings.HasPrefix(e.Digest, seal.Prefix)
 		return e.Name == id.name && identityOf(&e) == id && (sealed || e.Digest == digest.String())
 	})
 }

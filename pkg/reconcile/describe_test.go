@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -211,7 +212,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, colors("a"))
-			p := l.newPass(faulty, l.get(t), trigger.Causes{}, digestKeys{randomDigestKey()})
+			p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
 			for _, action := range all {
 				p.state.pendingEvents = append(p.state.pendingEvents, events.Change{Action: action})
 			}
@@ -231,7 +232,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 
 			// A state that is made anew, from the status, finds it again as well.
 			l.restartState(faulty)
-			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, digestKeys{randomDigestKey()}).state
+			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()}).state
 			require.Len(t, renewed.pendingEvents, len(once))
 			require.Equal(t, types.UID("vr"), renewed.uid)
 		})

@@ -105,15 +105,25 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
 	return l.Mapping(ctx, gvk)
 }
-func (l *lab) Invalidate(string)                        {}
-func (l *lab) Name() string                             { return "" }
-func (l *lab) Unreachable() error                       { return nil }
-func (l *lab) MaybeUnreachable() bool                   { return false }
-func (l *lab) As(string) (dynamic.Interface, error)     { return l.Dynamic(), nil }
+
+func (l *lab) Invalidate(string) {}
+
+func (l *lab) Name() string { return "" }
+
+func (l *lab) Unreachable() error { return nil }
+
+func (l *lab) MaybeUnreachable() bool { return false }
+
+func (l *lab) As(string) (dynamic.Interface, error) { return l.Dynamic(), nil }
+
 func (l *lab) AddCluster(string, watchregistry.Cluster) {}
-func (l *lab) RemoveCluster(string)                     {}
-func (l *lab) WakeWatch(watchregistry.Key)              {}
-func (l *lab) Wake(string)                              {}
+
+func (l *lab) RemoveCluster(string) {}
+
+func (l *lab) WakeWatch(watchregistry.Key) {}
+
+func (l *lab) Wake(string) {}
+
 func (l *lab) Record(all []events.Event) {
 	for _, e := range all {
 		l.told = append(l.told, e.Reason)
@@ -131,8 +141,10 @@ func (l *lab) Sync(_ watchregistry.Owner, want []watchregistry.Key) map[watchreg
 	}
 	return statuses
 }
+
 func (l *lab) Await(watchregistry.Owner, []watchregistry.Kind) {}
-func (l *lab) Release(watchregistry.Owner)                     {}
+
+func (l *lab) Release(watchregistry.Owner) {}
 
 // Get is synced only if nothing is shown: what is not in order comes as a cause.
 func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, l.unshown }

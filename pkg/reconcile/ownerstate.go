@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -34,7 +35,7 @@ type vrState struct {
 	// process has compared all of them: their watches have not synced.
 	unjudged bool
 	// keys seal the digests of sensitive objects in the status.
-	keys digestKeys
+	keys seal.Keys
 
 	// generation that the fields below were read from.
 	generation int64
@@ -105,7 +106,7 @@ type ownerState struct {
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
-func newOwnerState(vr *v1alpha1.VidraResource, keys digestKeys) *ownerState {
+func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	s := &ownerState{vrState: vrState{
 		uid: vr.UID, keys: keys, status: *vr.Status.DeepCopy(), objects: map[identity]*objectState{},
 	}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -35,7 +36,7 @@ type pass struct {
 	starting bool
 }
 
-func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys digestKeys) *pass {
+func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
 	manager, watched, maxBreakGlass := r.Installation.FieldManager(vr.Name), vr.WatchesEvents(), vr.MaxBreakGlass(r.MaxBreakGlass)
 	p := &pass{

@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -84,7 +85,7 @@ type Reconciler struct {
 	Recorder Recorder
 	// DigestKeys seal the digests of sensitive objects in the status. Optional: without
 	// them a key of the process is used.
-	DigestKeys *DigestKeys
+	DigestKeys *seal.Store
 	// Metrics count what is done. Optional.
 	Metrics *Metrics
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
@@ -180,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // ownerState finds or makes the state of a VidraResource.
-func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys digestKeys) (s *ownerState, first bool) {
+func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil && s.uid == vr.UID {

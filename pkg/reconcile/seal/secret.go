@@ -1,4 +1,4 @@
-package reconcile
+package seal
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// DigestKeySecret is the name of the Secret that holds the keys of digests.
-	DigestKeySecret = "vidra-digest-key"
+	// SecretName is the name of the Secret that holds the keys of digests.
+	SecretName = "vidra-digest-key"
 	// currentDigestKey is the key of its data with which digests are sealed. All other
 	// ones only open what was sealed with them.
 	currentDigestKey = "current"
 )
 
-// DigestKeys are the keys with which digests of sensitive objects are sealed. They are in
+// Store holds the keys with which digests of sensitive objects are sealed. They are in
 // a Secret of the operator's namespace, which is made where it does not exist and read
 // once. It is safe for concurrent use.
-type DigestKeys struct {
+type Store struct {
 	// Secrets reads and makes the Secret.
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is the one of the operator. Without it a key of the process is used.
@@ -35,12 +35,12 @@ type DigestKeys struct {
 
 	// mu guards keys.
 	mu   sync.Mutex
-	keys digestKeys
+	keys Keys
 }
 
-// get returns the keys. With a key of the process, which nothing that was sealed before
+// Get returns the keys. With a key of the process, which nothing that was sealed before
 // can be opened with, each sensitive object is applied once after a restart.
-func (k *DigestKeys) get(ctx context.Context) (digestKeys, error) {
+func (k *Store) Get(ctx context.Context) (Keys, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys != nil {
@@ -55,15 +55,15 @@ func (k *DigestKeys) get(ctx context.Context) (digestKeys, error) {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 			why = fmt.Sprintf("%v: grant the Role of config/rbac/role.yaml, and restart the operator", err)
 		default:
-			return nil, fmt.Errorf("read the keys of digests, Secret %s/%s: %w", k.Namespace, DigestKeySecret, err)
+			return nil, fmt.Errorf("read the keys of digests, Secret %s/%s: %w", k.Namespace, SecretName, err)
 		}
 	}
-	var keys digestKeys
+	var keys Keys
 	if why == "" {
 		keys, why = keysIn(secret)
 	}
 	if why != "" {
-		keys = digestKeys{randomDigestKey()}
+		keys = Keys{NewKey()}
 		k.Log.Info("digests of sensitive objects are sealed with a key that is lost when the operator ends, "+
 			"so each of these objects is applied once after a restart", "reason", why)
 	}
@@ -72,26 +72,26 @@ func (k *DigestKeys) get(ctx context.Context) (digestKeys, error) {
 }
 
 // readOrCreate reads the Secret, or makes one with a new key.
-func (k *DigestKeys) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
+func (k *Store) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	secrets := k.Secrets.Secrets(k.Namespace)
-	secret, err := secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		return secret, err
 	}
 	secret, err = secrets.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: k.Namespace, Name: DigestKeySecret, Labels: map[string]string{"app.kubernetes.io/name": "vidra-operator"},
+			Namespace: k.Namespace, Name: SecretName, Labels: map[string]string{"app.kubernetes.io/name": "vidra-operator"},
 		},
-		Data: map[string][]byte{currentDigestKey: randomDigestKey()},
+		Data: map[string][]byte{currentDigestKey: NewKey()},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // another replica was faster
-		return secrets.Get(ctx, DigestKeySecret, metav1.GetOptions{})
+		return secrets.Get(ctx, SecretName, metav1.GetOptions{})
 	}
 	return secret, err
 }
 
 // keysIn returns the keys that a Secret holds, the current one first, or why it has none.
-func keysIn(secret *corev1.Secret) (keys digestKeys, why string) {
+func keysIn(secret *corev1.Secret) (keys Keys, why string) {
 	all := [][]byte{secret.Data[currentDigestKey]}
 	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
 		if name != currentDigestKey {
@@ -101,19 +101,8 @@ func keysIn(secret *corev1.Secret) (keys digestKeys, why string) {
 	for _, key := range all {
 		if len(key) < digestKeyBytes {
 			return nil, fmt.Sprintf("Secret %s/%s holds no key %q, or one of less than %d bytes: correct it, and restart the operator",
-				secret.Namespace, DigestKeySecret, currentDigestKey, digestKeyBytes)
+				secret.Namespace, SecretName, currentDigestKey, digestKeyBytes)
 		}
 	}
-	return digestKeys(all), ""
-}
-
-// digestKeys returns the keys of the reconciler.
-func (r *Reconciler) digestKeys(ctx context.Context) (digestKeys, error) {
-	r.mu.Lock()
-	if r.DigestKeys == nil {
-		r.DigestKeys = &DigestKeys{Log: logr.Discard()}
-	}
-	keys := r.DigestKeys
-	r.mu.Unlock()
-	return keys.get(ctx)
+	return Keys(all), ""
 }
