@@ -14,6 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // ErrStarting is why a remote cluster is unreachable while the Secrets with kubeconfigs are read
@@ -46,10 +47,11 @@ type DestinationsOptions struct {
 // Destinations holds the remote clusters to which objects are applied. Its methods are safe for
 // concurrent use.
 type Destinations struct {
-	opts          DestinationsOptions
-	limits        limits
-	secrets       *secrets
-	notifications *notifications
+	opts    DestinationsOptions
+	limits  limits
+	secrets *secrets
+	// changed is the queue of servers whose change is to be reported.
+	changed workqueue.TypedInterface[string]
 	// ctx ends the remote clusters.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -74,7 +76,7 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 		opts.Log = logr.Discard()
 	}
 	d := &Destinations{
-		opts: opts, limits: defaultLimits, notifications: newNotifications(),
+		opts: opts, limits: defaultLimits, changed: workqueue.NewTyped[string](),
 		needed: make(chan struct{}), clusters: map[string]*Cluster{},
 	}
 	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.updateRoutes)
@@ -88,11 +90,11 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 // called once.
 func (d *Destinations) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	var telling sync.WaitGroup
-	telling.Go(func() { d.notifications.run(ctx, d.opts.OnChange) })
+	var notifying sync.WaitGroup
+	notifying.Go(func() { d.notify(ctx) })
 	err := d.readSecrets(ctx)
 	stop()
-	telling.Wait()
+	notifying.Wait()
 	d.mu.Lock()
 	d.cancel() // clusters that are made after this fail their requests
 	clusters := slices.Collect(maps.Values(d.clusters))
@@ -176,7 +178,7 @@ func (d *Destinations) requireSecrets() {
 
 // newCluster returns the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
-	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.notifications.add)
+	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changed.Add)
 	r.userAgent, r.policy = d.opts.UserAgent, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
 		Transport: withRetryHandling(r),
@@ -245,53 +247,18 @@ func (d *Destinations) selectAccess(server string) (*access, error) {
 	return nil, unmatched(server, d.opts.Namespace, sources)
 }
 
-// notifications is a queue of servers whose change is to be reported.
-type notifications struct {
-	// wake holds a token when the queue is not empty.
-	wake chan struct{}
-
-	// mu guards servers. Nothing else is locked while it is held.
-	mu      sync.Mutex
-	servers []string
-}
-
-func newNotifications() *notifications { return &notifications{wake: make(chan struct{}, 1)} }
-
-// add enqueues a server. It does not block.
-func (c *notifications) add(server string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slices.Contains(c.servers, server) {
-		return
-	}
-	c.servers = append(c.servers, server)
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the servers of the queue and empties it.
-func (c *notifications) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	servers := c.servers
-	c.servers = nil
-	return servers
-}
-
-// run reports the servers of the queue until ctx ends.
-func (c *notifications) run(ctx context.Context, tell func(string)) {
+// notify calls OnChange with the servers of the queue, until ctx ends. A server that is in the queue
+// already is not added again.
+func (d *Destinations) notify(ctx context.Context) {
+	context.AfterFunc(ctx, d.changed.ShutDown)
 	for {
-		select {
-		case <-ctx.Done():
+		server, shutdown := d.changed.Get()
+		if shutdown {
 			return
-		case <-c.wake:
 		}
-		for _, server := range c.take() {
-			if ctx.Err() == nil {
-				tell(server)
-			}
+		if ctx.Err() == nil {
+			d.opts.OnChange(server)
 		}
+		d.changed.Done(server)
 	}
 }

@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -11,8 +13,8 @@ import (
 type clusterIndex struct {
 	// mu guards clusters and forgetting. It is never held while anything is awaited.
 	mu sync.Mutex
-	// clusters holds the cluster of each owner.
-	clusters map[trigger.Owner]string
+	// clusters relates each owner to one cluster.
+	clusters relation.Relation[trigger.Owner, string]
 	// forgetting holds the clusters that are being forgotten.
 	forgetting map[string]bool
 }
@@ -25,10 +27,7 @@ func (x *clusterIndex) set(owner trigger.Owner, server string) bool {
 	if x.forgetting[server] {
 		return false
 	}
-	if x.clusters == nil {
-		x.clusters, x.forgetting = map[trigger.Owner]string{}, map[string]bool{}
-	}
-	x.clusters[owner] = server
+	x.clusters.Set(owner, slices.Values([]string{server}))
 	return true
 }
 
@@ -50,38 +49,31 @@ func (x *clusterIndex) remove(owner trigger.Owner, forget func(server string)) {
 func (x *clusterIndex) removeOwner(owner trigger.Owner) (server string, last bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	server, known := x.clusters[owner]
-	if !known {
-		return "", false
+	for _, server = range x.clusters.Release(owner) {
+		last = !x.clusters.Needed(server)
 	}
-	delete(x.clusters, owner)
-	if len(x.ownersLocked(server)) > 0 {
-		return server, false
+	if last {
+		if x.forgetting == nil {
+			x.forgetting = map[string]bool{}
+		}
+		x.forgetting[server] = true
 	}
-	x.forgetting[server] = true
-	return server, true
+	return server, last
 }
 
 // owners returns the owners at a cluster.
 func (x *clusterIndex) owners(server string) []trigger.Owner {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.ownersLocked(server)
-}
-
-func (x *clusterIndex) ownersLocked(server string) []trigger.Owner {
-	var owners []trigger.Owner
-	for owner, at := range x.clusters {
-		if at == server {
-			owners = append(owners, owner)
-		}
-	}
-	return owners
+	return x.clusters.Owners(server)
 }
 
 // of returns the cluster of an owner; empty for the local one.
 func (x *clusterIndex) of(owner trigger.Owner) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.clusters[owner]
+	for _, server := range x.clusters.Keys(owner) {
+		return server
+	}
+	return ""
 }

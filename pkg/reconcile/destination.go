@@ -30,14 +30,11 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 	r.Recorder.Record(events.Transitions(regarding, before, after, changes))
 }
 
-// DestinationChanged has the VidraResources at another cluster look at all their
-// objects, and its watches tried again: it cannot be reached any more, can be
-// reached again, or has other credentials. See cluster.DestinationsOptions.
+// DestinationChanged enqueues the VidraResources at a remote cluster and retries its watches: it
+// became unreachable or reachable, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
 	r.Watches.Wake(name)
-	for _, owner := range r.clusters.owners(name) {
-		r.Trigger.EnqueueAll(owner)
-	}
+	r.Trigger.EnqueueAll(r.clusters.owners(name)...)
 }
 
 // isLocal reports whether a destination is the cluster that Vidra runs in.

@@ -3,7 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -83,25 +84,25 @@ type reviewer interface {
 //
 // Its methods are safe for concurrent use.
 type grants struct {
-	// tell is called when an owner has been granted a right. It may be called from
+	// granted is called when an owner was granted a right. It may be called from
 	// several goroutines, and must not block.
-	tell     func(owner trigger.Owner, right access)
+	granted  func(owner trigger.Owner, right access)
 	reviewer reviewer
 	limiter  flowcontrol.RateLimiter
 	// due holds the rights to ask for.
 	due workqueue.TypedDelayingInterface[access]
 
-	// mu guards missing, waits and the rights in missing.
-	mu      sync.Mutex
+	// mu guards awaited, missing and the rights in missing.
+	mu sync.Mutex
+	// awaited relates the owners to the rights that they wait for; missing has the same
+	// rights.
+	awaited relation.Relation[trigger.Owner, access]
 	missing map[access]*missingRight
-	// waits holds what each owner waits for.
-	waits map[trigger.Owner][]access
 }
 
 // missingRight is a right that some owners wait for. It ends with the last of them.
 type missingRight struct {
 	client dynamic.Interface
-	owners map[trigger.Owner]struct{}
 	// denied is whether the API server has said that the right is missing: of the right
 	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
@@ -109,14 +110,13 @@ type missingRight struct {
 
 // newGrants makes grants, which ask nothing before run is called. run must be called,
 // once, for its goroutines to end.
-func newGrants(tell func(owner trigger.Owner, right access)) *grants {
+func newGrants(granted func(owner trigger.Owner, right access)) *grants {
 	return &grants{
-		tell:     tell,
+		granted:  granted,
 		reviewer: selfReviewer{},
 		limiter:  flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
 		due:      workqueue.NewTypedDelayingQueue[access](),
 		missing:  map[access]*missingRight{},
-		waits:    map[trigger.Owner][]access{},
 	}
 }
 
@@ -128,36 +128,20 @@ func newGrants(tell func(owner trigger.Owner, right access)) *grants {
 func (g *grants) await(owner trigger.Owner, rights map[access]dynamic.Interface) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, right := range slices.Clone(g.waits[owner]) {
-		if _, still := rights[right]; !still {
-			g.dropLocked(owner, right)
+	_, removed := g.awaited.Set(owner, maps.Keys(rights))
+	for _, right := range removed {
+		if !g.awaited.Needed(right) {
+			delete(g.missing, right)
 		}
 	}
 	for right, client := range rights {
 		m := g.missing[right]
 		if m == nil {
-			m = &missingRight{owners: map[trigger.Owner]struct{}{}}
+			m = &missingRight{}
 			g.missing[right] = m
 			g.due.Add(right)
 		}
 		m.client = client // the newest credentials
-		if _, waits := m.owners[owner]; !waits {
-			m.owners[owner] = struct{}{}
-			g.waits[owner] = append(g.waits[owner], right)
-		}
-	}
-}
-
-// dropLocked has owner wait for a right no longer.
-func (g *grants) dropLocked(owner trigger.Owner, right access) {
-	g.waits[owner] = slices.DeleteFunc(g.waits[owner], func(other access) bool { return other == right })
-	if len(g.waits[owner]) == 0 {
-		delete(g.waits, owner)
-	}
-	m := g.missing[right]
-	delete(m.owners, owner)
-	if len(m.owners) == 0 {
-		delete(g.missing, right)
 	}
 }
 
@@ -193,7 +177,7 @@ func (g *grants) ask(ctx context.Context, right access) {
 	defer cancel()
 	allowed, err := g.reviewer.review(ctx, client, right)
 	for _, owner := range g.answered(right, m, allowed, err) {
-		g.tell(owner, right)
+		g.granted(owner, right)
 	}
 }
 
@@ -209,8 +193,8 @@ func (g *grants) waited(right access) (*missingRight, dynamic.Interface) {
 	return m, m.client
 }
 
-// answered notes an answer, and returns the owners to tell. It says nothing to who
-// has begun to wait for the right anew since it was asked for: that is another m.
+// answered notes an answer, and returns the owners that were granted the right. An owner that
+// began to wait for the right after it was asked for waits for another m, and is not returned.
 func (g *grants) answered(right access, m *missingRight, allowed bool, err error) []trigger.Owner {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,12 +203,13 @@ func (g *grants) answered(right access, m *missingRight, allowed bool, err error
 		g.due.AddAfter(right, wait.Jitter(grantsInterval, grantsJitter))
 		return nil
 	}
-	var owners []trigger.Owner
-	for owner := range m.owners {
-		if m.denied {
-			owners = append(owners, owner)
-		}
-		g.dropLocked(owner, right)
+	if g.missing[right] != m {
+		return nil
+	}
+	delete(g.missing, right)
+	owners := g.awaited.Drop(right)
+	if !m.denied {
+		return nil
 	}
 	return owners
 }

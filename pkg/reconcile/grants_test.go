@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,7 +138,7 @@ func TestGrantIsNoticed(t *testing.T) {
 		require.Equal(t, asked, a.questions(mayPatch), "nobody waits for it any more")
 		require.Len(t, a.toldOf(one), 1)
 		require.Empty(t, g.missing)
-		require.Empty(t, g.waits)
+		require.Empty(t, slices.Collect(g.awaited.All()))
 	})
 }
 
@@ -215,7 +216,7 @@ func TestWhatIsAwaitedIsReplaced(t *testing.T) {
 		after(mostInterval)
 		require.Empty(t, a.toldOf(one), "it waits no longer")
 		require.Len(t, a.toldOf(two), 1)
-		require.Empty(t, g.waits)
+		require.Empty(t, slices.Collect(g.awaited.All()))
 	})
 }
 
@@ -258,7 +259,7 @@ func TestGrantsAreConcurrent(t *testing.T) {
 		}
 		owners.Wait()
 		require.Empty(t, g.missing)
-		require.Empty(t, g.waits)
+		require.Empty(t, slices.Collect(g.awaited.All()))
 		after(time.Hour)
 	})
 }

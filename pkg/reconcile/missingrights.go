@@ -51,24 +51,11 @@ func (p *pass) awaitRights(all bool) {
 	p.grants.await(p.owner, missing)
 }
 
-// granted has an owner try again what it lacked a right for.
+// granted makes an owner retry what it lacked a right for.
 func (r *Reconciler) granted(owner trigger.Owner, right access) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
 	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.cluster, GVR: gvr})
-	r.mu.Lock()
-	r.retryNow[owner] = struct{}{}
-	r.mu.Unlock()
-	r.Trigger.EnqueueAll(owner)
-}
-
-// takeRetryNow reports whether a right was granted that what failed may have lacked: it then
-// does not wait as long as after other attempts.
-func (r *Reconciler) takeRetryNow(owner trigger.Owner) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, hurry := r.retryNow[owner]
-	delete(r.retryNow, owner)
-	return hurry
+	r.Trigger.EnqueueRetry(owner)
 }
 
 // runGrants asks for the rights until ctx ends. It makes the grants a manager's runnable.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -21,41 +21,27 @@ import (
 type namespaceIndex struct {
 	// mu guards namespaces.
 	mu         sync.Mutex
-	namespaces map[trigger.Owner][]string
+	namespaces relation.Relation[trigger.Owner, string]
 }
 
-// set notes the namespaces of the objects of an owner; none forget it.
+// set notes the namespaces of the objects of an owner; without objects the owner is forgotten.
 func (r *namespaceIndex) set(owner trigger.Owner, objects []*objectState) {
-	var names []string
+	names := map[string]struct{}{}
 	for _, o := range objects {
 		if o.id.namespace != "" {
-			names = append(names, o.id.namespace)
+			names[o.id.namespace] = struct{}{}
 		}
 	}
-	slices.Sort(names)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(names) == 0 {
-		delete(r.namespaces, owner)
-		return
-	}
-	if r.namespaces == nil {
-		r.namespaces = map[trigger.Owner][]string{}
-	}
-	r.namespaces[owner] = slices.Compact(names)
+	r.namespaces.Set(owner, maps.Keys(names))
 }
 
-// owners lists the owners that have objects in a namespace.
+// owners returns the owners that have objects in a namespace.
 func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var owners []trigger.Owner
-	for owner, names := range r.namespaces {
-		if _, found := slices.BinarySearch(names, namespace); found {
-			owners = append(owners, owner)
-		}
-	}
-	return owners
+	return r.namespaces.Owners(namespace)
 }
 
 // isTerminating returns a function that reports whether a namespace is being deleted, from the
@@ -86,19 +72,15 @@ func (a *applier) namespaceIsGone(ctx context.Context, name string) bool {
 	return err == nil && live == nil
 }
 
-// onNamespace has VidraResources look at all their objects when a namespace comes
-// or goes in which they have some, or when the labels of that of their account change.
+// onNamespace enqueues the VidraResources that have objects in a namespace when it is created or
+// deleted, and those whose account is in it when its labels change.
 func (r *Reconciler) onNamespace() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	look := func(obj client.Object) {
-		for _, owner := range r.namespaces.owners(obj.GetName()) {
-			r.Trigger.EnqueueAll(owner)
-		}
-	}
+	enqueue := func(obj client.Object) { r.Trigger.EnqueueAll(r.namespaces.owners(obj.GetName())...) }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			if !e.IsInInitialList {
-				look(e.Object)
+				enqueue(e.Object)
 				r.enqueueAccounts(ctx, e.Object.GetName())
 			}
 		},
@@ -107,6 +89,6 @@ func (r *Reconciler) onNamespace() handler.EventHandler {
 				r.enqueueAccounts(ctx, e.ObjectNew.GetName())
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { look(e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { enqueue(e.Object) },
 	}
 }

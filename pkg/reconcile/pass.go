@@ -62,7 +62,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	if first {
 		r.Trigger.EndContentions(owner)
 	}
-	if r.takeRetryNow(owner) || s.attempted != vr.Generation {
+	if causes.Retry || s.attempted != vr.Generation {
 		s.schedule.retryNow()
 	}
 	s.attempted = vr.Generation

@@ -102,11 +102,9 @@ type Reconciler struct {
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards states, retryNow and ended.
+	// mu guards states and ended.
 	mu     sync.Mutex
 	states map[trigger.Owner]*ownerState
-	// retryNow holds the owners that were granted a right.
-	retryNow map[trigger.Owner]struct{}
 	// ended reports that no pass begins any more; passes are those under way. None is
 	// added once ended is true.
 	ended  bool
@@ -206,7 +204,6 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.sources.release(owner)
 	if r.grants != nil {
 		r.grants.await(owner, nil)
-		r.takeRetryNow(owner)
 	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)

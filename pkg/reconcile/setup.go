@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that
@@ -23,7 +22,6 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = newRemoteLimiter(workers), newHeavyShare(workers)
 	r.sources.changed = r.Trigger.EnqueueAll
-	r.retryNow = map[trigger.Owner]struct{}{}
 	r.grants = newGrants(r.granted)
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)

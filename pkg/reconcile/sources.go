@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -30,53 +32,41 @@ func (k sourceKey) gvr() schema.GroupVersionResource {
 // alone, and each with a watch of its own, so that no right is needed on any other.
 // It is safe for concurrent use.
 type sources struct {
-	// changed is called when a source of an owner comes, changes or goes.
-	changed func(owner trigger.Owner)
+	// changed is called with the owners of a source that was created, changed or deleted.
+	changed func(owners ...trigger.Owner)
 
 	// mu guards what follows.
-	mu      sync.Mutex
-	ended   bool
+	mu    sync.Mutex
+	ended bool
+	// needed relates the owners to their sources; watched has the same sources.
+	needed  relation.Relation[trigger.Owner, sourceKey]
 	watched map[sourceKey]*source
-	owners  map[trigger.Owner]map[sourceKey]map[string]struct{}
 }
 
 // source is one watched ConfigMap or Secret.
 type source struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
-	owners   map[trigger.Owner]struct{}
 }
 
 // sync makes the sources of an owner exactly keys. It does not wait for a server.
 func (s *sources) sync(owner trigger.Owner, client metadata.Interface, keys map[sourceKey]map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || len(keys) == 0 && len(s.owners[owner]) == 0 {
+	if s.ended {
 		return
 	}
-	if s.watched == nil {
-		s.watched, s.owners = map[sourceKey]*source{}, map[trigger.Owner]map[sourceKey]map[string]struct{}{}
-	}
-	for key := range keys {
+	added, removed := s.needed.Set(owner, maps.Keys(keys))
+	for _, key := range added {
 		if s.watched[key] == nil {
-			s.watched[key] = s.watchLocked(client, key)
+			s.watchLocked(client, key)
 		}
-		s.watched[key].owners[owner] = struct{}{}
 	}
-	for key := range s.owners[owner] {
-		if _, still := keys[key]; still {
-			continue
-		}
-		delete(s.watched[key].owners, owner)
-		if len(s.watched[key].owners) == 0 {
+	for _, key := range removed {
+		if !s.needed.Needed(key) {
 			s.watched[key].stop()
 			delete(s.watched, key)
 		}
-	}
-	if len(keys) == 0 {
-		delete(s.owners, owner)
-	} else {
-		s.owners[owner] = keys
 	}
 }
 
@@ -112,33 +102,33 @@ func (s *sources) version(key sourceKey) (version string, known bool) {
 }
 
 // watchLocked begins to watch a source.
-func (s *sources) watchLocked(client metadata.Interface, key sourceKey) *source {
-	w := &source{owners: map[trigger.Owner]struct{}{}}
+func (s *sources) watchLocked(client metadata.Interface, key sourceKey) {
+	w := &source{}
+	if s.watched == nil {
+		s.watched = map[sourceKey]*source{}
+	}
+	s.watched[key] = w
 	w.informer = metadatainformer.NewFilteredMetadataInformer(client, key.gvr(), key.namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.name).String()
 		}).Informer()
-	tell := func(any) {
-		s.mu.Lock()
-		owners := make([]trigger.Owner, 0, len(w.owners))
-		for owner := range w.owners {
-			owners = append(owners, owner)
-		}
-		s.mu.Unlock()
-		for _, owner := range owners {
-			s.changed(owner)
-		}
-	}
+	changed := func(any) { s.changed(s.owners(key)...) }
 	// The setters fail only for an informer that has been started.
 	_ = w.informer.SetTransform(versionOnly)
 	_ = w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it says why
 	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell,
+		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }, DeleteFunc: changed,
 	})
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	w.stop = stop
 	go w.informer.RunWithContext(ctx)
-	return w
+}
+
+// owners returns the owners of a source.
+func (s *sources) owners(key sourceKey) []trigger.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.needed.Owners(key)
 }
 
 // versionOnly drops what is not needed.

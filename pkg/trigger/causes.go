@@ -36,6 +36,9 @@ type Causes struct {
 	Objects map[ObjectKey]Cause
 	// All is whether every object of the owner has to be reconciled.
 	All bool
+	// Retry is whether what failed is retried without its backoff, because what it lacked may be
+	// there now.
+	Retry bool
 	// Gone is whether an object that was to be removed is gone.
 	Gone bool
 	// Health is whether the health of an object changed, which does not require to compare
@@ -44,7 +47,9 @@ type Causes struct {
 }
 
 // Empty reports whether there is no cause.
-func (c Causes) Empty() bool { return len(c.Objects) == 0 && !c.All && !c.Gone && !c.Health }
+func (c Causes) Empty() bool {
+	return len(c.Objects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health
+}
 
 // maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
 // objects, which finds the same changes.
@@ -92,27 +97,6 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 	c.Objects[key] = cause
 }
 
-// addAll requests a reconcile of all objects of an owner.
-func (p *pendingCauses) addAll(owner Owner) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.causesLocked(owner).All = true
-}
-
-// addGone records that an object which was to be removed is gone.
-func (p *pendingCauses) addGone(owner Owner) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.causesLocked(owner).Gone = true
-}
-
-// addHealth records that the health of an object changed.
-func (p *pendingCauses) addHealth(owner Owner) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.causesLocked(owner).Health = true
-}
-
 // drop removes the cause of an object that is as expected again.
 func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 	p.mu.Lock()
@@ -158,8 +142,9 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	return *c
 }
 
-// requeue adds causes again that were not settled. Newer causes of the same objects are kept.
-func (p *pendingCauses) requeue(owner Owner, back Causes) {
+// merge adds causes that are not about one event of an object, or that the owner took and did not
+// settle. Newer causes of the same objects are kept.
+func (p *pendingCauses) merge(owner Owner, back Causes) {
 	if back.Empty() {
 		return
 	}
@@ -167,6 +152,7 @@ func (p *pendingCauses) requeue(owner Owner, back Causes) {
 	defer p.mu.Unlock()
 	c := p.causesLocked(owner)
 	c.All = c.All || back.All
+	c.Retry = c.Retry || back.Retry
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
 	for key, cause := range back.Objects {

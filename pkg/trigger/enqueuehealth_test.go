@@ -217,20 +217,23 @@ func TestHealthWithAPlainQueue(t *testing.T) {
 
 func TestLedgerKeepsHealth(t *testing.T) {
 	l := newPendingCauses(newMetrics().overflows, nil)
-	l.addHealth(owner)
+	l.merge(owner, Causes{Health: true})
 	causes := l.take(owner)
 	require.True(t, causes.Health)
 	require.False(t, causes.Empty(), "there is something to look at")
 	require.True(t, l.take(owner).Empty(), "it is handed over once")
 
-	l.requeue(owner, causes)
+	l.merge(owner, causes)
 	require.True(t, l.take(owner).Health, "what was not dealt with is not lost")
-	l.addHealth(owner)
-	l.requeue(owner, Causes{All: true})
+	l.merge(owner, Causes{Health: true})
+	l.merge(owner, Causes{All: true})
 	causes = l.take(owner)
 	require.True(t, causes.Health && causes.All, "nor is what is newer")
+	l.merge(owner, Causes{Retry: true})
+	l.merge(owner, Causes{All: true})
+	require.True(t, l.take(owner).Retry, "nor is that a right was granted")
 
-	l.addHealth(owner)
+	l.merge(owner, Causes{Health: true})
 	l.drop(owner, key)
 	require.True(t, l.take(owner).Health, "that an object is as it was applied says nothing of its health")
 }

@@ -113,8 +113,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictGone:
-		f.pending.addGone(owner)
-		f.EnqueueAll(owner)
+		f.enqueueWith(Causes{Gone: true, All: true}, owner)
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
@@ -125,7 +124,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 // in the queue keeps its place, unless the new delay ends earlier.
 func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	if o.healthDelay > 0 {
-		f.pending.addHealth(owner)
+		f.pending.merge(owner, Causes{Health: true})
 		f.enqueue(owner, priorityqueue.AddOpts{After: o.healthDelay})
 	}
 }
@@ -192,7 +191,7 @@ func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) 
 
 // RequeueCauses adds causes again that the owner took and did not settle. It does not enqueue
 // the owner.
-func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.requeue(owner, causes) }
+func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.merge(owner, causes) }
 
 // Release removes an owner with its claims, causes and contentions.
 func (f *Factory) Release(owner Owner) {
@@ -201,10 +200,21 @@ func (f *Factory) Release(owner Owner) {
 	f.pending.removeAllContended(owner)
 }
 
-// EnqueueAll enqueues an owner to compare all its objects.
-func (f *Factory) EnqueueAll(owner Owner) {
-	f.pending.addAll(owner)
-	f.enqueue(owner, priorityqueue.AddOpts{})
+// EnqueueAll enqueues owners to compare all their objects. Everything that an owner needs and that
+// is no event of its objects ends here: its watches, kinds, cluster, namespaces and sources.
+func (f *Factory) EnqueueAll(owners ...Owner) { f.enqueueWith(Causes{All: true}, owners...) }
+
+// EnqueueRetry is EnqueueAll, and retries without a backoff what failed.
+func (f *Factory) EnqueueRetry(owners ...Owner) {
+	f.enqueueWith(Causes{All: true, Retry: true}, owners...)
+}
+
+// enqueueWith enqueues owners for causes that are not about an event of one object.
+func (f *Factory) enqueueWith(causes Causes, owners ...Owner) {
+	for _, owner := range owners {
+		f.pending.merge(owner, causes)
+		f.enqueue(owner, priorityqueue.AddOpts{})
+	}
 }
 
 // enqueue adds an owner to the work queue, or stores it until there is one.

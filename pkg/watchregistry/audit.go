@@ -45,26 +45,14 @@ func (r *Registry) inspect() []string {
 			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
-	for owner, keys := range r.owners {
-		check(len(keys) > 0, "owner %s is stored without a watch", owner)
-		for key := range keys {
-			w := r.watches[key]
-			check(w != nil, "owner %s needs %s, which is not watched", owner, key)
-			if w != nil {
-				_, known := w.owners[owner]
-				check(known, "owner %s needs %s, whose watch does not list it as an owner", owner, key)
-			}
-		}
+	for key := range r.needed.All() {
+		check(r.watches[key] != nil, "owners %s need %s, which is not watched", r.needed.Owners(key), key)
 	}
 	for key, w := range r.watches {
-		for owner := range w.owners {
-			_, needs := r.owners[owner][key]
-			check(needs, "the watch of %s lists owner %s, which does not need it", key, owner)
-		}
 		check(r.clusters[key.Cluster] == w.cluster, "%s is watched in a cluster that was removed", key)
 		_, runs := r.running[w]
 		check(runs || r.ctx.Err() != nil, "the watch of %s has no goroutine", key)
-		check((len(w.owners) == 0) == (w.linger != nil), "the watch of %s has %d owners and linger=%t", key, len(w.owners), w.linger != nil)
+		check(r.needed.Needed(key) == (w.linger == nil), "the watch of %s has owners %s and linger=%t", key, r.needed.Owners(key), w.linger != nil)
 		check(w.phase.unowned == (w.linger != nil), "the watch of %s is %s and linger=%t", key, w.phase.displayState(), w.linger != nil)
 		check(w.phase.state != Stopped && w.ctx.Err() == nil || r.ctx.Err() != nil, "the watch of %s has stopped and is still stored", key)
 		switch w.phase.state {
@@ -80,9 +68,6 @@ func (r *Registry) inspect() []string {
 	}
 	for w := range r.running {
 		check(r.watches[w.key] == w || w.ctx.Err() != nil, "the watch of %s runs and is not stored", w.key)
-	}
-	for kind, owners := range r.awaited {
-		check(len(owners) > 0, "%s is stored as awaited without an owner", kind.GVK)
 	}
 	return found
 }

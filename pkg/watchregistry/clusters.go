@@ -31,18 +31,15 @@ func (r *Registry) RemoveCluster(name string) {
 		if w.cluster != c {
 			continue
 		}
-		for owner := range w.owners {
-			r.removeOwnerLocked(owner, key)
-		}
-		clear(w.owners)
+		r.needed.Drop(key)
 		if w.linger != nil {
 			w.linger.Stop()
 		}
 		r.stopLocked(w)
 	}
-	for kind := range r.awaited {
+	for kind := range r.awaited.All() {
 		if kind.Cluster == name {
-			delete(r.awaited, kind)
+			r.awaited.Drop(kind)
 		}
 	}
 }

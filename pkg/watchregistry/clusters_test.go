@@ -1,6 +1,7 @@
 package watchregistry
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,15 +23,15 @@ func TestRemovedClusterIsForgotten(t *testing.T) {
 	r.Sync(two, []Key{configMapsV1})
 	r.Sync(one, []Key{configMapsV1}) // secrets linger
 	c := r.Collector("vidra")
-	require.Len(t, r.awaited, 1)
+	require.Len(t, slices.Collect(r.awaited.All()), 1)
 	require.Equal(t, 2, testutil.CollectAndCount(c, "vidra_watch_state"))
 
 	r.RemoveCluster("elsewhere")
 	require.Len(t, r.Watches(), 2, "a name that is not known is ignored")
 	r.RemoveCluster("")
 	require.Empty(t, r.Watches())
-	require.Empty(t, r.owners)
-	require.Empty(t, r.awaited)
+	require.Empty(t, slices.Collect(r.needed.All()))
+	require.Empty(t, slices.Collect(r.awaited.All()))
 	require.Empty(t, r.Audit())
 	require.Zero(t, testutil.CollectAndCount(c, "vidra_watch_state", "vidra_watch_owners", "vidra_watch_restarts_total"))
 	require.Equal(t, Degraded, r.Sync(one, []Key{configMapsV1})[configMapsV1].State, "the cluster is not known")
@@ -99,6 +100,6 @@ func TestRemovedClusterDoesNotSpeakForTheNext(t *testing.T) {
 	r.notifier.add(t.Context(), func() { close(told) })
 	<-told
 	require.Equal(t, Starting, r.Watches()[0].State)
-	require.Contains(t, r.awaited, kind)
+	require.True(t, r.awaited.Needed(kind))
 	require.Empty(t, r.Audit())
 }

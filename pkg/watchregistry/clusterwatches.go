@@ -187,7 +187,7 @@ func (c *clusterWatches) checkGroup(group string) {
 	c.groups.Forget(group)
 }
 
-// groupInterest is what the registry wants to know of a group.
+// interestIn returns what the registry needs to know about a group.
 func (c *clusterWatches) interestIn(group string) groupInterest {
 	r := c.registry
 	r.mu.Lock()
@@ -196,7 +196,7 @@ func (c *clusterWatches) interestIn(group string) groupInterest {
 	if c.ctx.Err() != nil {
 		return want // another cluster may have this name now
 	}
-	for kind := range r.awaited {
+	for kind := range r.awaited.All() {
 		if kind.Cluster == c.name && kind.GVK.Group == group {
 			want.kinds = append(want.kinds, kind)
 		}
@@ -226,10 +226,9 @@ func (c *clusterWatches) notifyServed(kind Kind) {
 	if c.ctx.Err() != nil {
 		return // another cluster may have this name now
 	}
-	for owner := range r.awaited[kind] {
+	for _, owner := range r.awaited.Drop(kind) {
 		r.notifier.add(c.ctx, func() { r.opts.OnKind(owner, kind) })
 	}
-	delete(r.awaited, kind)
 }
 
 // nameOnly is a transform that keeps only the name of an object.

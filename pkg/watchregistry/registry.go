@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 )
 
 // DefaultLinger is how long a watch runs on without an owner by default.
@@ -117,10 +119,10 @@ type Registry struct {
 	watches  map[Key]*watch
 	// running holds the watches whose goroutine has not ended.
 	running map[*watch]struct{}
-	// owners holds the watches that each owner needs.
-	owners map[Owner]map[Key]struct{}
-	// awaited holds the owners that await each kind.
-	awaited map[Kind]map[Owner]struct{}
+	// needed relates the owners to the watches that they need, awaited to the kinds that they
+	// await. needed has keys of watches alone.
+	needed  relation.Relation[Owner, Key]
+	awaited relation.Relation[Owner, Kind]
 }
 
 // New returns a registry without clusters and watches. The caller must stop it.
@@ -149,8 +151,6 @@ func New(opts Options) *Registry {
 		clusters: map[string]*clusterWatches{},
 		watches:  map[Key]*watch{},
 		running:  map[*watch]struct{}{},
-		owners:   map[Owner]map[Key]struct{}{},
-		awaited:  map[Kind]map[Owner]struct{}{},
 	}
 	r.wg.Go(func() { r.notifier.run(ctx) })
 	r.wg.Go(func() { r.audit(ctx) })
@@ -203,10 +203,10 @@ func (r *Registry) Sync(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	statuses := r.ensureLocked(owner, want)
-	for key := range r.owners[owner] {
-		if _, still := statuses[key]; !still {
-			r.releaseLocked(owner, key)
-		}
+	watched := slices.DeleteFunc(slices.Clone(want), func(key Key) bool { return r.watches[key] == nil })
+	_, removed := r.needed.Set(owner, slices.Values(watched))
+	for _, key := range removed {
+		r.lingerLocked(key)
 	}
 	return statuses
 }
@@ -230,22 +230,8 @@ func (r *Registry) Release(owner Owner) {
 func (r *Registry) Await(owner Owner, kinds []Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for kind, owners := range r.awaited {
-		if _, waits := owners[owner]; waits && !slices.Contains(kinds, kind) {
-			delete(owners, owner)
-			if len(owners) == 0 {
-				delete(r.awaited, kind)
-			}
-		}
-	}
-	for _, kind := range kinds {
-		if r.awaited[kind] == nil {
-			r.awaited[kind] = map[Owner]struct{}{}
-		}
-		if _, waits := r.awaited[kind][owner]; waits {
-			continue
-		}
-		r.awaited[kind][owner] = struct{}{}
+	added, _ := r.awaited.Set(owner, slices.Values(kinds))
+	for _, kind := range added {
 		if s := r.clusters[kind.Cluster]; s != nil {
 			// The API server may have begun to serve it after the caller had checked.
 			s.enqueueGroup(kind.GVK.Group)
@@ -304,15 +290,8 @@ func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 		}
 		w = r.startLocked(key, s)
 	}
-	if _, known := w.owners[owner]; !known {
-		w.owners[owner] = struct{}{}
-		if r.owners[owner] == nil {
-			r.owners[owner] = map[Key]struct{}{}
-		}
-		r.owners[owner][key] = struct{}{}
-		if w.phase.state == Degraded {
-			w.current.backoff.retryNow() // a new owner may have changed the cause
-		}
+	if r.needed.Add(owner, key) && w.phase.state == Degraded {
+		w.current.backoff.retryNow() // a new owner may have changed the cause
 	}
 	if w.linger != nil {
 		w.linger.Stop()
@@ -336,16 +315,10 @@ func (r *Registry) startLocked(key Key, s *clusterWatches) *watch {
 	return w
 }
 
-// releaseLocked removes owner from the watch key. A watch without owners stops after the
-// linger time. r.mu must be held.
-func (r *Registry) releaseLocked(owner Owner, key Key) {
-	r.removeOwnerLocked(owner, key)
+// lingerLocked stops a watch after the linger time if it has no owner. r.mu must be held.
+func (r *Registry) lingerLocked(key Key) {
 	w := r.watches[key]
-	if w == nil {
-		return
-	}
-	delete(w.owners, owner)
-	if len(w.owners) > 0 || w.linger != nil {
+	if r.needed.Needed(key) || w.linger != nil {
 		return
 	}
 	if r.opts.Linger < 0 {
@@ -362,14 +335,6 @@ func (r *Registry) releaseLocked(owner Owner, key Key) {
 		}
 	})
 	w.linger = timer
-}
-
-// removeOwnerLocked removes the watch key from the set of owner. r.mu must be held.
-func (r *Registry) removeOwnerLocked(owner Owner, key Key) {
-	delete(r.owners[owner], key)
-	if len(r.owners[owner]) == 0 {
-		delete(r.owners, owner)
-	}
 }
 
 // stopLocked stops and removes a watch without owners. r.mu must be held.

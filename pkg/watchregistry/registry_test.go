@@ -245,8 +245,7 @@ func TestAuditFindsContradictions(t *testing.T) {
 		spoil  func(r *Registry, w *watch)
 	}{
 		"OwnerWithoutWatch":    {"An index entry without an informer.", func(r *Registry, w *watch) { delete(r.watches, w.key) }},
-		"WatchForgotItsOwner":  {"It would be stopped although somebody needs it.", func(_ *Registry, w *watch) { delete(w.owners, one) }},
-		"OwnerForgotItsWatch":  {"It would never be released.", func(r *Registry, _ *watch) { r.owners[one] = map[Key]struct{}{} }},
+		"WatchWithoutOwner":    {"It would never be stopped.", func(r *Registry, w *watch) { r.needed.Drop(w.key) }},
 		"NoGoroutine":          {"Nobody follows the changes.", func(r *Registry, w *watch) { delete(r.running, w) }},
 		"StrayGoroutine":       {"Nobody can stop it.", func(r *Registry, _ *watch) { r.running[newWatch(r, configMapsV1, nil)] = struct{}{} }},
 		"SyncedWithoutSync":    {"It would pass for complete.", func(_ *Registry, w *watch) { w.phase = phase{state: Synced} }},
@@ -254,7 +253,6 @@ func TestAuditFindsContradictions(t *testing.T) {
 		"StoppedAndKept":       {"It would never start again.", func(_ *Registry, w *watch) { w.phase.state = Stopped }},
 		"ClusterWasRemoved":    {"Nobody could stop it.", func(r *Registry, _ *watch) { delete(r.clusters, "") }},
 		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.phase.unowned = true }},
-		"AwaitedByNobody":      {"It would be looked for forever.", func(r *Registry, _ *watch) { r.awaited[Kind{}] = map[Owner]struct{}{} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (r *Registry) Watches() []Watch {
 	for key, w := range r.watches {
 		all = append(all, Watch{
 			Key: key, Status: w.statusLocked(), InformerRuns: w.starts,
-			Owners: slices.Collect(maps.Keys(w.owners)),
+			Owners: r.needed.Owners(key),
 		})
 		w.stats.fill(&all[len(all)-1])
 	}

@@ -38,7 +38,6 @@ type watch struct {
 
 	// The registry's mutex guards what follows.
 
-	owners map[Owner]struct{}
 	// linger is set while there is no owner.
 	linger *time.Timer
 	phase  phase
@@ -73,10 +72,9 @@ func newWatch(r *Registry, key Key, at *clusterWatches) *watch {
 	return &watch{
 		registry: r, key: key, cluster: at,
 		ctx: ctx, cancel: cancel,
-		stats:  newStats(),
-		wake:   make(chan struct{}, 1),
-		owners: map[Owner]struct{}{},
-		phase:  phase{state: Starting}, since: time.Now(),
+		stats: newStats(),
+		wake:  make(chan struct{}, 1),
+		phase: phase{state: Starting}, since: time.Now(),
 	}
 }
 
@@ -233,7 +231,7 @@ func (w *watch) applyEvent(run *informerRun, what event, reason Reason, err erro
 		r.wg.Go(func() { run.stopAfterDelivery(w.ctx, run.events) })
 		w.current = nil
 	case what == listed && w.phase.hasSynced:
-		for owner := range w.owners {
+		for _, owner := range r.needed.Owners(w.key) {
 			r.notifier.add(w.ctx, func() { r.opts.OnRelist(owner, w.key) })
 		}
 	}
@@ -263,7 +261,7 @@ func (w *watch) transitionLocked(what event, reason Reason, err error) {
 		r.opts.Log.V(1).Info("Watch changed its state", "watch", key.String(),
 			"from", before.state, "to", status.State, "reason", status.Reason, "message", status.Message)
 	})
-	for owner := range w.owners {
+	for _, owner := range r.needed.Owners(key) {
 		r.notifier.add(w.ctx, func() { r.opts.OnWatch(owner, key, status) })
 	}
 	if before.state == Degraded && (w.phase.state == Starting || w.phase.state == Synced) {
