@@ -35,7 +35,7 @@ type source struct {
 }
 
 // secret returns namespace/name of the Secret.
-func (s *source) secret() string { return s.Namespace + "/" + s.Name }
+func (s *source) secret() string { return cache.MetaObjectToName(&s.ObjectMeta).String() }
 
 // toSource is a cache.TransformFunc that reduces a Secret to its source.
 func toSource(obj any) (any, error) {

@@ -2,9 +2,7 @@ package events
 
 import (
 	"slices"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -136,13 +134,4 @@ func TestFieldNotes(t *testing.T) {
 			require.Equal(t, tc.want, Fields([]ownership.Change{tc.change}), tc.reason)
 		})
 	}
-}
-
-func TestTruncate(t *testing.T) {
-	for n := 4; n < 20; n++ {
-		short := Truncate(strings.Repeat("aä€😀", 10), n)
-		require.LessOrEqual(t, len(short), n)
-		require.True(t, utf8.ValidString(short), "cut at %d bytes within a rune", n)
-	}
-	require.Equal(t, "short", Truncate("short", 5))
 }

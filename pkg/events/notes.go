@@ -10,15 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // MaxNote is the maximum length of a note in bytes. The API server rejects an Event whose note
 // has more than 1,024 (k8s.io/kubernetes/pkg/apis/core/validation, NoteLengthLimit).
 const MaxNote = 1000
-
-// ellipsis ends a text that was cut.
-const ellipsis = "…"
 
 // minText is how many bytes of a part are kept at least, after the name of its object.
 const minText = 24
@@ -28,10 +26,7 @@ const maxFieldPath = 256
 
 // Name returns the name of an object in messages: kind, namespace and name.
 func Name(ref corev1.ObjectReference) string {
-	if ref.Namespace == "" {
-		return ref.Kind + " " + ref.Name
-	}
-	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+	return display.Name(ref.Kind, ref.Namespace, ref.Name)
 }
 
 // Fields reports what was reverted, and who had changed it.
@@ -99,7 +94,7 @@ func fieldPath(changes []ownership.Change) string {
 	for _, change := range changes {
 		paths = append(paths, change.Path)
 	}
-	return Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
+	return display.Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
 }
 
 // managers returns the field managers that changed fields. Changes of another manager are
@@ -134,11 +129,11 @@ func join(parts []string, room int) string {
 			continue
 		}
 		for i, extra := range fair(shown[:n], least, left) {
-			shown[i] = Truncate(shown[i], least[i]+extra)
+			shown[i] = display.Truncate(shown[i], least[i]+extra)
 		}
 		return strings.Join(shown, Between)
 	}
-	return Truncate(strings.Join(parts, Between), room)
+	return display.Truncate(strings.Join(parts, Between), room)
 }
 
 // fair divides room among texts that are shortened, so that each gets an equal share or, if it
@@ -167,20 +162,5 @@ func CleanNote(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	return Truncate(line, MaxNote)
-}
-
-// Truncate shortens text to at most n bytes, at a rune boundary.
-func Truncate(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	if n < len(ellipsis) {
-		return ""
-	}
-	end := n - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
+	return display.Truncate(line, MaxNote)
 }

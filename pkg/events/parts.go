@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // What the message of a condition is made of that speaks of several objects: parts
@@ -102,9 +104,9 @@ func (p part) same(other part) bool {
 	return p.text == other.text || cutFrom(p.text, other.text) || cutFrom(other.text, p.text)
 }
 
-// cutFrom reports whether Truncate may have made short of long.
+// cutFrom reports whether display.Truncate may have made short of long.
 func cutFrom(short, long string) bool {
-	begin, cut := strings.CutSuffix(short, ellipsis)
+	begin, cut := strings.CutSuffix(short, display.Ellipsis)
 	return cut && strings.HasPrefix(long, begin)
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // TestNotesNameEveryObject: what is long makes room for what else there is.
@@ -47,7 +48,7 @@ func TestNotesNameEveryObject(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, "ConfigMap a: no; ConfigMap b: "+strings.Repeat("x", 50)+ellipsis,
+	require.Equal(t, "ConfigMap a: no; ConfigMap b: "+strings.Repeat("x", 50)+display.Ellipsis,
 		join([]string{"ConfigMap a: no", "ConfigMap b: " + strings.Repeat("x", 90)}, 15+2+13+50+3), "a short text leaves its share to a long one")
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -159,7 +160,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	return []Event{corrected, {
 		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
 		Regarding: object, Related: &owner, Fields: change.Fields, Variant: managers(change.Fields),
-		Note: begin + Truncate(what, MaxNote-len(begin)-len(end)) + end,
+		Note: begin + display.Truncate(what, MaxNote-len(begin)-len(end)) + end,
 	}}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // maxDepth is the maximum nesting of lists and mappings. The deepest ones in practice are the
@@ -234,8 +236,5 @@ func (c *converter) merge(fields map[string]any, key, source *yaml.Node, depth i
 // quote returns a key in quotes, cut to a length that fits a message.
 func quote(key string) string {
 	const most = 60
-	if runes := []rune(key); len(runes) > most {
-		key = string(runes[:most]) + "..."
-	}
-	return strconv.Quote(key)
+	return strconv.Quote(display.TruncateRunes(key, most))
 }

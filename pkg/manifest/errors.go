@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // maxErrors is the maximum number of errors that Parse collects, and that [Errors] prints.
@@ -43,11 +45,10 @@ func (e *Error) Error() string {
 
 // object names the object as far as it is known: "Deployment shop/web".
 func (e *Error) object() string {
-	name := e.Name
-	if name != "" && e.Namespace != "" {
-		name = e.Namespace + "/" + name
+	if e.Name == "" {
+		return e.GVK.Kind
 	}
-	return strings.TrimSpace(e.GVK.Kind + " " + name)
+	return strings.TrimSpace(display.Name(e.GVK.Kind, e.Namespace, e.Name))
 }
 
 // String returns for example "document 2, line 14, item 3"; what is 0 is left

@@ -10,6 +10,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 const (
@@ -73,7 +75,7 @@ func pointer(path fieldpath.Path) string {
 }
 
 func renderField(b *strings.Builder, name string) {
-	name = cut(name, maxName)
+	name = display.TruncateRunes(name, maxName)
 	if name == "" || strings.ContainsAny(name, ".[]/\" ") {
 		fmt.Fprintf(b, "[%q]", name)
 		return
@@ -88,23 +90,7 @@ func renderField(b *strings.Builder, name string) {
 // variables. at is the place of v. Of a large value, it encodes no more than what it
 // shows.
 func shorten(v any, at place) string {
-	return cut(string(appendJSON(nil, v, at)), maxValue)
-}
-
-// cut is the first n runes of text, the last of them an ellipsis if there are
-// more.
-func cut(text string, n int) string {
-	runes, end := 0, 0
-	for i := range text {
-		if runes == n-1 {
-			end = i
-		}
-		if runes == n {
-			return text[:end] + "…"
-		}
-		runes++
-	}
-	return text
+	return display.TruncateRunes(string(appendJSON(nil, v, at)), maxValue)
 }
 
 // appendJSON encodes v at a place, and stops when b has maxValue runes for certain.
@@ -115,7 +101,7 @@ func appendJSON(b []byte, v any, at place) []byte {
 	}
 	switch v := v.(type) {
 	case string:
-		return appendScalar(b, cut(v, maxValue+1))
+		return appendScalar(b, display.TruncateRunes(v, maxValue+1))
 	case []any:
 		b = append(b, '[')
 		for i, item := range v {
@@ -137,7 +123,7 @@ func appendJSON(b []byte, v any, at place) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendScalar(b, cut(key, maxValue+1)), ':')
+			b = append(appendScalar(b, display.TruncateRunes(key, maxValue+1)), ':')
 			b = appendJSON(b, v[key], at.field(key))
 		}
 		return append(b, '}')

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -152,7 +153,7 @@ func (a *applier) describeAdditions(r *result) {
 
 // differences says what people added, in at most maxDifferences bytes.
 func differences(changes []ownership.Change) string {
-	return events.Truncate(events.Differences(changes), maxDifferences)
+	return display.Truncate(events.Differences(changes), maxDifferences)
 }
 
 // noteAdditions notes what people added to an object and what is not reverted, to be reported once.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -63,7 +64,7 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 	if len(differs) == 0 {
 		return nil
 	}
-	difference := events.Truncate(events.Differences(differs), maxMessage)
+	difference := display.Truncate(events.Differences(differs), maxMessage)
 	if elsewhere := a.ownersElsewhere(t.key, live, nil); len(elsewhere) > 0 {
 		return &refusal{v1alpha1.ReasonOwnershipConflict, fmt.Sprintf(
 			"it exists, and the field manager %q of another Vidra installation applied it: %s. Make the manifests the same, take it out "+

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -116,10 +116,10 @@ func sameValue(sent, held any) bool {
 // brief is a value for people.
 func brief(value any) string {
 	if text, ok := value.(string); ok {
-		return fmt.Sprintf("%q", events.Truncate(text, maxValue))
+		return fmt.Sprintf("%q", display.Truncate(text, maxValue))
 	}
 	if value == nil {
 		return "missing"
 	}
-	return events.Truncate(fmt.Sprint(value), maxValue)
+	return display.Truncate(fmt.Sprint(value), maxValue)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 const (
@@ -89,7 +90,7 @@ func answerBreakGlass(annotations map[string]string, known *v1alpha1.BreakGlassS
 		return refuse("%d objects of the VidraResource have break-glass annotations already", maxBreakGlassAnswers)
 	case err != nil:
 		return refuse("the annotation %s is not a time in RFC 3339, such as 2026-01-31T18:00:00Z: %q",
-			v1alpha1.BreakGlassUntilAnnotation, events.Truncate(text, maxBreakGlassText))
+			v1alpha1.BreakGlassUntilAnnotation, display.Truncate(text, maxBreakGlassText))
 	case reason == "":
 		return refuse("the annotation %s is missing: it says why", v1alpha1.BreakGlassReasonAnnotation)
 	case !now.Before(until) && exempt && known.Request == answer.Request:
@@ -103,7 +104,7 @@ func answerBreakGlass(annotations map[string]string, known *v1alpha1.BreakGlassS
 		return refuse("the maximum of %s since %s is used up: annotate it again after %s",
 			limits.max, start.UTC().Format(time.RFC3339), again.UTC().Format(time.RFC3339))
 	}
-	answer.State, answer.Message = v1alpha1.BreakGlassAccepted, events.Truncate(reason, maxBreakGlassText)
+	answer.State, answer.Message = v1alpha1.BreakGlassAccepted, display.Truncate(reason, maxBreakGlassText)
 	if until.After(limit) {
 		until = limit
 		answer.Message += fmt.Sprintf(", cut to the maximum of %s", limits.max)

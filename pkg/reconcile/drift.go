@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -74,7 +75,7 @@ func (d *drift) text() string {
 	default:
 		what = events.Differences(d.fields)
 	}
-	return events.Truncate(what, maxDifferences) + ". It is not reverted: " + d.why
+	return display.Truncate(what, maxDifferences) + ". It is not reverted: " + d.why
 }
 
 // skipReason reports whether what was changed is left as it is, as far as the
@@ -215,7 +216,7 @@ func (p *pass) recordObserved(r result) {
 func (s *vrState) says(id identity, text string) bool {
 	for _, message := range s.inherited {
 		if _, said, named := strings.Cut(message, id.String()+": "); named {
-			begin, _, cut := strings.Cut(said, "…")
+			begin, _, cut := strings.Cut(said, display.Ellipsis)
 			return strings.HasPrefix(said, text) || cut && strings.HasPrefix(text, begin)
 		}
 	}

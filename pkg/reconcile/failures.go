@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // kindGone reports whether an error means that the API server does not serve the
@@ -129,7 +130,7 @@ func message(err error, sensitive bool) string {
 		if text == "" {
 			text = misfitText(localPort.ReplaceAllString(err.Error(), ""))
 		}
-		return events.Truncate(text, maxMessage)
+		return display.Truncate(text, maxMessage)
 	}
 	var fields []string
 	if details := status.Status().Details; details != nil {
@@ -226,7 +227,7 @@ func few(parts []string, room int) string {
 		if len(parts) > 1 {
 			most = maxPart
 		}
-		text = events.Truncate(events.Inline(text), most)
+		text = display.Truncate(events.Inline(text), most)
 		if room -= len(text); i == maxNamed || i > 0 && room < 0 {
 			shown = append(shown, events.More(len(parts)-i))
 			break

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -102,7 +103,7 @@ func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Con
 	case len(report.ill) > 0:
 		var failed, others []string
 		for _, one := range report.ill {
-			part := fmt.Sprintf("%s: %s: %s", one.id, one.Status, events.Truncate(one.Message, maxReason))
+			part := fmt.Sprintf("%s: %s: %s", one.id, one.Status, display.Truncate(one.Message, maxReason))
 			if one.failed() {
 				failed = append(failed, part)
 			} else {

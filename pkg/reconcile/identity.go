@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // identity is what makes two mentions of an object the same object. The
@@ -55,8 +56,5 @@ func referenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
 
 // String names an object for people: kind, namespace and name.
 func (id identity) String() string {
-	if id.namespace == "" {
-		return id.Kind + " " + id.name
-	}
-	return id.Kind + " " + id.namespace + "/" + id.name
+	return display.Name(id.Kind, id.namespace, id.name)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // read makes the state hold what the manifest wants, if it does not. It
@@ -44,7 +44,7 @@ func (p *pass) read(ctx context.Context) *failure {
 		if errors.Is(err, errEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty
 		}
-		s.unread = &failure{reason, events.Truncate(err.Error(), maxMessage)}
+		s.unread = &failure{reason, display.Truncate(err.Error(), maxMessage)}
 		return s.unread
 	}
 	p.unread, s.unread, s.sources = false, nil, got.versions

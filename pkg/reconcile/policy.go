@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // rule is an ignore rule, ready to be matched.
@@ -108,7 +108,7 @@ func unmatched(rules []*rule) []string {
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		names = append(names, fmt.Sprintf("spec.drift.ignore[%d] %s", i, events.Truncate(string(text), maxReason)))
+		names = append(names, fmt.Sprintf("spec.drift.ignore[%d] %s", i, display.Truncate(string(text), maxReason)))
 	}
 	return names
 }

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -44,7 +44,7 @@ func causeText(field, message string) string {
 	case !isScalar:
 		return kind
 	case len(text) > long && at > kept:
-		return events.Truncate(text, kept) + text[at:]
+		return display.Truncate(text, kept) + text[at:]
 	}
 	return text
 }

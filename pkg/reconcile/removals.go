@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // pruneAll removes objects, stage by stage, those of a stage in parallel.
@@ -76,7 +77,7 @@ func (a *remover) recordRemoval(ctx context.Context, o *objectState, done remova
 	case done.deleted:
 		switch {
 		case done.waitsFor != "":
-			o.fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+events.Truncate(done.waitsFor, maxMessage))
+			o.fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, maxMessage))
 		case entry.State != v1alpha1.ObjectDeleting, o.problem == nil: // otherwise nobody asked again
 			o.fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}

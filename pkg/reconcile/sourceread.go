@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -81,7 +81,7 @@ func (r *reader) gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		key := keyOf(vr, source)
 		name := fmt.Sprintf("%s %s/%s, key %s (spec.manifestFrom[%d])", key.kind, key.namespace, key.name, source.Key, i)
 		unavailable := func(text string) *failure {
-			return &failure{v1alpha1.ReasonSourceUnavailable, events.Truncate(name+": "+text, maxMessage)}
+			return &failure{v1alpha1.ReasonSourceUnavailable, display.Truncate(name+": "+text, maxMessage)}
 		}
 		if key.namespace == "" {
 			return got, &failure{v1alpha1.ReasonManifestInvalid, name + ": give it a namespace, or set spec.destination.namespace"}

@@ -94,7 +94,7 @@ func (s *sources) version(key sourceKey) (version string, known bool) {
 	if w == nil || !w.informer.HasSynced() {
 		return "", false
 	}
-	obj, found, err := w.informer.GetStore().GetByKey(key.namespace + "/" + key.name)
+	obj, found, err := w.informer.GetStore().GetByKey(cache.NewObjectName(key.namespace, key.name).String())
 	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok && found && err == nil {
 		return kept.ResourceVersion, true
 	}

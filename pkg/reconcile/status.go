@@ -12,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -92,9 +93,9 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 		healthy = ptr.To(healthyCondition(o.health, healthOf(before)))
 	}
 	ready := readyCondition(o, watching, healthy, before)
-	ready.Message = events.Truncate(ready.Message, maxCondition)
+	ready.Message = display.Truncate(ready.Message, maxCondition)
 	set := func(c metav1.Condition) {
-		c.Message = events.Truncate(c.Message, maxCondition)
+		c.Message = display.Truncate(c.Message, maxCondition)
 		c.ObservedGeneration = after.ObservedGeneration
 		meta.SetStatusCondition(&after.Conditions, c)
 	}
@@ -205,7 +206,7 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 		case status.State == watchregistry.Starting:
 			starting = append(starting, key.String())
 		default:
-			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, events.Truncate(status.Message, maxMessage)))
+			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, display.Truncate(status.Message, maxMessage)))
 		}
 	}
 	slices.Sort(failed)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: what
@@ -85,7 +86,7 @@ func (s *vrState) warningsIn() []string {
 	all := []string{}
 	for _, o := range s.manifest {
 		for _, text := range o.warnings {
-			all = append(all, fmt.Sprintf("%s: %s", o.id, events.Truncate(events.Inline(text), maxReason)))
+			all = append(all, fmt.Sprintf("%s: %s", o.id, display.Truncate(events.Inline(text), maxReason)))
 		}
 		for _, text := range before {
 			if len(o.warnings) == 0 && !o.warningsKnown && strings.HasPrefix(text, o.id.String()+": ") {

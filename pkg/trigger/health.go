@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -103,7 +103,7 @@ func ComputeHealth(u *unstructured.Unstructured) Health {
 	if ownership.Sensitive(u) {
 		health.Message = ""
 	}
-	health.Message = truncate(health.Message)
+	health.Message = display.Truncate(health.Message, maxMessage)
 	return health
 }
 
@@ -146,15 +146,6 @@ func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
 		}
 	}()
 	return status.Compute(u)
-}
-
-// truncate shortens a message to maxMessage bytes, between two runes.
-func truncate(message string) string {
-	const more = "..."
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
 }
 
 // healthDelay returns the delay until the owners of an object are enqueued because of its

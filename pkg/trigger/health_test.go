@@ -166,18 +166,6 @@ func TestHealthIsCheap(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(100, func() { ComputeHealth(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
 }
 
-func TestMessagesThatAreTooLongAreCut(t *testing.T) {
-	for n := range 4 {
-		long := strings.Repeat("x", n) + strings.Repeat("€", maxMessage)
-		short := truncate(long)
-		require.LessOrEqual(t, len(short), maxMessage)
-		require.Greater(t, len(short), maxMessage-len("€"))
-		require.True(t, strings.HasPrefix(long, strings.TrimSuffix(short, "...")), "it is cut between two runes")
-	}
-	whole := strings.Repeat("x", maxMessage)
-	require.Equal(t, whole, truncate(whole))
-}
-
 func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 	const value = "hunter2"
 	quoting := `,"status":{"observedGeneration":"` + value + `","conditions":[{"type":"Ready","status":"False","message":"` + value + `"}]}`

@@ -246,11 +246,7 @@ func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced 
 	if store == nil {
 		return nil, false, false
 	}
-	storeKey := name
-	if namespace != "" {
-		storeKey = namespace + "/" + name
-	}
-	obj, found, err := store.GetByKey(storeKey)
+	obj, found, err := store.GetByKey(cache.NewObjectName(namespace, name).String())
 	return obj, found && err == nil, synced
 }
 

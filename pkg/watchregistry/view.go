@@ -6,10 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 )
 
 // Watch describes a watch of a Registry.
@@ -87,7 +87,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	for _, watch := range r.Watches() {
 		next := row{Watch: watch.String(), Owners: []string{}, description: description(watch)}
 		for _, owner := range watch.Owners {
-			next.Owners = append(next.Owners, strings.TrimPrefix(owner.String(), "/")) // no namespace
+			next.Owners = append(next.Owners, cache.NamespacedNameAsObjectName(owner).String())
 		}
 		rows = append(rows, next)
 	}

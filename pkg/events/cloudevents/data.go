@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -80,7 +81,7 @@ type DataField struct {
 // encode returns the CloudEvent of an Event that regards a VidraResource.
 func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	data := Data{
-		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: events.Truncate(e.Note, events.MaxNote),
+		Reason: e.Reason, Type: e.Type, Action: e.Action, Note: display.Truncate(e.Note, events.MaxNote),
 		VidraResource: DataOwner{Name: e.Regarding.Name, UID: string(e.Regarding.UID)},
 	}
 	subject := e.Regarding

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 const (
@@ -105,7 +106,7 @@ func instance(name string) string {
 	if name == "" {
 		name = events.Controller
 	}
-	return events.Truncate(name, maxInstance)
+	return display.Truncate(name, maxInstance)
 }
 
 // Record enqueues Events to be written. It does not block.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/record/util"
 
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 const (
@@ -43,7 +44,7 @@ type key struct {
 // keyOf returns the key of an Event. It ignores the resourceVersions of references, and
 // differences of variants beyond MaxNote.
 func keyOf(e events.Event) key {
-	k := key{kind: e.Type, reason: e.Reason, action: e.Action, variant: events.Truncate(e.Variant, events.MaxNote), regarding: e.Regarding}
+	k := key{kind: e.Type, reason: e.Reason, action: e.Action, variant: display.Truncate(e.Variant, events.MaxNote), regarding: e.Regarding}
 	if e.Related != nil {
 		k.related = *e.Related
 	}
@@ -133,7 +134,7 @@ func (b *aggregator) add(e events.Event, now time.Time) *series {
 
 // fold returns an Event that begins the additional series of its objects; see maxPerObject.
 func fold(e events.Event) events.Event {
-	e.Note = events.Truncate(e.Note, events.MaxNote-len(foldedSuffix)) + foldedSuffix
+	e.Note = display.Truncate(e.Note, events.MaxNote-len(foldedSuffix)) + foldedSuffix
 	e.Regarding.FieldPath = ""
 	if e.Related != nil {
 		related := *e.Related

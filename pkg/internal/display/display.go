@@ -1,0 +1,47 @@
+// Package display shortens text for messages, and names objects in them.
+package display
+
+import "unicode/utf8"
+
+// Ellipsis ends a text that was shortened.
+const Ellipsis = "…"
+
+// Name returns the name of an object in messages, such as "Deployment shop/web" or "Namespace shop".
+func Name(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// Truncate shortens text to at most n bytes, at a rune boundary. The last rune of a shortened text is
+// an Ellipsis, of three bytes.
+func Truncate(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	if n < len(Ellipsis) {
+		return ""
+	}
+	end := n - len(Ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + Ellipsis
+}
+
+// TruncateRunes shortens text to at most n runes, of which the last is an ellipsis if it was shortened.
+// n must not be 0.
+func TruncateRunes(text string, n int) string {
+	runes, end := 0, 0
+	for i := range text {
+		if runes == n-1 {
+			end = i
+		}
+		if runes == n {
+			return text[:end] + Ellipsis
+		}
+		runes++
+	}
+	return text
+}
