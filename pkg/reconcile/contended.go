@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -18,12 +19,12 @@ func (p *planner) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	var changed []*objectState
 	for _, o := range s.manifest {
 		d, c := o.desired, o.contention
-		if !c.contended() {
+		if !c.Contended() {
 			continue
 		}
 		cause, is := causes[d.key]
 		if !is || !p.watched || p.skipReason(o) != nil {
-			c.notBefore = time.Time{}
+			c.NotBefore = time.Time{}
 			continue
 		}
 		if cause.Since.IsZero() { // no event told of it, as where there are too many
@@ -37,15 +38,15 @@ func (p *planner) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	})
 	for _, o := range changed {
 		d, c, cause := o.desired, o.contention, causes[o.desired.key]
-		at := c.healAt(p.now, cause.Since, p.vr.MaxExposure(), func(must bool) time.Time { return p.budget.take(p.owner, p.now, must) })
+		at := c.HealAt(p.now, cause.Since, p.vr.MaxExposure(), func(must bool) time.Time { return p.budget.Take(p.owner, p.now, must) })
 		if !at.After(p.now) {
-			c.notBefore = time.Time{}
+			c.NotBefore = time.Time{}
 			continue
 		}
-		if c.notBefore.IsZero() {
+		if c.NotBefore.IsZero() {
 			p.Metrics.held(d.id)
 		}
-		c.notBefore, c.delayed = at, true
+		c.NotBefore, c.Delayed = at, true
 		p.pendingDrift[d.key] = cause
 		p.Trigger.Contend(p.owner, d.key, at)
 	}
@@ -55,8 +56,8 @@ func (p *planner) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 func (s *vrState) contended() map[identity]failure {
 	all := map[identity]failure{}
 	for _, o := range s.manifest {
-		if o.contention.contended() {
-			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.text}
+		if o.contention.Contended() {
+			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.Text}
 		}
 	}
 	return all
@@ -64,15 +65,15 @@ func (s *vrState) contended() map[identity]failure {
 
 // held reports whether the heal of a contended object is not due yet.
 func (p *planner) held(o *objectState) bool {
-	return o.contention != nil && p.now.Before(o.contention.notBefore)
+	return o.contention != nil && p.now.Before(o.contention.NotBefore)
 }
 
 // nextHeld returns when the first heal that is held is due; zero if none is.
 func (p *planner) nextHeld() time.Time {
 	var next time.Time
 	for o := range p.state.all() {
-		if p.held(o) && (next.IsZero() || o.contention.notBefore.Before(next)) {
-			next = o.contention.notBefore
+		if p.held(o) && (next.IsZero() || o.contention.NotBefore.Before(next)) {
+			next = o.contention.NotBefore
 		}
 	}
 	return next
@@ -91,26 +92,26 @@ func (r *result) requests() int {
 func (p *planner) contend(r result) {
 	s := p.state
 	if r.known.contention == nil {
-		r.known.contention = newContention()
+		r.known.contention = contention.New()
 	}
 	c := r.known.contention
-	known := c.reverted > 0
-	begins := c.healed(r.fields, r.requests(), p.vr.HealsPerMinute(), p.now)
-	if !c.contended() {
+	known := c.Reverted > 0
+	begins := c.Healed(r.fields, r.requests(), p.vr.HealsPerMinute(), p.now)
+	if !c.Contended() {
 		return
 	}
 	if !known {
-		c.text = c.describe(r.id)
+		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: r.id.Group, Kind: r.id.Kind, Namespace: r.id.namespace, Name: r.id.name})
 	}
 	if begins {
 		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Contended, Object: referenceTo(r.id, r.gvk, r.live.GetUID()),
-			Fields: c.fields(), Note: c.text,
+			Fields: c.Fields(), Note: c.Text,
 		})
 	}
 	r.known.entry.State = v1alpha1.ObjectContended
-	c.key = r.key
-	p.Trigger.Contend(p.owner, r.key, c.healAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.next(p.owner, p.now) }))
+	c.Key = r.key
+	p.Trigger.Contend(p.owner, r.key, c.HealAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.Next(p.owner, p.now) }))
 }
 
 // endContentions forgets the contentions that are over.
@@ -122,17 +123,17 @@ func (p *planner) endContentions() {
 			continue
 		}
 		if d != nil && entry != nil {
-			if _, changed := p.pendingDrift[d.key]; changed || !c.over(p.now) {
+			if _, changed := p.pendingDrift[d.key]; changed || !c.Over(p.now) {
 				continue
 			}
 		} else if entry != nil {
 			continue // it has left the manifest and is not removed yet
 		}
 		o.contention = nil
-		if !c.contended() {
+		if !c.Contended() {
 			continue
 		}
-		p.Trigger.EndContention(p.owner, c.key)
+		p.Trigger.EndContention(p.owner, c.Key)
 		if entry != nil && entry.State == v1alpha1.ObjectContended {
 			entry.State = v1alpha1.ObjectApplied
 			s.pendingEvents = append(s.pendingEvents, events.Change{

@@ -264,8 +264,8 @@ func (s *vrState) withDrifts() map[identity]failure {
 		case o.problem != nil:
 			all[o.id] = *o.problem
 		case o.desired == nil:
-		case o.in(v1alpha1.ObjectContended) && o.contention.delays():
-			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.text}
+		case o.in(v1alpha1.ObjectContended) && o.contention.Delays():
+			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.Text}
 		case o.in(v1alpha1.ObjectDrifted) && o.drift != nil && !o.drift.unobserved:
 			all[o.id] = failure{v1alpha1.ReasonDriftDetected, o.drift.text()}
 		case o.in(v1alpha1.ObjectDrifted):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -27,7 +28,7 @@ type objectState struct {
 	// drift is set while the object stays as another writer changed it.
 	drift *drift
 	// contention counts the reverts of the last minute; nil if there were none.
-	contention *contention
+	contention *contention.Tracker
 	// additions describes what people added to the object and what stays there.
 	additions string
 	// warnings are those of the API server about the object. warningsKnown reports that this

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -24,7 +25,7 @@ func TestObjectStateLives(t *testing.T) {
 		"Inventory":  {"It has to be removed.", func(o *objectState) { o.entry = inState(v1alpha1.ObjectApplied, "1") }, true},
 		"Problem":    {"A condition names it.", func(o *objectState) { o.fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
 		"Drift":      {"Its time has to be kept.", func(o *objectState) { o.drift = &drift{skipReason: skipReason{until: time.Now()}} }, true},
-		"Contention": {"The trigger has to be told of its end.", func(o *objectState) { o.contention = newContention() }, true},
+		"Contention": {"The trigger has to be told of its end.", func(o *objectState) { o.contention = contention.New() }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

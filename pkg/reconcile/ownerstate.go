@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -126,7 +127,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 			o.drift = &drift{skipReason: exemption(entry.BreakGlass), unobserved: true}
 		}
 		if entry.State == v1alpha1.ObjectContended {
-			o.contention = restoredContention(time.Now())
+			o.contention = contention.Restored(time.Now())
 		}
 	}
 	return s

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -55,7 +56,7 @@ type planEnv struct {
 	Metrics *Metrics
 	// budget shares the heals of contended objects; recompute spaces the applies that only
 	// find out digests of this version.
-	budget    *healBudget
+	budget    *contention.Budget
 	recompute flowcontrol.PassiveRateLimiter
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -140,7 +141,7 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 				vr: &v1alpha1.VidraResource{}, now: now, pendingDrift: map[trigger.ObjectKey]trigger.Cause{d.key: {}},
 				state: &vrState{schedule: schedule{resync: now.Add(time.Hour)}, manifest: []*objectState{{
 					id: id, desired: d, drift: &drift{skipReason: skipReason{until: now.Add(-time.Second)}},
-					contention: &contention{began: now, lastHeal: now.Add(-2 * contentionWindow), notBefore: now.Add(-time.Second)},
+					contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
 				}}},
 			}
 			p.state.schedule.attempted(p.failed(o), o.all, now)

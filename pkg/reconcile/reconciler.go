@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -98,7 +99,7 @@ type Reconciler struct {
 	heavy         *heavyShare
 	sources       sources
 	grants        *grants
-	budget        healBudget
+	budget        contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 

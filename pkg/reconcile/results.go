@@ -45,7 +45,7 @@ func (p *pass) recordResult(r result) {
 		o.recordHealth(r.cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
-	if o.contention.contended() {
+	if o.contention.Contended() {
 		entry.State = v1alpha1.ObjectContended
 	}
 	if r.live == nil {
@@ -75,7 +75,7 @@ func (p *pass) emit(r result) {
 	switch r.action {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, r.known.contention.flushDelay())
+		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, r.known.contention.FlushDelay())
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,

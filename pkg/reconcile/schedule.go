@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -137,11 +138,11 @@ func (p *planner) objectWakes() []wake {
 			wakes = append(wakes, wake{o.drift.until, wakeExemption})
 		}
 		switch {
-		case o.desired == nil || !o.contention.contended():
+		case o.desired == nil || !o.contention.Contended():
 		case p.held(o):
-			wakes = append(wakes, wake{o.contention.notBefore, wakeContention})
+			wakes = append(wakes, wake{o.contention.NotBefore, wakeContention})
 		default:
-			wakes = append(wakes, wake{o.contention.lastHeal.Add(contentionWindow + time.Second), wakeContention})
+			wakes = append(wakes, wake{o.contention.LastHeal.Add(contention.Window + time.Second), wakeContention})
 		}
 	}
 	return wakes

@@ -1,4 +1,4 @@
-package reconcile
+package contention
 
 import (
 	"sync"
@@ -20,11 +20,11 @@ const (
 	budgetPause, budgetWindow = 500 * time.Millisecond, 10 * time.Second
 )
 
-// healBudget shares the heals of contended objects among the VidraResources. Each has an
+// Budget shares the heals of contended objects among the VidraResources. Each has an
 // equal share, so that one with hundreds of contended objects does not delay those of the
 // others. What is not used of the shares, any of them gets. The zero value is ready. It is
 // safe for concurrent use.
-type healBudget struct {
+type Budget struct {
 	// mu guards what follows.
 	mu sync.Mutex
 	// pool counts all heals; what is in it is free for any VidraResource.
@@ -41,9 +41,9 @@ type healShare struct {
 	asked time.Time
 }
 
-// take takes one heal for a contended object of owner, if there is one or it must. It
+// Take takes one heal for a contended object of owner, if there is one or it must. It
 // returns now, or when owner is to ask again.
-func (b *healBudget) take(owner trigger.Owner, now time.Time, must bool) time.Time {
+func (b *Budget) Take(owner trigger.Owner, now time.Time, must bool) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	share := b.shareLocked(owner, now)
@@ -58,8 +58,8 @@ func (b *healBudget) take(owner trigger.Owner, now time.Time, must bool) time.Ti
 	return share.again(now)
 }
 
-// next returns when owner can take a heal for a contended object: now, or when it is to ask.
-func (b *healBudget) next(owner trigger.Owner, now time.Time) time.Time {
+// Next returns when owner can take a heal for a contended object: now, or when it is to ask.
+func (b *Budget) Next(owner trigger.Owner, now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	share := b.shareLocked(owner, now)
@@ -85,7 +85,7 @@ func spend(from *rate.Limiter, now time.Time) {
 
 // shareLocked returns the share of owner, as large as it is with the owners that there are
 // now.
-func (b *healBudget) shareLocked(owner trigger.Owner, now time.Time) *healShare {
+func (b *Budget) shareLocked(owner trigger.Owner, now time.Time) *healShare {
 	if b.shares == nil {
 		b.shares, b.pool = map[trigger.Owner]*healShare{}, rate.NewLimiter(contendedHealRate, contendedHealBurst)
 	}
