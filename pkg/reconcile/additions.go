@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,109 +45,75 @@ func (a additions) configuration() string {
 	return string(a.policy) + ":" + strings.Join(a.tools, ",")
 }
 
-// undoTools describes what people added to an object, whenever that was.
-func (a *applier) undoTools(t task) ownership.Undo {
+// undoTools describes what users added to an object, whenever that was.
+func (k known) undoTools() ownership.Undo {
 	return ownership.Undo{
-		Manager: a.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: t.object().Object,
+		Manager: k.settings.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.object().Object,
 		BeforeKnown: true, Scope: ownership.Everything,
 		Keep: func(manager string, path []string) bool {
-			return !a.additions.tools.Has(manager) || ownership.KeptAddition(path) || t.exempts(manager, path)
+			return !k.settings.additions.tools.Has(manager) || ownership.KeptAddition(path) || k.exempts(manager, path)
 		},
 	}
 }
 
-// byTools finds what people added to an object.
-func (a *applier) byTools(t task, live *unstructured.Unstructured) ownership.Addition {
-	if live == nil || len(a.additions.tools) == 0 {
+// byTools finds what users added to an object.
+func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
+	tools := k.settings.additions.tools
+	if live == nil || len(tools) == 0 {
 		return ownership.Addition{}
 	}
-	if _, found := a.additions.tools.Digest(live, a.manager); !found {
+	if _, found := tools.Digest(live, k.settings.manager); !found {
 		return ownership.Addition{}
 	}
-	return a.undoTools(t).Added(live, live)
+	return k.undoTools().Added(live, live)
 }
 
 // onlyAdditions reports whether what is ours in the object that was found is as it was
 // applied last, so that there is nothing to apply.
-func (a *applier) onlyAdditions(t task) bool {
-	entry, found := t.known.entry, t.cause.Found
-	if len(a.additions.tools) == 0 || t.why != whyDrift || found == nil || entry == nil || !labelled(found) {
+func (k known) onlyAdditions() bool {
+	entry, found := k.entry(), k.cause.Found
+	if len(k.settings.additions.tools) == 0 || k.why != whyDrift || found == nil || entry == nil || !labelled(found) {
 		return false
 	}
-	return entry.Configuration == t.configuration && trigger.DigestOf(found, a.manager, false, nil).String() == entry.Digest
+	return entry.Configuration == k.configuration && trigger.DigestOf(found, k.settings.manager, false, nil).String() == entry.Digest
 }
 
-// observeAdditions notes an object in which there is nothing to change: additions are
-// reported, or those that there are do not count.
-func (a *applier) observeAdditions(r result) result {
-	found := r.cause.Found
-	if a.watched {
-		a.index.Begin(a.owner, r.key, a.manager)
-		a.trigger.Commit(a.owner, r.key, a.expectation(found))
+// removeAdditions returns the first request that removes what users added to the object of
+// r.live, which is otherwise as the manifest says: it takes the ownership of the additions, and
+// applies. If the API server calls the object without them invalid, it returns the ownership,
+// and the additions stay.
+func (r request) removeAdditions() request {
+	if added := r.byTools(r.live); len(added.Patch) == 0 {
+		return r.finish()
 	}
-	r.compared, r.additions = true, a.byTools(r.task, found).Changes
-	return r
+	r.goal, r.as, r.edit, r.found = toClean, whyDrift, r.undoTools(), r.live
+	r.previous, r.reclaims = r.live, 0
+	return r.reclaim(r.live)
 }
 
-// expectation is what is expected of an object from now on.
-func (a *applier) expectation(live *unstructured.Unstructured) trigger.Applied {
-	return trigger.Applied{
-		Manager: a.manager, Digest: trigger.DigestOf(live, a.manager, false, a.additions.tools), UID: live.GetUID(),
-		ResourceVersion: live.GetResourceVersion(), Others: ownership.Others(live, v1alpha1.FieldManagerPrefix),
-	}
-}
-
-// sendReverting sends the apply, unless nothing of ours has changed, and then removes what
-// people added, if the policy is Revert.
-func (a *applier) sendReverting(ctx context.Context, t *task) (live *unstructured.Unstructured, err error) {
-	if live = t.cause.Found; a.additions.policy != v1alpha1.AdditionsRevert || !a.onlyAdditions(*t) {
-		live, err = a.sendUndoing(ctx, t)
-	}
-	if err != nil || live == nil || a.additions.policy != v1alpha1.AdditionsRevert {
-		return live, err
-	}
-	return a.removeAdditions(ctx, t, live)
-}
-
-// removeAdditions removes what people added to an object that is otherwise as it should be:
-// it takes the ownership of the additions, and applies. If the API server calls the object
-// without them invalid, it gives the ownership back, and the additions stay.
-func (a *applier) removeAdditions(ctx context.Context, t *task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	before, again := live, *t
-	if added := a.byTools(*t, live); len(added.Patch) == 0 {
-		return live, nil
-	}
-	again.why, again.cause, again.added = whyDrift, trigger.Cause{Found: live}, ownership.Addition{}
-	taken, reclaimed, err := a.reclaim(ctx, &again, live, a.undoTools(*t))
+func (r request) additionsReclaimed(taken *unstructured.Unstructured) request {
 	switch {
-	case err != nil:
-		return nil, err
-	case !reclaimed:
-		return nil, errors.New("it was changed while what was added to it was being removed; it is tried again")
+	case !r.reclaimed:
+		return r.failed(errors.New("it was changed while what was added to it was being removed; it is tried again"))
 	case taken == nil:
-		return live, nil
+		return r.finish()
 	}
-	again.cause.Found, live = taken, taken
-	applied, err := a.sendWithoutIgnored(ctx, again)
-	if apierrors.IsInvalid(err) && !denied(err) {
-		refused := message(err, t.sensitive || ownership.Sensitive(live))
-		t.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(again.added.Changes), refused)
-		return a.returnFields(ctx, *t, live, before)
-	}
-	t.added = t.added.And(again.added)
-	return applied, err
+	r.cleaned, r.live = r.addition, taken
+	return r.apply()
 }
 
-// describeAdditions finds out what people added to the object that was applied: what was
-// removed, which an apply of another configuration does besides, and what is left.
-func (a *applier) describeAdditions(r *result) {
-	r.compared = true
-	if a.additions.policy == v1alpha1.AdditionsWarn {
-		r.additions = a.byTools(r.task, r.live).Changes
+// cleanAnswered follows the apply that removes additions.
+func (r request) cleanAnswered(got answer) request {
+	switch {
+	case got.err == nil:
+		r.added, r.live = r.added.And(r.cleaned), got.live
+		return r.finish()
+	case !apierrors.IsInvalid(got.err) || denied(got.err):
+		return r.failed(got.err)
 	}
-	if len(r.fields) == 0 && len(r.reverted) == 0 {
-		r.reverted = r.added.Changes
-	}
+	refused := message(got.err, r.sensitive || ownership.Sensitive(r.live))
+	r.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", differences(r.cleaned.Changes), refused)
+	return r.give(r.previous)
 }
 
 // differences says what people added, in at most maxDifferences bytes.

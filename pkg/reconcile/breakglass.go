@@ -165,7 +165,7 @@ func (g glassAnswer) problem() string {
 
 // answerTo answers the break-glass annotations of an object. entry is what the inventory
 // has of it, and d what the manifest has; both may be nil.
-func (a *applier) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, live *unstructured.Unstructured) glassAnswer {
+func (s *settings) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, live *unstructured.Unstructured) glassAnswer {
 	annotations := live.GetAnnotations()
 	var known *v1alpha1.BreakGlassStatus
 	if entry != nil {
@@ -175,8 +175,8 @@ func (a *applier) answerTo(entry *v1alpha1.ManagedResourceStatus, d *desired, li
 	if !asked && known == nil {
 		return glassAnswer{seen: true} // as nearly always
 	}
-	full := asked && known == nil && a.glassRoom().Add(-1) < 0
-	limits := breakGlassLimits{max: a.maxBreakGlass, inManifest: d != nil && d.setsBreakGlass, full: full}
+	full := asked && known == nil && s.glassRoom().Add(-1) < 0
+	limits := breakGlassLimits{max: s.maxBreakGlass, inManifest: d != nil && d.setsBreakGlass, full: full}
 	return glassAnswer{seen: true, full: full, answer: answerBreakGlass(annotations, known, limits, time.Now())}
 }
 

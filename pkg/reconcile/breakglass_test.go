@@ -175,7 +175,7 @@ func TestBreakGlassHasRoom(t *testing.T) {
 	for i := range 2 * maxBreakGlassAnswers {
 		inventory = append(inventory, &objectState{id: idOf(configMapKind, "shop", strconv.Itoa(i)), entry: &v1alpha1.ManagedResourceStatus{}})
 	}
-	a := &applier{maxBreakGlass: time.Hour, glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(inventory) })}
+	a := &settings{maxBreakGlass: time.Hour, glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(inventory) })}
 	object := liveConfigMap("a", map[string]string{
 		v1alpha1.BreakGlassUntilAnnotation: time.Now().Add(time.Minute).Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident 42",
 	})

@@ -121,7 +121,7 @@ func TestTwoWriters(t *testing.T) {
 func TestStructuralHealsCostTwo(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	value, structural := &result{}, &result{task: task{added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}}
+	value, structural := &result{}, &result{added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}
 	for name, tc := range map[string]struct {
 		heal  *result
 		heals int

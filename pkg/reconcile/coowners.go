@@ -72,10 +72,10 @@ type marks struct {
 }
 
 // marksOn returns the marks on an object, of all installations, without our own.
-func (a *applier) marksOn(live *unstructured.Unstructured) marks {
+func (s *settings) marksOn(live *unstructured.Unstructured) marks {
 	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if manager != a.manager {
+		if manager != s.manager {
 			found.managers[manager] = true
 		}
 	}
@@ -138,31 +138,17 @@ func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trig
 	})
 }
 
-// ownershipConflict returns an ownershipConflict if the conflict with which the API server refused a task is
-// with a VidraResource that owns the field, or with one of another installation, unless an
-// edit is reverted or spec.adopt says to take the field: anyone who may edit the object can
-// apply it under such a name.
-func (a *applier) ownershipConflict(ctx context.Context, t task, conflict error) error {
-	live := t.cause.Found
-	if live == nil {
-		var err error
-		if live, err = a.get(ctx, t.key); err != nil {
-			return err
-		}
-		if live == nil {
-			return conflict // it is gone, and is tried again
-		}
-	}
-	others, err := a.coOwners(ctx, t.key, live)
-	if err != nil {
-		return err
-	}
+// ownershipConflict returns an ownershipConflict if the conflict with which the API server
+// refused the apply is with a VidraResource that owns the field, or with one of another
+// installation, unless an edit is reverted or spec.adopt says to take the field: anyone who may
+// edit the object can apply it under such a name. others are the other owners of the object.
+func (r request) ownershipConflict(live *unstructured.Unstructured, others []coOwner) error {
 	var elsewhere []coOwner
-	if t.cause.Found = live; a.adopt != v1alpha1.AdoptAlways && !a.edited(t) {
-		elsewhere = a.ownersElsewhere(t.key, live, others)
+	if r.settings.adopt != v1alpha1.AdoptAlways && !r.edited(live) {
+		elsewhere = r.settings.ownersElsewhere(r.key, live, others)
 	}
 	others = append(slices.DeleteFunc(others, func(other coOwner) bool { return !other.genuine }), elsewhere...)
-	return ownershipConflictIn(conflict, func(manager string) (*coOwner, bool) {
+	return ownershipConflictIn(r.refused, func(manager string) (*coOwner, bool) {
 		i := slices.IndexFunc(others, func(other coOwner) bool { return other.manager == manager })
 		if i < 0 {
 			return nil, false

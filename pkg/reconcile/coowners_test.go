@@ -118,7 +118,7 @@ func TestCoOwners(t *testing.T) {
 				reader.all[tc.name] = vr
 			}
 			key := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}
-			a := &applier{owner: trigger.Owner{Name: "web"}, manager: "vidra/web", vidraResources: reader, index: trigger.NewIndex()}
+			a := &applier{settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, vidraResources: reader, index: trigger.NewIndex()}
 			if tc.claims {
 				a.index.Begin(trigger.Owner{Name: tc.name}, key, v1alpha1.FieldManager(tc.name))
 			}
@@ -159,7 +159,7 @@ func TestCoOwnersWithoutMarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &applier{
-				owner: trigger.Owner{Name: "web"}, manager: "vidra/web", index: trigger.NewIndex(),
+				settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
 				vidraResources: &cacheOf{all: map[string]*v1alpha1.VidraResource{"api": {}}},
 			}
 			a.index.Load(a.owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/web", UID: "a"}})
@@ -201,7 +201,7 @@ func TestCoOwnersGenuine(t *testing.T) {
 			vr := &v1alpha1.VidraResource{}
 			vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", Digest: tc.entry}}
 			a := &applier{
-				owner: trigger.Owner{Name: "web"}, manager: "vidra/web", index: trigger.NewIndex(),
+				settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
 				vidraResources: &cacheOf{all: map[string]*v1alpha1.VidraResource{"api": vr}},
 			}
 			tc.index(a.index)

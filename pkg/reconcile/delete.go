@@ -21,16 +21,16 @@ import (
 // that another manager set was copied from an object of ours.
 //
 // What the first operator left lists us, and is in the inventory without a UID.
-func (a *applier) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
-	if a.applied(live) {
+func (s *settings) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
+	if s.applied(live) {
 		return true
 	}
 	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
 		return false
 	}
-	key := a.signature().annotation
-	marked := live.GetAnnotations()[key] == a.owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
-	return marked || slices.Contains(listed(live), a.owner.Name) && leftByFirstOperator(live)
+	key := s.signature().annotation
+	marked := live.GetAnnotations()[key] == s.owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
+	return marked || slices.Contains(listed(live), s.owner.Name) && leftByFirstOperator(live)
 }
 
 // bare is an object without content.

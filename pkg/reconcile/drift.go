@@ -2,16 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -96,67 +90,6 @@ func (p *planner) skipReason(o *objectState) *skipReason {
 		return &l
 	}
 	return nil
-}
-
-// skipReason returns why the object of a task is left as it was found; nil if it is put
-// right. The annotations of the object count, too, but they hold no new configuration
-// back.
-func (a *applier) skipReason(t task) (*skipReason, glassAnswer) {
-	if t.why == whyNew || t.why == whyChanged || t.cause.Found == nil {
-		return t.skip, glassAnswer{}
-	}
-	glass := a.answerTo(t.known.entry, t.desired, t.cause.Found)
-	switch {
-	case t.skip != nil && t.skip.until.IsZero():
-		return t.skip, glass
-	case exempts(glass.answer, time.Now()):
-		l := exemption(glass.answer)
-		return &l, glass
-	}
-	return nil, glass
-}
-
-// observe finds out what was changed, and writes nothing.
-func (a *applier) observe(ctx context.Context, r result, l *skipReason) result {
-	r.skipped = l
-	if r.cause.Found == nil && !l.silent {
-		// What lost its label looks as if it were deleted.
-		live, err := a.get(ctx, r.key)
-		if err != nil {
-			r.err = err
-			return r
-		}
-		r.cause.Found = live
-	}
-	found := r.cause.Found
-	if found == nil {
-		return r
-	}
-	if a.watched {
-		a.index.Begin(a.owner, r.key, a.manager)
-	}
-	if !l.silent {
-		added := a.undo(r.task).Added(found, found)
-		if restored, err := a.dryRun(ctx, r.task); apierrors.IsInvalid(err) && len(added.Lost) > 0 {
-			// What was added is in the way of the dry run, but not of the apply.
-			r.fields = added.With(added.Lost)
-		} else if err != nil {
-			r.unknown = message(err, r.sensitive || ownership.Sensitive(found))
-		} else {
-			// Whose a field is does not matter while Vidra does not revert it.
-			r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, restored, a.manager), func(c ownership.Change) bool {
-				return c.Kind == ownership.Taken
-			}))
-		}
-	}
-	r.fields = append(r.fields, a.byTools(r.task, found).Changes...)
-	if a.watched {
-		a.trigger.Observed(a.owner, r.key, trigger.Applied{
-			Manager: a.manager, Digest: trigger.DigestOf(found, a.manager, !l.silent, a.additions.tools), Unreverted: !l.silent,
-			UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
-		})
-	}
-	return r
 }
 
 // skipAll records what another writer changed while the manifest cannot be read: what the objects
@@ -273,27 +206,4 @@ func (s *vrState) withDrifts() map[identity]failure {
 		}
 	}
 	return all
-}
-
-// dryRun asks what an apply would make of an object that exists.
-func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	whole, err := a.patchDry(ctx, t.key, t.body)
-	if err != nil || t.ignored == nil {
-		return whole, err
-	}
-	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.signature())
-	if err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(lean)
-	if err != nil {
-		return nil, err
-	}
-	return a.patchDry(ctx, t.key, body)
-}
-
-// patchDry sends an apply that writes nothing.
-func (a *applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []byte) (*unstructured.Unstructured, error) {
-	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }

@@ -58,14 +58,14 @@ func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (r
 // and that are of no VidraResource of this cluster: proven are those that are. Their
 // VidraResources are in another cluster, so nothing proves that they exist. None counts for an
 // object of the own cluster in the default installation, whose users would forge one.
-func (a *applier) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []coOwner) []coOwner {
-	if key.Cluster == "" && a.installation == "" {
+func (s *settings) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []coOwner) []coOwner {
+	if key.Cluster == "" && s.installation == "" {
 		return nil
 	}
 	var owners []coOwner
-	for manager := range a.marksOn(live).managers {
+	for manager := range s.marksOn(live).managers {
 		known := slices.ContainsFunc(proven, func(other coOwner) bool { return other.manager == manager })
-		if !known && !a.installation.Applies(manager) {
+		if !known && !s.installation.Applies(manager) {
 			owners = append(owners, coOwner{manager: manager})
 		}
 	}

@@ -52,7 +52,7 @@ func TestOwnersOfOtherInstallations(t *testing.T) {
 			}
 			own := tc.installation.FieldManager("web")
 			a := &applier{
-				owner: trigger.Owner{Name: "web"}, installation: tc.installation, manager: own,
+				settings:       settings{owner: trigger.Owner{Name: "web"}, installation: tc.installation, manager: own},
 				vidraResources: reader, index: trigger.NewIndex(),
 			}
 			key, live := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}, liveConfigMap("a", nil, own, tc.applied)

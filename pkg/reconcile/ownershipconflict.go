@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // ownershipConflict is a field for which another VidraResource wants another value.
@@ -75,20 +74,16 @@ func managerIn(message string) (manager string, applies bool) {
 
 // claim notes on an object that another VidraResource holds, and that is not applied for
 // that reason, that we want it, too: our mark and nothing else. Otherwise the other one
-// would be its last owner, and would delete it when it lets go: a Namespace with all
+// would be its last owner, and would delete it when it releases it: a Namespace with all
 // that we have in it, for example.
 func (a *applier) claim(ctx context.Context, t task) error {
-	held := t.cause.Found
-	if t.why != whyNew || held == nil || slices.Contains(ownership.Managers(held, a.manager), a.manager) {
-		return nil
-	}
 	claim := bare(t.gvk, t.key)
 	a.signature().mark(claim)
 	body, err := claim.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	if _, err := a.send(ctx, t.key, body, false); err != nil {
+	if _, err := a.applyBody(ctx, t.key, body, false); err != nil {
 		return fmt.Errorf("note on it that it is wanted here, too: %w", err)
 	}
 	return nil

@@ -48,13 +48,13 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			first: first || s.unbegun, skippedBefore: map[identity]*drift{},
 		},
 		applier: &applier{
-			destination: r.Local, trigger: r.Trigger, index: r.Index, owner: owner,
-			adopt: vr.AdoptPolicy(), orphans: vr.Orphans(), force: vr.Spec.Force,
-			maxBreakGlass: maxBreakGlass,
-			glassRoom:     sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
-			installation:  r.Installation,
-			manager:       manager, watched: watched,
-			vidraResources: r.Client, limit: r.limit(), additions: r.additionsOf(vr),
+			settings: settings{
+				owner: owner, installation: r.Installation, manager: manager,
+				adopt: vr.AdoptPolicy(), force: vr.Spec.Force, maxBreakGlass: maxBreakGlass,
+				glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
+				additions: r.additionsOf(vr), watched: watched,
+			},
+			destination: r.Local, trigger: r.Trigger, index: r.Index, vidraResources: r.Client, limit: r.limit(), orphans: vr.Orphans(),
 		},
 	}
 	p.terminating = p.isTerminating(map[string]bool{})

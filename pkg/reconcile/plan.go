@@ -3,8 +3,6 @@ package reconcile
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -35,17 +33,12 @@ type task struct {
 	skip *skipReason
 	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change
-	// unremovable says what people added and what cannot be removed, and why.
-	unremovable string
 	// begun reports that an apply was sent before whose answer was not reported.
 	begun bool
-	// added is what the edit that was found added besides.
-	added ownership.Addition
-	// sent is the object as it was known when the apply was sent; nil if it was not. before
-	// are the paths that others owned in it before it was edited; nil if that is not known.
-	sent   *unstructured.Unstructured
-	before *ownership.Paths
 }
+
+// entry is the inventory entry of the object; nil if it has none.
+func (t task) entry() *v1alpha1.ManagedResourceStatus { return t.known.entry }
 
 // planInput is what is known before a plan is made.
 type planInput struct {

@@ -210,7 +210,7 @@ func (a *remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live
 	if err != nil {
 		return removal{err: err}
 	}
-	if live, err = a.send(ctx, key, body, true); err != nil {
+	if live, err = a.applyBody(ctx, key, body, true); err != nil {
 		return removal{err: err}
 	}
 	others, err := a.allOwners(ctx, key, live)

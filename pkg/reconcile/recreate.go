@@ -45,57 +45,100 @@ var keepers = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "StatefulSet"}: true, crdKind: true,
 }
 
-// replaceable returns the object that is to be deleted, so that it is created anew,
-// because its fields cannot become what the manifest says. refused is what the API server
-// answered to the apply. It returns nil without an error if the object is being deleted.
-func (a *applier) replaceable(ctx context.Context, t task, refused error) (*unstructured.Unstructured, error) {
-	fields, creatable := a.creatable(ctx, t, refused)
-	if !creatable || slices.ContainsFunc(fields, func(field string) bool { return !t.sets(field) }) {
-		if named := a.naming(t, t.cause.Found, fields, refused); named != nil {
-			return nil, named
-		}
-		return nil, refused // a default is in the way
+// refuse follows an apply that the API server called invalid, if the object exists.
+func (r request) refuse() request {
+	r.refused = r.err
+	if refusedFields(r.refused) == nil {
+		return r.unreplaceable(nil)
 	}
-	why := func(text string, args ...any) (*unstructured.Unstructured, error) {
-		return nil, &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+	r.kind = probe
+	return r
+}
+
+// refusedFields are the fields that the API server names as invalid; nil if it names none in
+// the way in which it does of an invalid object.
+func refusedFields(refused error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(refused, &status) || status.Status().Details == nil {
+		return nil
 	}
-	entry := t.known.entry
-	live, err := a.get(ctx, t.key)
-	var others []coOwner
-	if err == nil && live != nil {
-		others, err = a.coOwners(ctx, t.key, live)
+	fields := []string{}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
 	}
+	return fields
+}
+
+// probed follows the question whether the API server accepts the object as a new one.
+func (r request) probed(got answer) request {
+	fields := refusedFields(r.refused)
+	if got.err != nil || slices.ContainsFunc(fields, func(field string) bool { return !r.sets(field) }) {
+		return r.unreplaceable(fields) // a default is in the way
+	}
+	r.kind = readReplaced
+	return r
+}
+
+// unreplaceable ends the task of an object that cannot become what the manifest says.
+func (r request) unreplaceable(fields []string) request {
+	if r.kind, r.err = failed, r.naming(r.cause.Found, fields); r.err == nil {
+		r.err = r.refused
+	}
+	return r
+}
+
+// replacement ends the task with the object that is to be deleted, so that it is created anew,
+// because its fields cannot become what the manifest says. It has none if the object is being
+// deleted.
+func (r request) replacement(got answer) request {
+	if r.err = r.irreplaceable(got); r.err != nil {
+		r.kind = failed
+		return r
+	}
+	if r.kind = replaced; got.live.GetDeletionTimestamp() == nil {
+		r.replace = got.live
+	}
+	return r
+}
+
+// irreplaceable returns why an object must not be deleted and created anew; nil if it may.
+func (r request) irreplaceable(got answer) error {
+	fields := refusedFields(r.refused)
+	why := func(text string, args ...any) error {
+		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+	}
+	entry, live := r.entry(), got.live
 	switch {
-	case err != nil:
-		return nil, err
+	case got.err != nil:
+		return got.err
 	case live == nil:
-		return nil, refused // it is created with the next attempt
+		return r.refused // it is created with the next attempt
 	case live.GetDeletionTimestamp() != nil:
-		return nil, nil //nolint:nilnil // nothing is left to be deleted
-	case t.why == whyDrift:
-		if named := a.naming(t, live, fields, refused); named != nil {
-			return nil, named
+		return nil
+	case r.why == whyDrift:
+		if named := r.naming(live, fields); named != nil {
+			return named
 		}
 		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
-			message(refused, t.sensitive || ownership.Sensitive(live)))
-	case !a.owns(live, entry):
+			message(r.refused, r.sensitive || ownership.Sensitive(live)))
+	case !r.settings.owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
-	case !a.force:
+	case !r.settings.force:
 		return why("fix the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
-	case len(others) > 0:
+	case len(got.others) > 0:
 		return why("another VidraResource owns the object, too, so that it is not deleted")
-	case keepers[t.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(t.object()):
+	case keepers[r.id.GroupKind] && !allowsRecreate(live) && !allowsRecreate(r.object()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
-			t.id.Kind, v1alpha1.AllowRecreateAnnotation)
-	case asksToStay(live) || asksToStay(t.object()):
+			r.id.Kind, v1alpha1.AllowRecreateAnnotation)
+	case asksToStay(live) || asksToStay(r.object()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
-	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == t.configuration && entry.Recreated.UID != string(live.GetUID()):
+	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, so it is left: something else changes it")
 	}
-	if glass := a.answerTo(entry, t.desired, live); exempts(glass.answer, time.Now()) {
+	if glass := r.settings.answerTo(entry, r.desired, live); exempts(glass.answer, time.Now()) {
 		return why("it is deleted and created again when its break-glass ends: %s", exemption(glass.answer).why)
 	}
-	return live, nil
+	return nil
 }
 
 // replaceAll deletes the objects of a stage that are to be created anew. The status says
@@ -126,25 +169,25 @@ func (p *pass) replaceAll(ctx context.Context, results []result) {
 
 // naming returns the error of a refused heal with the names of what is in the way; nil if
 // nothing is.
-func (a *applier) naming(t task, live *unstructured.Unstructured, fields []string, refused error) error {
-	if t.why != whyDrift || live == nil {
+func (r request) naming(live *unstructured.Unstructured, fields []string) error {
+	if r.why != whyDrift || live == nil {
 		return nil
 	}
-	others := a.inTheWay(t, live)
+	others := r.inTheWay(live)
 	if others == "" {
 		return nil
 	}
 	return &immutable{fields: fields, text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(fields, ", "), message(refused, t.sensitive || ownership.Sensitive(live)), others)}
+		strings.Join(fields, ", "), message(r.refused, r.sensitive || ownership.Sensitive(live)), others)}
 }
 
 // inTheWay names what other field managers own beside what the API server refused to
 // revert: an ignore rule leaves it to them, or it was there before. Empty if there is nothing.
-func (a *applier) inTheWay(t task, live *unstructured.Unstructured) string {
-	undo := a.undo(t)
+func (r request) inTheWay(live *unstructured.Unstructured) string {
+	undo := r.undoOf()
 	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
-	found := t.cause.Found
+	found := r.cause.Found
 	if found == nil {
 		return ""
 	}
@@ -157,18 +200,10 @@ func (a *applier) inTheWay(t task, live *unstructured.Unstructured) string {
 	return strings.Join(named, ", ")
 }
 
-// creatable reports whether the API server would accept as a new object what it refused
-// as a change, and names the fields that it refused. There is no other mark of a
-// field that cannot change: the answers are those to any invalid object. So it is
-// asked, with a dry run under a name that no object has.
-func (a *applier) creatable(ctx context.Context, t task, refused error) (fields []string, ok bool) {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(refused) || !errors.As(refused, &status) || status.Status().Details == nil {
-		return nil, false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		fields = append(fields, cause.Field)
-	}
+// probe asks whether the API server would accept as a new object what it refused
+// as a change. There is no other mark of a field that cannot change: the answers are those to
+// any invalid object. So it is asked with a dry run under a name that no object has.
+func (a *applier) probe(ctx context.Context, t task) error {
 	probe := t.object()
 	sum := sha256.Sum256([]byte(t.id.name))
 	probe.SetName("vidra-probe-" + hex.EncodeToString(sum[:4]))
@@ -180,12 +215,12 @@ func (a *applier) creatable(ctx context.Context, t task, refused error) (fields 
 	}
 	body, err := encode(probe)
 	if err != nil {
-		return nil, false
+		return err
 	}
 	key := t.key
 	key.Name = probe.GetName()
 	_, err = a.patchDry(ctx, key, body)
-	return fields, err == nil
+	return err
 }
 
 // sets reports whether the applied configuration has a field, as the API server names it

@@ -2,151 +2,139 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// patch sends the apply, and notifies the trigger when it begins and ends. It takes
-// fields from other managers, but never from another VidraResource: two of them
-// would take the field from each other for ever. What it finds of the object
-// meanwhile it notes in the cause.
-func (a *applier) patch(ctx context.Context, t *task) (*unstructured.Unstructured, ownership.Digest, error) {
-	if a.watched {
-		a.index.Begin(a.owner, t.key, a.manager)
-	}
-	live, err := a.sendAnew(ctx, t)
-	if live == nil && err == nil {
-		live, err = a.sendReverting(ctx, t)
-	}
-	if err == nil {
-		live, err = a.migrateLegacyOwner(ctx, *t, live)
-	}
-	if err == nil && !labelled(live) {
-		err = fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
-			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-	}
-	if err != nil {
-		if a.watched {
-			a.trigger.Abort(a.owner, t.key)
-		}
-		return nil, ownership.Digest{}, err
-	}
-	applied := a.expectation(live)
-	if a.watched {
-		applied.Raced = t.raced(applied.Others)
-		a.trigger.Commit(a.owner, t.key, applied)
-	}
-	return live, applied.Digest, nil
-}
-
 // noVersion is a resourceVersion that no object has: an apply with it creates an object,
-// and is refused with a conflict if there is one.
+// and is refused with a conflict if there is one. So it costs one request to recreate what was
+// deleted, and no change goes unseen.
 const noVersion = "1"
 
-// sendAnew creates an object that was deleted. What has lost the label by which it is
-// watched looks deleted, too: then it returns nil, and the cause says what was found. So
-// it costs one request to recreate what was deleted, and no change goes unseen.
-func (a *applier) sendAnew(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
-	if !t.cause.Deleted || t.why == whyNew {
+// send sends a request and returns the answer. It is the only code that does I/O about a
+// task after gather.
+func (a *applier) send(ctx context.Context, r request) (got answer) {
+	switch r.kind {
+	case observe:
+		got.live, got.err = a.dryRun(ctx, r.task)
+	case create:
+		anew := r.object()
+		anew.SetResourceVersion(noVersion)
+		if got = a.applyObject(ctx, r.key, anew); apierrors.IsConflict(got.err) || unreadable(got.err) {
+			got.fresh, got.freshErr = a.get(ctx, r.key)
+		}
+	case reclaim:
+		got.live, got.err = a.patchJSON(ctx, r.key, r.addition.Patch)
+		if got.err != nil && r.reclaims < maxReclaims && (apierrors.IsConflict(got.err) || apierrors.IsInvalid(got.err)) && !denied(got.err) {
+			got.fresh, got.freshErr = a.get(ctx, r.key)
+		}
+	case releaseIgnored:
+		live := r.live
+		if live == nil {
+			live = r.base
+		}
+		got.live, got.lean, got.err = a.releaseFields(ctx, r.task, live)
+	case apply:
+		body := r.body
+		if r.lean != nil {
+			body = r.lean
+		}
+		if got.forced, got.err = a.forces(ctx, r); got.err == nil {
+			got.live, got.err = a.applyBody(ctx, r.key, body, got.forced)
+		}
+	case replaceLists:
+		got.err = a.replaceLists(ctx, r.task)
+	case askOwners, readReplaced:
+		if got.live = r.live; got.live == nil {
+			got.live, got.err = a.get(ctx, r.key)
+		}
+		if got.err == nil && got.live != nil {
+			got.others, got.err = a.coOwners(ctx, r.key, got.live)
+		}
+	case claim:
+		got.err = a.claim(ctx, r.task)
+	case recheck:
+		_, got.err = a.preflight(ctx, r.task)
+	case read:
+		got.live, got.err = a.get(ctx, r.key)
+	case giveBack:
+		got.live, got.err = a.editManagedFields(ctx, r.key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
+			return ownership.RestoreEntries(live, r.previous, a.manager), true, nil
+		})
+	case applyMarks:
+		marks := bare(r.gvk, r.key)
+		marks.SetResourceVersion(r.live.GetResourceVersion()) // another write makes it fail
+		a.signature().mark(marks)
+		got = a.applyObject(ctx, r.key, marks)
+	case migrate:
+		got.live, got.err = a.editManagedFields(ctx, r.key, r.live, withoutFirstOperator)
+	case probe:
+		got.err = a.probe(ctx, r.task)
+	case inOrder, beingDeleted, unchanged, observed, applied, replaced, failed:
+	}
+	return got
+}
+
+// forces reports whether an apply takes fields from all other managers. A heal does, unless
+// other VidraResources own the object.
+func (a *applier) forces(ctx context.Context, r request) (bool, error) {
+	if r.force || r.as != whyDrift || r.live == nil {
+		return r.force || r.as == whyDrift, nil
+	}
+	others, err := a.coOwners(ctx, r.key, r.live)
+	return len(others) == 0, err
+}
+
+// get reads an object; nil if it does not exist.
+func (a *applier) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && isObject(err, key.Name) {
 		return nil, nil
 	}
-	anew := t.object()
-	anew.SetResourceVersion(noVersion)
-	body, err := encode(anew)
+	return live, err
+}
+
+// dryRun asks what an apply would make of an object that exists.
+func (a *applier) dryRun(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	whole, err := a.patchDry(ctx, t.key, t.body)
+	if err != nil || t.ignored == nil {
+		return whole, err
+	}
+	_, lean, err := t.ignored.without(t.body, t.cause.Found, whole, a.signature())
 	if err != nil {
 		return nil, err
 	}
-	live, err := a.send(ctx, t.key, body, true)
-	switch {
-	case apierrors.IsConflict(err) || unreadable(err):
-		t.cause.Found, err = a.get(ctx, t.key)
+	body, err := json.Marshal(lean)
+	if err != nil {
 		return nil, err
-	case err == nil && t.ignored != nil:
-		live, _, err = a.releaseFields(ctx, *t, live)
 	}
-	return live, err
+	return a.patchDry(ctx, t.key, body)
 }
 
-// sendWithoutIgnored sends the apply without what is left to others. What does not exist
-// yet is created whole, and the fields of others are given up then.
-func (a *applier) sendWithoutIgnored(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	if t.ignored == nil {
-		return a.sendUnlessOwned(ctx, t)
-	}
-	live := t.cause.Found
-	if live == nil && !t.cause.Deleted {
-		var err error
-		if live, err = a.get(ctx, t.key); err != nil {
-			return nil, err
-		}
-	}
-	if live != nil {
-		_, body, err := a.releaseFields(ctx, t, live)
-		if err != nil {
-			return nil, err
-		}
-		lean := *t.desired
-		lean.body = body
-		t.desired = &lean
-		return a.sendUnlessOwned(ctx, t)
-	}
-	live, err := a.sendUnlessOwned(ctx, t)
-	if err == nil {
-		live, _, err = a.releaseFields(ctx, t, live)
-	}
-	return live, err
+// patchDry sends an apply that writes nothing.
+func (a *applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []byte) (*unstructured.Unstructured, error) {
+	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
-// sendUnlessOwned sends the apply, and takes fields from other managers unless
-// they are other VidraResources.
-func (a *applier) sendUnlessOwned(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	var others []coOwner
-	if t.why == whyDrift && t.cause.Found != nil {
-		var err error
-		if others, err = a.coOwners(ctx, t.key, t.cause.Found); err != nil {
-			return nil, err
-		}
-	}
-	force := t.why == whyDrift && len(others) == 0
-	live, err := a.send(ctx, t.key, t.body, force)
-	if unreadable(err) && t.why != whyNew {
-		if err := a.replaceLists(ctx, t); err != nil {
-			return nil, err
-		}
-		live, err = a.send(ctx, t.key, t.body, force)
-	}
-	if force || !apierrors.IsConflict(err) {
-		return live, err
-	}
-	if err := a.ownershipConflict(ctx, t, err); err != nil {
-		return nil, errors.Join(err, a.claim(ctx, t))
-	}
-	if t.why == whyNew { // somebody may have made or changed it since it was looked at
-		if _, err := a.preflight(ctx, t); err != nil {
-			return nil, err
-		}
-	}
-	return a.send(ctx, t.key, t.body, true)
-}
-
-// lastAnswer is how long an answer is waited for after Vidra was told to end. The
-// operator waits for passes a little longer.
+// lastAnswer is how long an answer is waited for after the operator was told to end. The
+// operator waits for reconciles a little longer.
 const lastAnswer = 1500 * time.Millisecond
 
-// send sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
+// applyBody sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
 // lastAnswer at most: a revert whose answer is lost could not be reported later.
-func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
+func (a *applier) applyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -156,4 +144,55 @@ func (a *applier) send(ctx context.Context, key trigger.ObjectKey, body []byte, 
 	defer context.AfterFunc(ended, func() { time.AfterFunc(lastAnswer, cancel) })()
 	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(force)})
+}
+
+// applyObject sends an apply that takes fields from all other managers.
+func (a *applier) applyObject(ctx context.Context, key trigger.ObjectKey, object *unstructured.Unstructured) (got answer) {
+	body, err := encode(object)
+	if err != nil {
+		return answer{err: err}
+	}
+	got.live, got.err = a.applyBody(ctx, key, body, true)
+	return got
+}
+
+// patchJSON sends a JSON patch (RFC 6902).
+func (a *applier) patchJSON(ctx context.Context, key trigger.ObjectKey, operations any) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return a.resource(key).Patch(ctx, key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
+}
+
+// editManagedFields writes what change makes of the managedFields of an object, if that
+// is another than they are, and returns the object. Should another client write meanwhile, it
+// begins again with what they wrote.
+func (a *applier) editManagedFields(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured,
+	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
+) (*unstructured.Unstructured, error) {
+	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		managedFields, changed, err := change(live)
+		if err != nil || !changed {
+			return err
+		}
+		written, err := a.patchJSON(ctx, key, []map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		})
+		if apierrors.IsConflict(err) {
+			if fresh, getErr := a.get(ctx, key); getErr == nil && fresh != nil {
+				live = fresh
+			}
+		}
+		if err == nil {
+			live = written
+		}
+		return err
+	})
+	return live, err
+}
+
+func (a *applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
+	return a.client.Resource(key.GVR).Namespace(key.Namespace)
 }

@@ -1,271 +1,235 @@
 package reconcile
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// exemptIn are the ignore rules for an object, with all their paths: what a user adds to the
-// object is not in the manifest.
-func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
-	var exempt []managedPaths
-	for _, r := range rules {
-		if !r.covers(obj) {
-			continue
-		}
-		m := managedPaths{managers: r.spec.Managers}
-		for _, pointer := range r.spec.Paths {
-			m.paths = append(m.paths, parsePointer(pointer))
-		}
-		exempt = append(exempt, m)
-	}
-	return exempt
-}
-
-// exempts reports whether the ignore rules leave a path to a field manager.
-func (d *desired) exempts(manager string, path []string) bool {
-	return slices.ContainsFunc(d.exempt, func(m managedPaths) bool {
-		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
-			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
-	})
-}
-
-// edited reports whether what was found of an object holds an edit that is to be undone.
-func (a *applier) edited(t task) bool {
-	if t.why == whyNew || t.cause.Found == nil {
-		return false
-	}
-	expected, known := a.expected(t)
-	return t.why == whyDrift || known && !asExpected(t.cause.Found, expected)
-}
-
-// undo describes the edit that was found, in the scope BesideRemoved.
-func (a *applier) undo(t task) ownership.Undo {
-	u := ownership.Undo{
-		Manager: a.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: t.object().Object,
-		Keep: t.exempts,
-	}
-	switch {
-	case t.cause.Before != nil:
-		u.Before, u.BeforeKnown = *t.cause.Before, true
-	case a.watched:
-		u.Before, u.BeforeKnown = a.index.Before(a.owner, t.key)
-	}
-	return u
-}
-
 // scopes are how much of an edit is undone, in the order in which it is tried: more only if
 // the API server calls the object invalid.
 var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged, ownership.Everything}
 
-// sendUndoing sends the apply, and has what the edit added removed by it: it moves the
-// ownership of the additions to the manager of the VidraResource before. An operator that
-// ends between the two finds the object differing from what it expects, and applies.
+const (
+	// maxUndos is how often the requests are sent that undo an edit, while the object is written
+	// to between them.
+	maxUndos = 8
+	// maxReclaims is how often it is tried to change managedFields of an object that is written
+	// to at the same time. A controller often writes once after an edit.
+	maxReclaims = 2
+)
+
+// undoing is the state of an edit that is being undone, and of additions that are being
+// removed.
+//
+// Each attempt reclaims what was added, which moves its ownership to the manager of the
+// VidraResource, and then applies, which removes it. An operator that ends between the two
+// finds the object differing from what it expects, and applies.
 //
 // Where the object is written to meanwhile, the apply is sent all the same: it reverts what
-// it can, and its answer is the object to go on with. What the user who made the edit adds
-// meanwhile is a part of the edit.
-func (a *applier) sendUndoing(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
-	if !a.edited(*t) {
-		return a.sendWithoutIgnored(ctx, *t)
-	}
-	u := undoing{applier: a, task: t, undo: a.undo(*t), live: t.cause.Found}
-	if u.undo.BeforeKnown {
-		t.before = &u.undo.Before
-		t.cause.Before = t.before // for another attempt
-	}
-	for range maxUndos {
-		if undone, err := u.attempt(ctx); undone != nil || err != nil {
-			return undone, err
-		}
-	}
-	return nil, fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos)
-}
-
-// undoing is the state of an edit of an object that is being undone.
+// it can, and its answer is the object of the next attempt. What the user who made the edit
+// adds meanwhile is a part of the edit.
 type undoing struct {
-	*applier
-	task *task
-	undo ownership.Undo
-	// live is the object as it is known now.
-	live *unstructured.Unstructured
+	edit ownership.Undo
+	// found is the object as the edit left it.
+	found *unstructured.Unstructured
+	// attempts counts the attempts, and reclaims the reclaims of the last one.
+	attempts, reclaims int
 	// scope is the index in scopes of how much is undone.
 	scope int
-	// unclaimed is the object before anything was reclaimed that no apply has removed; nil if
-	// nothing was.
-	unclaimed *unstructured.Unstructured
-	// applied reports whether the last apply was accepted, and invalid is why it was not.
-	applied bool
+	// addition is what is being reclaimed, and cleaned what users added and what is removed.
+	addition, cleaned ownership.Addition
+	// reclaimed reports that the last attempt has reclaimed all that there is to reclaim.
+	reclaimed bool
+	// previous is the object before the last attempt; unclaimed is the object before anything
+	// was reclaimed that no apply has removed, nil if nothing was.
+	previous, unclaimed *unstructured.Unstructured
+	// sent is the object as it was known when the last apply was sent; nil if none was.
+	sent *unstructured.Unstructured
+	// undone reports whether the last apply was accepted, and invalid is why it was not.
+	undone  bool
 	invalid error
 }
 
-// attempt reclaims what was added and applies. It returns the object if that has undone the
-// edit, and nil if it takes another attempt.
-func (u *undoing) attempt(ctx context.Context) (*unstructured.Unstructured, error) {
-	before := u.live
-	u.undo.Scope = scopes[u.scope]
-	taken, reclaimed, err := u.reclaim(ctx, u.task, u.live, u.undo)
+// undoOf describes the edit that was found, in the scope BesideRemoved.
+func (k known) undoOf() ownership.Undo {
+	u := ownership.Undo{
+		Manager: k.settings.manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.object().Object,
+		Keep: k.exempts,
+	}
+	if k.before != nil {
+		u.Before, u.BeforeKnown = *k.before, true
+	}
+	return u
+}
+
+// undoEdit returns the first request that undoes the edit.
+func (r request) undoEdit() request {
+	r.goal, r.edit, r.found = toUndo, r.undoOf(), r.cause.Found
+	r.cause.Before = r.before // for another reconcile
+	return r.attempt()
+}
+
+// attempt returns the first request of another attempt.
+func (r request) attempt() request {
+	if r.attempts++; r.attempts > maxUndos {
+		return r.failed(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
+	}
+	r.edit.Scope, r.previous, r.reclaims = scopes[r.scope], r.live, 0
+	return r.reclaim(r.live)
+}
+
+// attemptOn returns another attempt on the object of an answer.
+func (r request) attemptOn(got answer) request {
+	if got.err != nil {
+		return r.failed(got.err)
+	}
+	r.live = got.live
+	return r.attempt()
+}
+
+// reclaim returns the reclaim of what is still there of the additions.
+func (r request) reclaim(live *unstructured.Unstructured) request {
+	r.addition = r.edit.Added(r.found, live)
+	if len(r.addition.Patch) == 0 {
+		return r.reclaimEnded(nil, true)
+	}
+	r.kind = reclaim
+	r.reclaims++
+	return r
+}
+
+func (r request) reclaimAnswered(got answer) request {
 	switch {
-	case err != nil:
-		return nil, err
+	case got.err == nil:
+		return r.reclaimEnded(got.live, true)
+	case denied(got.err), !apierrors.IsInvalid(got.err) && !apierrors.IsConflict(got.err):
+		return r.failed(fmt.Errorf("take over what was added: %w", got.err))
+	case r.reclaims == maxReclaims:
+		return r.reclaimEnded(nil, false)
+	case got.freshErr != nil:
+		return r.failed(got.freshErr)
+	case got.fresh == nil: // its deletion is another event
+		r.addition = ownership.Addition{}
+		return r.reclaimEnded(nil, true)
+	}
+	return r.reclaim(got.fresh)
+}
+
+// reclaimEnded follows the reclaim. taken is the object after it; nil if there was nothing to
+// take, or if it was not taken, because others write to the object again and again.
+func (r request) reclaimEnded(taken *unstructured.Unstructured, reclaimed bool) request {
+	if r.reclaimed = reclaimed; r.goal == toClean {
+		return r.additionsReclaimed(taken)
+	}
+	if reclaimed {
+		r.added = r.added.And(r.addition)
+	}
+	switch {
 	case taken != nil:
-		if u.live = taken; u.unclaimed == nil {
-			u.unclaimed = before
+		if r.live = taken; r.unclaimed == nil {
+			r.unclaimed = r.previous
 		}
-	case reclaimed && u.applied:
-		return u.live, nil // others added the rest: their events tell whether with an edit
-	case reclaimed && u.invalid != nil:
-		return nil, u.widen(ctx)
+	case reclaimed && r.undone:
+		return r.accepted(r.live) // others added the rest: their events show whether with an edit
+	case reclaimed && r.invalid != nil:
+		if r.scope++; r.scope == len(scopes) {
+			return r.giveUp(r.invalid)
+		}
+		return r.attempt()
 	}
-	sent := *u.task
-	sent.cause.Found, u.task.sent = u.live, u.live
-	answer, err := u.sendWithoutIgnored(ctx, sent)
+	r.sent = r.live
+	return r.apply()
+}
+
+// undoAnswered follows the apply of an attempt.
+func (r request) undoAnswered(got answer) request {
 	switch {
-	case err == nil && reclaimed && !u.addedMore(*u.task, answer):
-		return answer, nil
-	case err == nil:
-		u.live, u.unclaimed, u.applied, u.invalid = answer, nil, true, nil
-		u.undo.Editors = u.undo.EditorsOf(u.task.cause.Found)
-		return nil, nil
-	case !apierrors.IsInvalid(err) && !denied(err):
-		return nil, err
-	case denied(err):
-		return nil, u.refuse(ctx, err)
-	case reclaimed && u.applied:
-		return u.returnFields(ctx, *u.task, u.live, before)
+	case got.err == nil && r.reclaimed && r.raced(ownership.Others(got.live, v1alpha1.FieldManagerPrefix)) == nil:
+		return r.accepted(got.live)
+	case got.err == nil:
+		r.live, r.unclaimed, r.undone, r.invalid = got.live, nil, true, nil
+		r.edit.Editors = r.edit.EditorsOf(r.found)
+		return r.attempt()
+	case !apierrors.IsInvalid(got.err) && !denied(got.err):
+		return r.failed(got.err)
+	case denied(got.err):
+		return r.giveUp(got.err)
+	case r.reclaimed && r.undone:
+		return r.give(r.previous)
 	}
-	u.invalid = err
-	return nil, u.goOn(ctx, reclaimed)
-}
-
-// goOn prepares another attempt after the API server called the apply invalid.
-func (u *undoing) goOn(ctx context.Context, reclaimed bool) (err error) {
-	if !reclaimed { // the answer to an apply would have been the object to go on with
-		u.applied = false
-		if u.live, err = u.get(ctx, u.task.key); err == nil && u.live == nil {
-			return u.invalid // its deletion is another event
-		}
-		return err
+	r.invalid = got.err
+	if !r.reclaimed { // the answer to an apply would have been the object of the next attempt
+		r.kind, r.undone = read, false
+		return r
 	}
-	if err := u.widen(ctx); err != nil || ownership.Recorded(u.live) {
-		return err
+	if r.scope++; r.scope == len(scopes) {
+		return r.giveUp(r.invalid)
 	}
-	u.live, err = u.applyMarks(ctx, *u.task, u.live)
-	return err
-}
-
-// widen has more undone by the next attempt.
-func (u *undoing) widen(ctx context.Context) error {
-	if u.scope++; u.scope == len(scopes) {
-		return u.refuse(ctx, u.invalid)
+	if ownership.Recorded(r.live) {
+		return r.attempt()
 	}
-	return nil
-}
-
-// refuse returns err after it gave back what was reclaimed, so that a later heal finds the
-// whole edit.
-func (u *undoing) refuse(ctx context.Context, err error) error {
-	if u.unclaimed == nil {
-		return err
-	}
-	_, failed := u.returnFields(ctx, *u.task, u.live, u.unclaimed)
-	return errors.Join(err, failed)
-}
-
-// applyMarks applies the label and the annotation of the owner alone to an object whose
-// managedFields were cleared. The API server records then which fields the object has,
-// without which it is not known how to take one of them. A write since found was read makes
-// it fail.
-func (a *applier) applyMarks(ctx context.Context, t task, found *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	marks := &unstructured.Unstructured{}
-	marks.SetGroupVersionKind(t.gvk)
-	marks.SetNamespace(found.GetNamespace())
-	marks.SetName(found.GetName())
-	marks.SetResourceVersion(found.GetResourceVersion())
-	a.signature().mark(marks)
-	body, err := encode(marks)
-	if err != nil {
-		return nil, err
-	}
-	return a.send(ctx, t.key, body, true)
-}
-
-// returnFields returns to other managers what was reclaimed since before, because the API server
-// calls the object without that invalid. It returns the object.
-func (a *applier) returnFields(ctx context.Context, t task, live, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		return ownership.RestoreEntries(live, before, a.manager), true, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("give back what was taken over: %w", err)
-	}
-	return live, nil
-}
-
-// addedMore reports whether others own something after the apply that they owned neither
-// before the edit nor when the apply was sent.
-func (a *applier) addedMore(t task, answer *unstructured.Unstructured) bool {
-	return t.raced(ownership.Others(answer, v1alpha1.FieldManagerPrefix)) != nil
+	// managedFields were cleared. After this apply the API server records which fields the object
+	// has, without which it is not known how to take one of them.
+	r.kind = applyMarks
+	return r
 }
 
 // raced returns what others owned before the edits that were undone, if they own something
 // after the apply that they owned neither then nor when it was sent; nil otherwise.
-func (t task) raced(others ownership.Paths) *ownership.Paths {
-	if t.sent == nil || t.before == nil || others.Minus(ownership.Others(t.sent, v1alpha1.FieldManagerPrefix)).Minus(*t.before) == "" {
+func (r request) raced(others ownership.Paths) *ownership.Paths {
+	if r.sent == nil || r.before == nil {
 		return nil
 	}
-	return t.before
+	added := others.Minus(*r.before)
+	if added == "" || added.Minus(ownership.Others(r.sent, v1alpha1.FieldManagerPrefix)) == "" {
+		return nil
+	}
+	return r.before
 }
 
-// maxUndos is how often the requests are sent that undo an edit, while the object is written
-// to between them.
-const maxUndos = 8
-
-// maxReclaims is how often it is tried to change managedFields of an object that is written
-// to at the same time. A controller often writes once after an edit.
-const maxReclaims = 2
-
-// reclaim takes what the edit added from those who added it. It returns the object as it is
-// then; nil if there is nothing to take, or if it was not taken, because the object is
-// written to again and again: then it reports false. Only where it was written to, it reads
-// the object.
-func (a *applier) reclaim(ctx context.Context, t *task, live *unstructured.Unstructured, undo ownership.Undo) (*unstructured.Unstructured, bool, error) {
-	for attempt := 1; ; attempt++ {
-		added := undo.Added(t.cause.Found, live)
-		if len(added.Patch) == 0 {
-			t.added = t.added.And(added)
-			return nil, true, nil
-		}
-		patch, err := json.Marshal(added.Patch)
-		if err != nil {
-			return nil, false, fmt.Errorf("take over what was added: %w", err)
-		}
-		written, err := a.resource(t.key).Patch(ctx, t.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.manager})
-		switch {
-		case err == nil:
-			t.added = t.added.And(added)
-			return written, true, nil
-		case denied(err), !apierrors.IsInvalid(err) && !apierrors.IsConflict(err):
-			return nil, false, fmt.Errorf("take over what was added: %w", err)
-		case attempt == maxReclaims:
-			return nil, false, nil
-		}
-		if live, err = a.get(ctx, t.key); err != nil {
-			return nil, false, err
-		}
-		if live == nil {
-			return nil, true, nil // its deletion is another event
-		}
+// reread follows the read of an object that others write to.
+func (r request) reread(got answer) request {
+	if got.err == nil && got.live == nil {
+		return r.failed(r.invalid) // its deletion is another event
 	}
+	return r.attemptOn(got)
+}
+
+// giveUp ends the task with an error after it returned what was reclaimed, so that a later
+// heal finds the whole edit.
+func (r request) giveUp(err error) request {
+	if r.unclaimed == nil {
+		return r.failed(err)
+	}
+	r.refused = err
+	return r.give(r.unclaimed)
+}
+
+// give returns to other managers what was reclaimed since previous, because the API server
+// calls the object without that invalid.
+func (r request) give(previous *unstructured.Unstructured) request {
+	r.kind, r.previous = giveBack, previous
+	return r
+}
+
+func (r request) givenBack(got answer) request {
+	if got.err != nil {
+		got.err = fmt.Errorf("give back what was taken over: %w", got.err)
+	}
+	switch {
+	case r.goal == toUndo && r.refused != nil:
+		return r.failed(errors.Join(r.refused, got.err))
+	case got.err != nil:
+		return r.failed(got.err)
+	case r.goal == toUndo:
+		return r.accepted(got.live)
+	}
+	r.live = got.live
+	return r.finish()
 }

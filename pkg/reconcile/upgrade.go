@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,22 +26,14 @@ func leftByFirstOperator(live *unstructured.Unstructured) bool {
 	return len(entries) == 0 || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
 }
 
-// migrateLegacyOwner has an object that was just applied for the first time owned by us alone, if
-// the first operator made it for this VidraResource. Otherwise a field that leaves the
-// manifest one day would stay in the object, because the first operator owns it, too.
+// withoutFirstOperator returns managedFields without those of the first operator. It is for an
+// object that was just applied for the first time, and that the first operator made for the
+// same VidraResource. Otherwise a field that leaves the manifest one day would stay in the
+// object, because the first operator owns it, too.
 //
 // What it wrote is unmanaged then rather than ours: some of it may be another VidraResource's,
-// or that of another program with the same name, and an apply would take it away.
-func (a *applier) migrateLegacyOwner(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if t.why != whyNew || !slices.Contains(listed(live), a.owner.Name) {
-		return live, nil
-	}
-	live, err := a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
-		changed = slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
-		return ownership.Without(live, firstOperator), changed, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("take the object over from the first operator: %w", err)
-	}
-	return live, nil
+// or that of another program with the same name, and an apply would remove it.
+func withoutFirstOperator(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+	changed = slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == firstOperator })
+	return ownership.Without(live, firstOperator), changed, nil
 }

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,9 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json" // integers stay integers
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // rule is an ignore rule, ready to be matched.
@@ -111,6 +116,101 @@ func unmatched(rules []*rule) []string {
 		names = append(names, fmt.Sprintf("spec.drift.ignore[%d] %s", i, display.Truncate(string(text), maxReason)))
 	}
 	return names
+}
+
+// exemptIn are the ignore rules for an object, with all their paths: what a user adds to the
+// object is not in the manifest.
+func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
+	var exempt []managedPaths
+	for _, r := range rules {
+		if !r.covers(obj) {
+			continue
+		}
+		m := managedPaths{managers: r.spec.Managers}
+		for _, pointer := range r.spec.Paths {
+			m.paths = append(m.paths, parsePointer(pointer))
+		}
+		exempt = append(exempt, m)
+	}
+	return exempt
+}
+
+// exempts reports whether the ignore rules leave a path to a field manager.
+func (d *desired) exempts(manager string, path []string) bool {
+	return slices.ContainsFunc(d.exempt, func(m managedPaths) bool {
+		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
+			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
+	})
+}
+
+// without is an applied configuration without what is left to others in the
+// object as it is. whole is what a dry run of it makes of the object: what is owned
+// as a whole there is left as a whole. What marks the object as the owner's is not left.
+func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, by signature) (full, lean map[string]any, err error) {
+	if err := utiljson.Unmarshal(body, &full); err != nil {
+		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
+	}
+	lean, manager := runtime.DeepCopyJSON(full), by.manager
+	var paths [][]string
+	for _, path := range ign.paths {
+		paths = append(paths, ownership.Whole(whole, manager, full, path))
+	}
+	for _, m := range ign.managed {
+		for _, path := range ownership.SetBy(live, m.managers, full) {
+			if len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool {
+				return isBelow(path, ownership.Whole(whole, manager, full, above))
+			}) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	// What is removed from a list moves what follows.
+	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
+	for _, path := range slices.CompactFunc(paths, slices.Equal) {
+		withoutPath(lean, path)
+	}
+	by.mark(&unstructured.Unstructured{Object: lean})
+	return full, lean, nil
+}
+
+// isBelow reports whether a path is another one, or below it.
+func isBelow(path, above []string) bool {
+	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
+}
+
+// compareTokens orders the indexes of a list as numbers.
+func compareTokens(a, b string) int {
+	i, errI := strconv.Atoi(a)
+	j, errJ := strconv.Atoi(b)
+	if errI == nil && errJ == nil {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(a, b)
+}
+
+// releaseFields gives up, in the object as it is, what is left to others and still ours. It
+// returns the object, and the configuration without it.
+func (a *applier) releaseFields(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
+	whole, err := a.patchDry(ctx, t.key, t.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	var body []byte
+	live, err = a.editManagedFields(ctx, t.key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+		full, lean, err := t.ignored.without(t.body, live, whole, a.signature())
+		if err != nil {
+			return nil, false, err
+		}
+		if body, err = json.Marshal(lean); err != nil {
+			return nil, false, err
+		}
+		managedFields, changed = ownership.ReleaseFields(live, a.manager, full, lean)
+		return managedFields, changed, nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
+	}
+	return live, body, nil
 }
 
 // parsePointer splits a JSON pointer (RFC 6901) into its tokens.
