@@ -84,7 +84,7 @@ func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	if references, changed := otherReferences(live, a.owner.Name); changed {
 		metadata["ownerReferences"] = references
 	}
-	others, err := a.allOwners(ctx, key, live)
+	others, err := a.finder.allOwners(ctx, key, live)
 	if err == nil && len(others) == 0 {
 		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
 	}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -18,11 +17,7 @@ import (
 
 // settings is what holds for all objects of one VidraResource in one reconcile.
 type settings struct {
-	owner trigger.Owner
-	// installation is the one that this operator belongs to; manager is its field manager
-	// for the owner.
-	installation v1alpha1.Installation
-	manager      string
+	claimant
 	// adopt says what is done about objects that exist.
 	adopt v1alpha1.AdoptPolicy
 	// force reports that what cannot be changed is deleted and created again.
@@ -38,12 +33,12 @@ type settings struct {
 }
 
 // signature is what the objects show of the VidraResource.
-func (s *settings) signature() signature { return signatureOf(s.installation, s.owner.Name) }
+func (s *claimant) signature() signature { return signatureOf(s.installation, s.owner.Name) }
 
 // applier applies the objects of one VidraResource. It is safe for concurrent
 // use on different objects.
 type applier struct {
-	settings
+	*settings
 	destination Destination
 	// client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
 	// made by clientOf, and nil until connect has succeeded that far.
@@ -52,8 +47,8 @@ type applier struct {
 	user    string
 	trigger *trigger.Factory
 	index   *trigger.Index
-	// vidraResources reads them from the cache.
-	vidraResources client.Reader
+	// finder finds the other VidraResources that own an object.
+	finder *coOwnerFinder
 	// limit is how many objects of a stage are applied or removed at a time.
 	limit int
 	// orphans reports that what is to be removed is left in place.
@@ -93,7 +88,7 @@ func (a *applier) preflight(ctx context.Context, t task) (task, error) {
 }
 
 // applied reports whether managedFields say that we applied an object.
-func (s *settings) applied(live *unstructured.Unstructured) bool {
+func (s *claimant) applied(live *unstructured.Unstructured) bool {
 	return slices.Contains(ownership.Managers(live, s.manager), s.manager)
 }
 
@@ -111,7 +106,7 @@ func (a *applier) mayTake(ctx context.Context, t task, live *unstructured.Unstru
 	if a.applied(live) {
 		return nil
 	}
-	others, err := a.coOwners(ctx, t.key, live)
+	others, err := a.finder.coOwners(ctx, t.key, live)
 	switch {
 	case err != nil:
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -28,6 +29,23 @@ type coOwner struct {
 	genuine bool
 }
 
+// claimant is as whom a VidraResource applies objects.
+type claimant struct {
+	owner trigger.Owner
+	// installation is the one that this operator belongs to; manager is its field manager
+	// for the owner.
+	installation v1alpha1.Installation
+	manager      string
+}
+
+// coOwnerFinder finds the other VidraResources that own an object. It is safe for concurrent use.
+type coOwnerFinder struct {
+	claimant
+	index *trigger.Index
+	// vidraResources reads them from the cache.
+	vidraResources client.Reader
+}
+
 // coOwners returns the other VidraResources that own an object. The marks on the object,
 // which are field managers and annotations, only name them: anyone who may edit the object
 // can write and remove them. A VidraResource owns the object if it has an apply of it under
@@ -35,7 +53,7 @@ type coOwner struct {
 // One that is known to have applied the object needs no mark.
 //
 // It fails if the cache cannot be read.
-func (a *applier) coOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
+func (a *coOwnerFinder) coOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
 	claims := slices.DeleteFunc(a.index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.owner })
 	marks := a.marksOn(live)
 	var owners []coOwner
@@ -72,7 +90,7 @@ type marks struct {
 }
 
 // marksOn returns the marks on an object, of all installations, without our own.
-func (s *settings) marksOn(live *unstructured.Unstructured) marks {
+func (s *claimant) marksOn(live *unstructured.Unstructured) marks {
 	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
 		if manager != s.manager {
@@ -86,7 +104,7 @@ func (s *settings) marksOn(live *unstructured.Unstructured) marks {
 // that are known to have applied the object. The manager of a long name holds only part of
 // it: the annotation and the claims have all of it. The names are unique in this cluster,
 // whichever installation reconciles the VidraResource.
-func (a *applier) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
+func (a *coOwnerFinder) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
 	names := map[string]bool{}
 	for _, claim := range claims {
 		applied := claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID()
@@ -125,7 +143,7 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
 // genuine reports whether a manager owns in an object what its VidraResource applied. The
 // digests of sensitive objects are sealed with the key of each installation: that of another
 // one cannot be compared, and counts. Its own operator reverts what it did not apply.
-func (a *applier) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+func (a *claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
 	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {

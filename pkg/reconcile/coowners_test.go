@@ -118,7 +118,7 @@ func TestCoOwners(t *testing.T) {
 				reader.all[tc.name] = vr
 			}
 			key := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}
-			a := &applier{settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, vidraResources: reader, index: trigger.NewIndex()}
+			a := &coOwnerFinder{claimant: claimant{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, vidraResources: reader, index: trigger.NewIndex()}
 			if tc.claims {
 				a.index.Begin(trigger.Owner{Name: tc.name}, key, v1alpha1.FieldManager(tc.name))
 			}
@@ -158,8 +158,8 @@ func TestCoOwnersWithoutMarks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &applier{
-				settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
+			a := &coOwnerFinder{
+				claimant: claimant{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
 				vidraResources: &cacheOf{all: map[string]*v1alpha1.VidraResource{"api": {}}},
 			}
 			a.index.Load(a.owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/web", UID: "a"}})
@@ -200,8 +200,8 @@ func TestCoOwnersGenuine(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", Digest: tc.entry}}
-			a := &applier{
-				settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
+			a := &coOwnerFinder{
+				claimant: claimant{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}, index: trigger.NewIndex(),
 				vidraResources: &cacheOf{all: map[string]*v1alpha1.VidraResource{"api": vr}},
 			}
 			tc.index(a.index)

@@ -34,7 +34,7 @@ type known struct {
 // gather returns what is known of a task. It reads the object only if the cause does not have
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *applier) gather(ctx context.Context, t task) (known, error) {
-	k := known{task: t, settings: &a.settings}
+	k := known{task: t, settings: a.settings}
 	if t.cause.Unsure {
 		live, err := a.get(ctx, t.key)
 		if err != nil {

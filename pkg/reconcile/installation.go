@@ -58,7 +58,7 @@ func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (r
 // and that are of no VidraResource of this cluster: proven are those that are. Their
 // VidraResources are in another cluster, so nothing proves that they exist. None counts for an
 // object of the own cluster in the default installation, whose users would forge one.
-func (s *settings) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []coOwner) []coOwner {
+func (s *claimant) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []coOwner) []coOwner {
 	if key.Cluster == "" && s.installation == "" {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *settings) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Uns
 }
 
 // allOwners returns the other owners of an object that is to be removed, of all installations.
-func (a *applier) allOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
+func (a *coOwnerFinder) allOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
 	others, err := a.coOwners(ctx, key, live)
 	if err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func TestOwnersOfOtherInstallations(t *testing.T) {
 				reader.all[vr.Name] = vr
 			}
 			own := tc.installation.FieldManager("web")
-			a := &applier{
-				settings:       settings{owner: trigger.Owner{Name: "web"}, installation: tc.installation, manager: own},
+			a := &coOwnerFinder{
+				claimant:       claimant{owner: trigger.Owner{Name: "web"}, installation: tc.installation, manager: own},
 				vidraResources: reader, index: trigger.NewIndex(),
 			}
 			key, live := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}, liveConfigMap("a", nil, own, tc.applied)

@@ -38,23 +38,23 @@ type pass struct {
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
-	manager, watched, maxBreakGlass := r.Installation.FieldManager(vr.Name), vr.WatchesEvents(), vr.MaxBreakGlass(r.MaxBreakGlass)
+	by := &settings{
+		claimant: claimant{owner: owner, installation: r.Installation, manager: r.Installation.FieldManager(vr.Name)},
+		adopt:    vr.AdoptPolicy(), force: vr.Spec.Force, maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+		glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
+		additions: r.additionsOf(vr), watched: vr.WatchesEvents(),
+	}
 	p := &pass{
 		Reconciler: r, state: s, before: s.status,
 		planner: &planner{
-			planEnv: &planEnv{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, budget: &r.budget, recompute: r.recompute},
-			owner:   owner, vr: vr, state: &s.vrState, manager: manager, watched: watched, maxBreakGlass: maxBreakGlass,
+			planEnv:  &planEnv{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, budget: &r.budget, recompute: r.recompute},
+			settings: by, vr: vr, state: &s.vrState,
 			now: time.Now(), causes: causes, pendingDrift: map[trigger.ObjectKey]trigger.Cause{},
 			first: first || s.unbegun, skippedBefore: map[identity]*drift{},
 		},
 		applier: &applier{
-			settings: settings{
-				owner: owner, installation: r.Installation, manager: manager,
-				adopt: vr.AdoptPolicy(), force: vr.Spec.Force, maxBreakGlass: maxBreakGlass,
-				glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
-				additions: r.additionsOf(vr), watched: watched,
-			},
-			destination: r.Local, trigger: r.Trigger, index: r.Index, vidraResources: r.Client, limit: r.limit(), orphans: vr.Orphans(),
+			settings: by, finder: &coOwnerFinder{claimant: by.claimant, index: r.Index, vidraResources: r.Client},
+			destination: r.Local, trigger: r.Trigger, index: r.Index, limit: r.limit(), orphans: vr.Orphans(),
 		},
 	}
 	p.terminating = p.isTerminating(map[string]bool{})

@@ -16,15 +16,9 @@ import (
 // It sends no request.
 type planner struct {
 	*planEnv
-	owner trigger.Owner
+	*settings
 	vr    *v1alpha1.VidraResource
 	state *vrState
-	// manager is the field manager of the VidraResource; watched reports whether the events of
-	// its objects are wanted.
-	manager string
-	watched bool
-	// maxBreakGlass is how long break-glass annotations exempt an object at most.
-	maxBreakGlass time.Duration
 	// terminating reports whether a namespace is being deleted.
 	terminating func(ctx context.Context, namespace string) bool
 

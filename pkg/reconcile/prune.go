@@ -153,7 +153,7 @@ func (a *remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	if inIt, unsure := a.spared.unsureIn(id); unsure {
 		return removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
 	}
-	if others, err := a.allOwners(ctx, key, live); err != nil {
+	if others, err := a.finder.allOwners(ctx, key, live); err != nil {
 		return removal{err: err}
 	} else if len(others) > 0 {
 		return a.handOver(ctx, key, live, others)
@@ -213,7 +213,7 @@ func (a *remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live
 	if live, err = a.applyBody(ctx, key, body, true); err != nil {
 		return removal{err: err}
 	}
-	others, err := a.allOwners(ctx, key, live)
+	others, err := a.finder.allOwners(ctx, key, live)
 	switch {
 	case err != nil:
 		return removal{err: err}

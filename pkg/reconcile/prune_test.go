@@ -71,7 +71,7 @@ func TestOwns(t *testing.T) {
 		"Nobodys":         {"Somebody took all marks from it.", liveConfigMap("a", nil), "a", false},
 		"OfASimilarOwner": {"The name is not ours.", liveConfigMap("a", nil, "vidra/web-2"), "a", false},
 	}
-	a := &applier{settings: settings{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}}
+	a := &applier{settings: &settings{claimant: claimant{owner: trigger.Owner{Name: "web"}, manager: "vidra/web"}}}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

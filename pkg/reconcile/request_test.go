@@ -182,7 +182,7 @@ func TestRequests(t *testing.T) {
 			t.Parallel()
 			k := known{
 				task:     task{desired: &desired{body: body}, known: &objectState{}},
-				settings: &settings{owner: trigger.Owner{Name: "shop"}, manager: ourManager},
+				settings: &settings{claimant: claimant{owner: trigger.Owner{Name: "shop"}, manager: ourManager}},
 			}
 			k.expected = trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(wanted, ourManager, false, nil), UID: "u"}
 			k.expectedKnown = true

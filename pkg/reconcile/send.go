@@ -60,7 +60,7 @@ func (a *applier) send(ctx context.Context, r request) (got answer) {
 			got.live, got.err = a.get(ctx, r.key)
 		}
 		if got.err == nil && got.live != nil {
-			got.others, got.err = a.coOwners(ctx, r.key, got.live)
+			got.others, got.err = a.finder.coOwners(ctx, r.key, got.live)
 		}
 	case claim:
 		got.err = a.claim(ctx, r.task)
@@ -92,7 +92,7 @@ func (a *applier) forces(ctx context.Context, r request) (bool, error) {
 	if r.force || r.as != whyDrift || r.live == nil {
 		return r.force || r.as == whyDrift, nil
 	}
-	others, err := a.coOwners(ctx, r.key, r.live)
+	others, err := a.finder.coOwners(ctx, r.key, r.live)
 	return len(others) == 0, err
 }
 
