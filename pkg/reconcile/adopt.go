@@ -24,6 +24,8 @@ type refusal struct{ reason, why string }
 // Error implements error.
 func (r *refusal) Error() string { return r.why }
 
+func (r *refusal) explain(whole error, _ bool) failure { return failure{r.reason, whole.Error()} }
+
 // notManaged returns the refusal of an object that no VidraResource owns.
 func notManaged(why string) error {
 	return &refusal{v1alpha1.ReasonAdoptionRefused, "it exists and Vidra does not manage it: " + why}

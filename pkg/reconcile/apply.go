@@ -2,11 +2,9 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
@@ -90,13 +88,6 @@ func (a *applier) preflight(ctx context.Context, t task) (task, error) {
 // applied reports whether managedFields say that we applied an object.
 func (s *claimant) applied(live *unstructured.Unstructured) bool {
 	return slices.Contains(ownership.Managers(live, s.manager), s.manager)
-}
-
-// isObject reports whether a NotFound error is about the object name rather than
-// about its resource, for which the API server answers without details.
-func isObject(err error, name string) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
 }
 
 // mayTake fails if an object that exists may not be applied for the first time. It may

@@ -51,6 +51,13 @@ func cannotBeKept(gvk schema.GroupVersionKind, lacks []string) *failure {
 		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
 }
 
+// isObject reports whether a NotFound error is about the object name rather than
+// about its resource, for which the API server answers without details.
+func isObject(err error, name string) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+}
+
 // missingNamespace reports whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {
@@ -83,21 +90,21 @@ func denied(err error) bool {
 		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
 }
 
+// reasoned is an error with a reason of its own.
+type reasoned interface {
+	error
+	// explain returns the reason, and a message for users. whole is the error that wraps this
+	// one. sensitive reports that the values of the object must not be shown.
+	explain(whole error, sensitive bool) failure
+}
+
 // explain turns the error of an apply into a reason and a message for people. sensitive
 // reports that the values of the object must not be shown.
 func explain(err error, gvk schema.GroupVersionKind, id identity, sensitive bool) failure {
-	refused, rival := new(refusal), new(ownershipConflict)
-	fixed := new(immutable)
+	known := reasoned(nil)
 	switch {
-	case errors.As(err, &refused):
-		return failure{refused.reason, err.Error()}
-	case errors.As(err, &rival):
-		if sensitive {
-			rival.field = listKeys.ReplaceAllString(rival.field, "[*]")
-		}
-		return failure{v1alpha1.ReasonOwnershipConflict, rival.Error()}
-	case errors.As(err, &fixed):
-		return failure{v1alpha1.ReasonApplyFailed, err.Error()}
+	case errors.As(err, &known):
+		return known.explain(err, sensitive)
 	case kindTerminating(err):
 		return *crdTerminating(gvk)
 	case kindGone(err, id.name):

@@ -33,6 +33,14 @@ func (r *ownershipConflict) Error() string {
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
 }
 
+func (r *ownershipConflict) explain(_ error, sensitive bool) failure {
+	shown := *r
+	if sensitive {
+		shown.field = listKeys.ReplaceAllString(r.field, "[*]")
+	}
+	return failure{v1alpha1.ReasonOwnershipConflict, shown.Error()}
+}
+
 // ownershipConflictIn returns an ownershipConflict if a conflict is with a VidraResource that owns the field.
 // A manager that only has the name of a VidraResource is a manager like others.
 func ownershipConflictIn(conflict error, owner func(manager string) (*coOwner, bool)) error {

@@ -38,6 +38,10 @@ func (i *immutable) Error() string {
 	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
 }
 
+func (i *immutable) explain(whole error, _ bool) failure {
+	return failure{v1alpha1.ReasonApplyFailed, whole.Error()}
+}
+
 // keepers are the kinds that hold data, or other objects: they are created again
 // only if the object allows it.
 var keepers = map[schema.GroupKind]bool{
