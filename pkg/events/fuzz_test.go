@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -61,14 +62,18 @@ func requireAccepted(t *testing.T, e Event) {
 	}
 }
 
-// TestLongNotesKeepTheirEnd: what to do about a change is not what is cut off.
+// TestLongNotesKeepTheirEnd: a long value is shortened, and where to change the object is not.
 func TestLongNotesKeepTheirEnd(t *testing.T) {
 	field := ownership.Change{Path: "data.text", Found: strings.Repeat("€", 600), Restored: `"b"`, Manager: "kubectl"}
-	all := Transitions(owner, fine, fine, []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{field}}})
-	require.Len(t, all, 2)
-	for _, e := range all {
-		requireAccepted(t, e)
-		require.Greater(t, len(e.Note), 900)
+	long := fmt.Sprintf("ConfigMap %s/%s, key %s (spec.manifestFrom[31]), document 5000, line 1000000",
+		strings.Repeat("n", 63), strings.Repeat("c", 253), strings.Repeat("k", 253))
+	for _, at := range []string{"", place, long} {
+		all := Transitions(owner, fine, fine, []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{field}, Place: at}})
+		require.Len(t, all, 2)
+		for _, e := range all {
+			requireAccepted(t, e)
+			require.Greater(t, len(e.Note), 900)
+		}
+		require.True(t, strings.HasSuffix(all[1].Note, "…"+keep(at, owner)), all[1].Note)
 	}
-	require.Contains(t, all[1].Note, "… To keep a change, make it in spec.manifest"[len("… "):])
 }

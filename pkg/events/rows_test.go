@@ -52,6 +52,9 @@ func transitions() map[string]transition {
 	return rows
 }
 
+// place is where a manifest has an object.
+const place = "ConfigMap shop/manifests, key app.yaml (spec.manifestFrom[0]), document 2, line 14"
+
 func changeRows() map[string]transition {
 	return map[string]transition{
 		"SteadyPass":    {reason: "Nothing happened, so nothing is said.", before: fine, after: fine},
@@ -66,8 +69,21 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}}},
 			want: []string{
 				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: reverted spec.replicas to 2; "kubectl-edit" had set it to 5`,
-				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in spec.manifest of the VidraResource`,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in the manifest of VidraResource web`,
 			},
+		},
+		"RestoredInItsPlace": {
+			reason: "Both Events end with where to change the object, if that is known.", before: fine, after: fine,
+			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}, Place: place}},
+			want: []string{
+				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in ` + place,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in ` + place,
+			},
+		},
+		"RecreatedElsewhere": {
+			reason: "An object of another cluster has only the Event at the VidraResource.", before: fine, after: fine,
+			changes: []Change{{Action: Recreated, Object: deployment, Cluster: "https://far:6443", Place: place}},
+			want:    []string{"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: created it again after it had been deleted. To keep a change, make it in " + place},
 		},
 		"Elsewhere": {
 			reason: "An object of another cluster has no Events here.", before: fine, after: fine,
@@ -79,7 +95,7 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Recreated, Object: deployment}},
 			want: []string{
 				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: created it again after it had been deleted",
-				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and created it again after it had been deleted. To keep a change, make it in spec.manifest of the VidraResource",
+				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and created it again after it had been deleted. To keep a change, make it in the manifest of VidraResource web",
 			},
 		},
 		"Pruned": {
@@ -92,7 +108,7 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Relabelled, Object: deployment, Note: "its annotation does not count"}},
 			want: []string{
 				"Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: restored the label managed-by=vidra. But its annotation does not count",
-				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. But its annotation does not count. To keep a change, make it in spec.manifest of the VidraResource",
+				"Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. But its annotation does not count. To keep a change, make it in the manifest of VidraResource web",
 			},
 		},
 		"RelabelledAndChanged": {
@@ -100,7 +116,7 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Relabelled, Object: deployment, Fields: []ownership.Change{replicas}}},
 			want: []string{
 				`Normal DriftCorrected/Restore VidraResource web: Deployment shop/web: restored the label managed-by=vidra. Reverted spec.replicas to 2; "kubectl-edit" had set it to 5`,
-				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. Reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in spec.manifest of the VidraResource`,
+				`Normal ChangeReverted/Restore Deployment shop/web: VidraResource web manages this object and restored the label managed-by=vidra. Reverted spec.replicas to 2; "kubectl-edit" had set it to 5. To keep a change, make it in the manifest of VidraResource web`,
 			},
 		},
 		"Detected": {

@@ -58,6 +58,9 @@ type Change struct {
 	Cluster string
 	// Note adds why a change is not reverted, or what to do about it.
 	Note string
+	// Place is where the manifest has the object, for example "spec.manifest of VidraResource
+	// shop, document 2, line 14". Only Events about reverts have it; empty if it is not known.
+	Place string
 	// BreakGlass is the answer of an Answered change.
 	BreakGlass *v1alpha1.BreakGlassStatus
 }
@@ -147,21 +150,33 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
+	end := keep(change.Place, owner)
+	variant := managers(change.Fields) + end
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
-		Regarding: owner, Related: &object, Fields: change.Fields, Variant: managers(change.Fields),
+		Regarding: owner, Related: &object, Fields: change.Fields, Variant: variant,
 		Note: Name(change.Object) + ": " + what,
+	}
+	if change.Place != "" && len(corrected.Note)+len(end) <= MaxNote {
+		corrected.Note += end
 	}
 	if change.Cluster != "" { // this cluster does not have the object
 		return []Event{corrected}
 	}
 	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
-	const end = ". To keep a change, make it in spec.manifest of the VidraResource"
 	return []Event{corrected, {
 		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
-		Regarding: object, Related: &owner, Fields: change.Fields, Variant: managers(change.Fields),
+		Regarding: object, Related: &owner, Fields: change.Fields, Variant: variant,
 		Note: begin + display.Truncate(what, MaxNote-len(begin)-len(end)) + end,
 	}}
+}
+
+// keep returns the sentence that ends a note about a revert: where to make a change that lasts.
+func keep(place string, owner corev1.ObjectReference) string {
+	if place == "" {
+		place = "the manifest of " + Name(owner)
+	}
+	return ". To keep a change, make it in " + place
 }
 
 // prunedEvents reports which objects were deleted, released or orphaned.

@@ -31,6 +31,7 @@ type desired struct {
 	id    identity
 	gvk   schema.GroupVersionKind
 	key   trigger.ObjectKey
+	place place
 	stage manifest.Stage
 	// body is the applied configuration: the object with our label and
 	// annotation, as JSON.
@@ -196,6 +197,7 @@ func newDesired(by signature, at string, object manifest.Object, mapping cluster
 		id:    identityIn(u),
 		gvk:   gvk,
 		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
+		place: placeOf(object.Position),
 		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), sensitive: ownership.Sensitive(u),
 	}
 	_, d.setsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]

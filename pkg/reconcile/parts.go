@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
@@ -24,6 +27,29 @@ type part struct {
 	text string
 	// secret reports that it comes from a Secret, so that no error may quote it.
 	secret bool
+}
+
+// specManifest is the name of the part that spec.manifest holds, where there are others.
+const specManifest = "spec.manifest"
+
+// place is where a manifest has an object. Objects of a part share its name.
+type place struct {
+	part           unique.Handle[string]
+	document, line int32
+}
+
+func placeOf(at manifest.Position) place {
+	// A manifest has at most maxManifest bytes.
+	return place{part: unique.Make(at.Source), document: int32(at.Document), line: int32(at.Line)} //nolint:gosec // see above
+}
+
+// in returns where the manifest of a VidraResource has the object: the part, the document and the line.
+func (p place) in(vr *v1alpha1.VidraResource) string {
+	at := manifest.Position{Source: p.part.Value(), Document: int(p.document), Line: int(p.line)}
+	if at.Source == "" || at.Source == specManifest {
+		at.Source = display.Name(specManifest+" of "+v1alpha1.Kind, "", vr.Name)
+	}
+	return at.String()
 }
 
 // heldParts are the parts of a manifest that a ConfigMap or Secret holds.

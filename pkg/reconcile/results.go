@@ -67,23 +67,26 @@ func (p *pass) recordResult(r result) {
 // emit notes what an apply did, for the Events that follow the status.
 func (p *pass) emit(r result) {
 	s := p.state
-	note := func(action events.Action, fields []ownership.Change, problem string) events.Change {
-		change := events.Change{Action: action, Object: referenceTo(r.id, r.gvk, r.live.GetUID()), Fields: fields, Note: problem}
+	note := func(change events.Change) events.Change {
+		change.Object = referenceTo(r.id, r.gvk, r.live.GetUID())
 		s.pendingEvents = append(s.pendingEvents, change)
 		return change
+	}
+	revert := func(action events.Action, fields []ownership.Change) events.Change {
+		return note(events.Change{Action: action, Fields: fields, Note: r.glass.problem(), Place: r.known.desired.place.in(p.vr)})
 	}
 	switch r.action {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
-		s.healed(note(r.action, r.fields, r.glass.problem()), p.now, r.known.contention.FlushDelay())
+		s.healed(revert(r.action, r.fields), p.now, r.known.contention.FlushDelay())
 		p.Metrics.healed(r.id, r.action)
 		p.contend(r)
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
 		events.Detected, events.Contended, events.Settled, events.Answered:
-		note(r.action, nil, "")
+		note(events.Change{Action: r.action})
 	}
 	if len(r.reverted) > 0 {
-		s.healed(note(events.Restored, r.reverted, r.glass.problem()), p.now, 0)
+		s.healed(revert(events.Restored, r.reverted), p.now, 0)
 		p.Metrics.healed(r.id, events.Restored)
 	}
 }

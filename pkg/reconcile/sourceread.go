@@ -69,7 +69,7 @@ func (r *reader) gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	if len(from) == 0 {
 		return gathered{parts: []part{{text: vr.Spec.Manifest}}}, nil
 	}
-	got.parts = append(got.parts, part{name: "spec.manifest", text: vr.Spec.Manifest})
+	got.parts = append(got.parts, part{name: specManifest, text: vr.Spec.Manifest})
 	client, user, why := r.accounts.clientOf(ctx, vr, r.local)
 	if why != nil {
 		return got, why
@@ -79,7 +79,7 @@ func (r *reader) gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	size := len(vr.Spec.Manifest)
 	for i, source := range from {
 		key := keyOf(vr, source)
-		name := fmt.Sprintf("%s %s/%s, key %s (spec.manifestFrom[%d])", key.kind, key.namespace, key.name, source.Key, i)
+		name := fmt.Sprintf("%s, key %s (spec.manifestFrom[%d])", display.Name(key.kind, key.namespace, key.name), source.Key, i)
 		unavailable := func(text string) *failure {
 			return &failure{v1alpha1.ReasonSourceUnavailable, display.Truncate(name+": "+text, maxMessage)}
 		}
