@@ -166,6 +166,23 @@ func TestRacedEdit(t *testing.T) {
 	}
 }
 
+// TestSkippedStatesAreBounded: a state that is not judged yet keeps maxSkipped earlier ones, which keep
+// none.
+func TestSkippedStatesAreBounded(t *testing.T) {
+	s := &Snapshot{}
+	for range 10 * maxSkipped {
+		next := &Snapshot{}
+		next.pending.Store(&pendingObject{owners: []string{"shop"}})
+		next.Skip(s)
+		s = next
+	}
+	require.Len(t, s.skipped(), maxSkipped)
+	for _, earlier := range s.skipped() {
+		require.Empty(t, earlier.skipped())
+		require.Equal(t, []string{"shop"}, earlier.pending.Load().owners, "the rest of it is kept")
+	}
+}
+
 // TestSkippedStates: what a slow handler does not see, of an object that is written to again
 // and again, counts all the same: who added what before an edit, and with it.
 func TestSkippedStates(t *testing.T) {

@@ -68,6 +68,11 @@ func (s *Snapshot) Skip(older any) {
 	}
 	e.skipped = appendSkipped(before.skipped(), before)
 	s.pending.Store(&e)
+	if was != nil { // otherwise each state would keep all states before it
+		alone := *was
+		alone.skipped = nil
+		before.pending.Store(&alone)
+	}
 }
 
 // appendSkipped appends a state to the skipped states before it.
