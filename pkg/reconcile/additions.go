@@ -122,7 +122,7 @@ func differences(changes []ownership.Change) string {
 }
 
 // noteAdditions notes what people added to an object and what is not reverted, to be reported once.
-func (p *pass) noteAdditions(r result) {
+func (p *recorder) noteAdditions(r result) {
 	if !r.compared {
 		return
 	}
@@ -144,7 +144,7 @@ func (p *pass) noteAdditions(r result) {
 
 // inheritedOf reports whether the status that a Vidra before this one wrote has a text about
 // an object.
-func (s *ownerState) inheritedOf(id identity, text string) bool {
+func (s *vrState) inheritedOf(id identity, text string) bool {
 	for _, message := range s.inherited {
 		if _, said, named := strings.Cut(message, id.String()+": "); named && strings.HasPrefix(said, text) {
 			return true

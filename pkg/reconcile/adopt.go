@@ -76,29 +76,6 @@ func (a *applier) adopts(ctx context.Context, t task, live *unstructured.Unstruc
 		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it")
 }
 
-// release leaves an object in place, without a trace of us: what we own of it is
-// unmanaged then. An apply of nothing would remove it. The label stays while
-// another VidraResource needs it.
-func (a *applier) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	annotations := unlisted(live, a.owner.Name)
-	annotations[a.signature().annotation] = nil
-	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
-	if references, changed := otherReferences(live, a.owner.Name); changed {
-		metadata["ownerReferences"] = references
-	}
-	others, err := a.finder.allOwners(ctx, key, live)
-	if err == nil && len(others) == 0 {
-		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
-	}
-	if err == nil {
-		_, err = a.editMetadata(ctx, key, live, metadata)
-	}
-	if err != nil {
-		return removal{err: fmt.Errorf("leave the object in place: %w", err)}
-	}
-	return removal{gone: true, unmanaged: true}
-}
-
 // unlisted are the annotations, as a merge patch has them, that take an owner from the
 // list that the first operator kept; none if it is not in it.
 func unlisted(live *unstructured.Unstructured, owner string) map[string]any {

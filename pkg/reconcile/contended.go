@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -88,30 +89,30 @@ func (r *result) requests() int {
 	return 1
 }
 
-// contend notes that an object was reverted.
-func (p *planner) contend(r result) {
-	s := p.state
-	if r.known.contention == nil {
-		r.known.contention = contention.New()
+// contend notes that an object was reverted, with a number of requests.
+func (p *planner) contend(o *objectState, fields []ownership.Change, requests int) {
+	s, d := p.state, o.desired
+	if o.contention == nil {
+		o.contention = contention.New()
 	}
-	c := r.known.contention
+	c := o.contention
 	known := c.Reverted > 0
-	begins := c.Healed(r.fields, r.requests(), p.vr.HealsPerMinute(), p.now)
+	begins := c.Healed(fields, requests, p.vr.HealsPerMinute(), p.now)
 	if !c.Contended() {
 		return
 	}
 	if !known {
-		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: r.id.Group, Kind: r.id.Kind, Namespace: r.id.namespace, Name: r.id.name})
+		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: o.id.Group, Kind: o.id.Kind, Namespace: o.id.namespace, Name: o.id.name})
 	}
 	if begins {
 		s.pendingEvents = append(s.pendingEvents, events.Change{
-			Action: events.Contended, Object: referenceTo(r.id, r.gvk, r.live.GetUID()),
+			Action: events.Contended, Object: referenceTo(o.id, d.gvk, types.UID(o.entry.UID)),
 			Fields: c.Fields(), Note: c.Text,
 		})
 	}
-	r.known.entry.State = v1alpha1.ObjectContended
-	c.Key = r.key
-	p.Trigger.Contend(p.owner, r.key, c.HealAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.Next(p.owner, p.now) }))
+	o.entry.State = v1alpha1.ObjectContended
+	c.Key = d.key
+	p.Trigger.Contend(p.owner, d.key, c.HealAt(p.now, p.now, p.vr.MaxExposure(), func(bool) time.Time { return p.budget.Next(p.owner, p.now) }))
 }
 
 // endContentions forgets the contentions that are over.

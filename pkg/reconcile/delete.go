@@ -21,7 +21,7 @@ import (
 // that another manager set was copied from an object of ours.
 //
 // What the first operator left lists us, and is in the inventory without a UID.
-func (s *settings) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
+func (s *claimant) owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
 	if s.applied(live) {
 		return true
 	}

@@ -118,7 +118,7 @@ func (p *pass) skipAll(ctx context.Context, why failure) {
 }
 
 // recordObserved notes what was found in an object that is left as it is.
-func (p *pass) recordObserved(r result) {
+func (p *recorder) recordObserved(r result) {
 	s, o, entry := p.state, r.known, r.known.entry
 	before := o.drift
 	if before == nil {

@@ -18,6 +18,7 @@ import (
 type pass struct {
 	*Reconciler
 	*planner
+	recorder
 	state   *ownerState
 	applier *applier
 	// before is the status at the beginning.
@@ -57,6 +58,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			destination: r.Local, trigger: r.Trigger, index: r.Index, limit: r.limit(), orphans: vr.Orphans(),
 		},
 	}
+	p.recorder = recorder{planner: p.planner, applier: p.applier}
 	p.terminating = p.isTerminating(map[string]bool{})
 	s.unbegun = false
 	if first {

@@ -185,6 +185,29 @@ func (a *remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	return done
 }
 
+// release leaves an object in place, without a trace of us: what we own of it is
+// unmanaged then. An apply of nothing would remove it. The label stays while
+// another VidraResource needs it.
+func (a *remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
+	annotations := unlisted(live, a.owner.Name)
+	annotations[a.signature().annotation] = nil
+	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.manager)}
+	if references, changed := otherReferences(live, a.owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	others, err := a.finder.allOwners(ctx, key, live)
+	if err == nil && len(others) == 0 {
+		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
+	}
+	if err == nil {
+		_, err = a.editMetadata(ctx, key, live, metadata)
+	}
+	if err != nil {
+		return removal{err: fmt.Errorf("leave the object in place: %w", err)}
+	}
+	return removal{gone: true, unmanaged: true}
+}
+
 // releaseShared gives up our fields by applying none to the object that was read. Should
 // the others have let go at the same time, no owner is left, and it is
 // deleted.

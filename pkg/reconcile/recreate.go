@@ -277,7 +277,7 @@ func allowsRecreate(object *unstructured.Unstructured) bool {
 }
 
 // recordRecreation notes that an object was deleted to be created anew.
-func (p *pass) recordRecreation(r result) {
+func (p *recorder) recordRecreation(r result) {
 	s := p.state
 	s.pendingEvents = append(s.pendingEvents, events.Change{
 		Action: events.Replaced, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)),

@@ -12,8 +12,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// recorder records what came of tasks in the states of their objects.
+type recorder struct {
+	*planner
+	applier *applier
+}
+
 // recordResult notes what came of a task.
-func (p *pass) recordResult(r result) {
+func (p *recorder) recordResult(r result) {
 	o := r.known
 	entry := o.entry
 	switch {
@@ -52,7 +58,7 @@ func (p *pass) recordResult(r result) {
 		return // it was in order
 	}
 	entry.APIVersion, entry.Kind = r.gvk.GroupVersion().String(), r.gvk.Kind
-	entry.UID, entry.Digest = string(r.live.GetUID()), trigger.DigestOf(r.live, p.applier.manager, false, nil).String()
+	entry.UID, entry.Digest = string(r.live.GetUID()), trigger.DigestOf(r.live, p.manager, false, nil).String()
 	entry.Configuration = r.configuration
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.configuration {
 		entry.Recreated = nil
@@ -65,7 +71,7 @@ func (p *pass) recordResult(r result) {
 }
 
 // emit notes what an apply did, for the Events that follow the status.
-func (p *pass) emit(r result) {
+func (p *recorder) emit(r result) {
 	s := p.state
 	note := func(change events.Change) events.Change {
 		change.Object = referenceTo(r.id, r.gvk, r.live.GetUID())
@@ -80,7 +86,7 @@ func (p *pass) emit(r result) {
 	case events.Restored, events.Recreated, events.Relabelled:
 		s.healed(revert(r.action, r.fields), p.now, r.known.contention.FlushDelay())
 		p.Metrics.healed(r.id, r.action)
-		p.contend(r)
+		p.contend(r.known, r.fields, r.requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
 		events.Detected, events.Contended, events.Settled, events.Answered:
 		note(events.Change{Action: r.action})
@@ -92,7 +98,7 @@ func (p *pass) emit(r result) {
 }
 
 // recordFailure notes that a task failed. The object is tried again later.
-func (p *pass) recordFailure(r result) {
+func (p *recorder) recordFailure(r result) {
 	o, entry := r.known, r.known.entry
 	why := explain(r.err, r.gvk, r.id, r.sensitive)
 	o.problem = &why

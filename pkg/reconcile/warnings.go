@@ -61,7 +61,7 @@ func (w *warnings) all() []string {
 }
 
 // recordWarnings notes what the API server said of an object besides.
-func (p *pass) recordWarnings(r result) {
+func (p *recorder) recordWarnings(r result) {
 	if r.live == nil || r.skipped != nil {
 		return // it was not applied
 	}
