@@ -25,13 +25,25 @@ const assetsEnv = "KUBEBUILDER_ASSETS"
 // It blocks until the folder is complete or ctx ends, and is safe to call from
 // several processes at a time.
 func Assets(ctx context.Context, o Options) (string, error) {
+	return assets(ctx, o, components())
+}
+
+// Kubectl returns the path of kubectl, of the version of the control plane. It is found and
+// built as the function Assets does it, after which a build takes less than a minute.
+func Kubectl(ctx context.Context, o Options) (string, error) {
+	dir, err := assets(ctx, o, []component{kubectl()})
+	return filepath.Join(dir, kubectlName), err
+}
+
+// assets returns a folder that holds what is wanted, and builds what is missing.
+func assets(ctx context.Context, o Options, wanted []component) (string, error) {
 	out := o.out()
 	if dir := os.Getenv(assetsEnv); dir != "" {
-		missing := missingFrom(dir)
+		missing := missingFrom(dir, wanted)
 		if len(missing) == 0 {
 			return dir, nil
 		}
-		_, _ = fmt.Fprintf(out, "%s=%s lacks %s: using a control plane built from source instead\n",
+		_, _ = fmt.Fprintf(out, "%s=%s lacks %s: using what is built from source instead\n",
 			assetsEnv, dir, names(missing))
 	}
 
@@ -40,20 +52,20 @@ func Assets(ctx context.Context, o Options) (string, error) {
 		return "", cacheError("the user's cache folder", err)
 	}
 	dir := filepath.Join(cache, "vidra", "controlplane", versionKey())
-	if len(missingFrom(dir)) == 0 {
+	if len(missingFrom(dir, wanted)) == 0 {
 		return dir, nil
 	}
-	if err := buildInto(ctx, dir, out); err != nil {
+	if err := buildInto(ctx, dir, wanted, out); err != nil {
 		return "", err
 	}
 	return dir, nil
 }
 
-// buildInto builds what dir lacks, under a lock.
-func buildInto(ctx context.Context, dir string, out io.Writer) error {
+// buildInto builds what dir lacks of what is wanted, under a lock.
+func buildInto(ctx context.Context, dir string, wanted []component, out io.Writer) error {
 	root, err := Root()
 	if err != nil {
-		return fmt.Errorf("%s lacks %s, and building needs the source: %w", dir, names(missingFrom(dir)), err)
+		return fmt.Errorf("%s lacks %s, and building needs the source: %w", dir, names(missingFrom(dir, wanted)), err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cacheError(dir, err)
@@ -64,7 +76,7 @@ func buildInto(ctx context.Context, dir string, out io.Writer) error {
 	}
 	defer unlock()
 
-	// What a killed build left behind is nobody's while we hold the lock.
+	// What a killed build left has no owner while this process holds the lock.
 	leftovers, err := filepath.Glob(filepath.Join(dir, tempPattern))
 	if err != nil {
 		return err
@@ -73,8 +85,8 @@ func buildInto(ctx context.Context, dir string, out io.Writer) error {
 		_ = os.RemoveAll(l)
 	}
 
-	// Somebody else may have built all of it while we waited for the lock.
-	missing := missingFrom(dir)
+	// Another process may have built all of it while this one waited for the lock.
+	missing := missingFrom(dir, wanted)
 	start := time.Now()
 	for i, c := range missing {
 		err := goBuild(ctx, buildOptions{
@@ -91,15 +103,15 @@ func buildInto(ctx context.Context, dir string, out io.Writer) error {
 		}
 	}
 	if len(missing) > 0 {
-		_, _ = fmt.Fprintf(out, "built the control plane in %s; it is kept in %s\n", time.Since(start).Round(time.Second), dir)
+		_, _ = fmt.Fprintf(out, "built %s in %s; kept in %s\n", names(missing), time.Since(start).Round(time.Second), dir)
 	}
 	return nil
 }
 
-// missingFrom returns the components that dir does not hold as executables.
-func missingFrom(dir string) []component {
+// missingFrom returns the wanted components that dir does not hold as executables.
+func missingFrom(dir string, wanted []component) []component {
 	var missing []component
-	for _, c := range components() {
+	for _, c := range wanted {
 		info, err := os.Stat(filepath.Join(dir, c.name))
 		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 			missing = append(missing, c)
@@ -116,7 +128,7 @@ func names(cs []component) string {
 	return strings.Join(s, ", ")
 }
 
-// cacheError says what a person can do when the cache cannot be used.
+// cacheError returns an error with what the user can do about a cache that cannot be used.
 func cacheError(what string, err error) error {
 	return fmt.Errorf("cannot keep the control plane in %s: %w; set XDG_CACHE_HOME to a folder that can be written, "+
 		"or %s to one that holds %s", what, err, assetsEnv, names(components()))

@@ -65,7 +65,7 @@ func TestAssets(t *testing.T) {
 			assets:   fill(t, 0o755, etcdName, apiServerName, "kubectl"),
 			cache:    cache,
 			want:     cached,
-			wantSaid: "lacks kube-controller-manager: using a control plane built from source",
+			wantSaid: "lacks kube-controller-manager: using what is built from source",
 		},
 		"set and not executable": {
 			reason:   "files that cannot run do not count",

@@ -10,8 +10,8 @@ import (
 // test compares them. They are repeated here so that a filled cache is found
 // without a checkout at hand.
 const (
-	// KubernetesVersion is the version of kube-apiserver and
-	// kube-controller-manager.
+	// KubernetesVersion is the version of kube-apiserver,
+	// kube-controller-manager and kubectl.
 	KubernetesVersion = "v1.36.3"
 	// EtcdVersion is the version of etcd.
 	EtcdVersion = "v3.6.8"
@@ -22,9 +22,10 @@ const (
 	etcdName              = "etcd"
 	apiServerName         = "kube-apiserver"
 	controllerManagerName = "kube-controller-manager"
+	kubectlName           = "kubectl"
 )
 
-// component is one executable of the control plane and where its source is.
+// component is one executable and where its source is.
 type component struct {
 	name    string
 	version string
@@ -39,6 +40,11 @@ func components() []component {
 		{apiServerName, KubernetesVersion, "k8s.io/kubernetes/cmd/kube-apiserver"},
 		{controllerManagerName, KubernetesVersion, "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	}
+}
+
+// kubectl is the client, which only tests of commands need.
+func kubectl() component {
+	return component{kubectlName, KubernetesVersion, "k8s.io/kubernetes/cmd/kubectl"}
 }
 
 // versionKey names the folder in the cache that holds the executables.

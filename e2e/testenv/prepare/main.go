@@ -1,6 +1,6 @@
 // Command prepare builds what is missing of the control plane that the tests
-// run against, with progress on standard error, and prints the folder that
-// holds it:
+// run against, and of kubectl, with progress on standard error, and prints the
+// folder that holds the control plane:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./e2e/testenv/prepare)
 //
@@ -29,6 +29,9 @@ func run() error {
 	defer stop()
 	dir, err := testenv.Assets(ctx, testenv.Options{Out: os.Stderr})
 	if err != nil {
+		return err
+	}
+	if _, err := testenv.Kubectl(ctx, testenv.Options{Out: os.Stderr}); err != nil {
 		return err
 	}
 	fmt.Println(dir)
