@@ -36,12 +36,13 @@ generate: ## Generate CRD, RBAC and deepcopy from the Go types.
 demo: ## Watch Vidra work, on a control plane of its own.
 	go run ./e2e/demo
 
-# What `make test` does, two at a time: most tests wait more than they compute.
-E2E = e2e-main e2e-storms e2e-others e2e-raced
+# What `make test` does, three at a time: many tests wait more than they compute. The first
+# ones take longest.
+E2E = e2e-alone e2e-storms e2e-others e2e-shared e2e-raced
 
 .PHONY: test
 test: ## All checks and tests. CI runs this.
-	@$(MAKE) --no-print-directory -j2 $(E2E) lint unit
+	@$(MAKE) --no-print-directory -j3 $(E2E) lint unit
 
 .PHONY: test-long
 test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
@@ -58,11 +59,16 @@ unit: ## Tests that need no API server, with the race detector.
 
 .PHONY: e2e
 e2e: ## Tests on a real API server.
-	@$(MAKE) --no-print-directory -j2 $(E2E)
+	@$(MAKE) --no-print-directory -j3 $(E2E)
 
 # The tests of ./e2e that start an operator of their own and keep it busy: beside the others,
 # on a control plane of their own.
 STORMS = ^(TestF22StatusStorm|TestF33DriftStorm|TestHeldHeals|TestHostileManifests|TestManyContendedObjects)$$
+
+# The tests of ./e2e that are not parallel, such as those that stop the operator that the others
+# share: those without t.Parallel().
+ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); alone[test] } \
+	/^\tt\.Parallel\(\)/ { delete alone[test] } END { for (test in alone) printf "%s|", test; print "-" }' e2e/*_test.go))$$
 
 # The packages that are tested with the race detector: those that run concurrent code in the
 # process of the test, and one that starts an operator, which is built like its test.
@@ -70,9 +76,11 @@ RACED = e2e/(faultproxy|restricted|watches)$$
 
 GO_TEST = go test -count=1 -p=1 -timeout=40m
 
-.PHONY: e2e-main e2e-storms e2e-others e2e-raced
-e2e-main: control-plane
-	$(GO_TEST) -skip '$(STORMS)' ./e2e
+.PHONY: e2e-alone e2e-shared e2e-storms e2e-others e2e-raced
+e2e-alone: control-plane
+	$(GO_TEST) -run '$(ALONE)' -skip '$(STORMS)' ./e2e
+e2e-shared: control-plane
+	$(GO_TEST) -skip '$(ALONE)|$(STORMS)' ./e2e
 e2e-storms: control-plane
 	$(GO_TEST) -run '$(STORMS)' ./e2e
 e2e-others: control-plane

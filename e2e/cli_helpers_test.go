@@ -20,16 +20,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
-// buildVidra builds the command line, with the race detector.
+// buildVidra builds the command line, with the race detector if the tests are.
 func buildVidra(t *testing.T) string {
 	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
 	binary := filepath.Join(t.TempDir(), "vidra")
-	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", binary, "./cmd/vidra")
+	build := exec.CommandContext(t.Context(), "go", "build", fmt.Sprintf("-race=%t", suite.Race), "-o", binary, "./cmd/vidra")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))

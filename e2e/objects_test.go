@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// web is a manifest with one object of each kind that people edit most.
+// web is a manifest with one object of each kind that users edit most.
 const web = `
 apiVersion: v1
 kind: ConfigMap
@@ -117,11 +117,17 @@ func requireInOrder(t require.TestingT, owner string, want *unstructured.Unstruc
 // awaitInOrder waits until objects are as the manifest of owner says.
 func awaitInOrder(t *testing.T, owner string, want ...*unstructured.Unstructured) {
 	t.Helper()
-	await(t, func(c *assert.CollectT) {
+	check := func(c *assert.CollectT) {
 		for _, obj := range want {
 			requireInOrder(c, owner, obj)
 		}
-	}, "the objects of %s are in order", owner)
+	}
+	message := "the objects of " + owner + " are as the manifest says"
+	if len(want) == 1 {
+		cluster.AwaitObject(t, patience, want[0], check, message)
+	} else {
+		await(t, check, message)
+	}
 }
 
 // appliedBy lists the field managers that applied an object.

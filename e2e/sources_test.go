@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -107,12 +108,14 @@ func TestManifestTwiceInParts(t *testing.T) {
 	require.Empty(t, v.Status.ManagedResources)
 }
 
-// TestLargeManifest keeps 1,000 objects of a manifest that no object could hold.
+// TestLargeManifest keeps 400 objects, and 1,000 in long tests, of a manifest that no object
+// could hold.
 func TestLargeManifest(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	const parts, each = 4, 250
-	padding := strings.Repeat("x", 2000)
+	const parts, size = 4, 500_000
+	each := suite.Size(100, 250)
+	padding := strings.Repeat("x", size/each)
 	var from []v1alpha1.ManifestSource
 	for p := range parts {
 		var documents []string
@@ -137,7 +140,8 @@ func TestLargeManifest(t *testing.T) {
 	awaitLong(v1alpha1.ReasonApplied)
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, parts*each)
-	last := declaredObject(t, ns, configMap("large-3-249", "hello"), "ConfigMap", "large-3-249")
+	name := fmt.Sprintf("large-%d-%d", parts-1, each-1)
+	last := declaredObject(t, ns, configMap(name, "hello"), "ConfigMap", name)
 	mark := env.AuditMark()
 	require.NoError(t, mergePatch(last, `{"data":{"greeting":"changed"}}`))
 	awaitInOrder(t, ns, last)

@@ -109,13 +109,13 @@ var plainOperator = sync.OnceValues(func() (string, error) {
 	return testenv.BuildOperator(context.Background(), os.Stderr, false)
 })
 
-// startPlainOperator starts an operator that is built without the race detector.
-// It ends with the test.
-func startPlainOperator(t *testing.T) *testenv.Operator {
+// startPlainOperator starts an operator that is built without the race detector, with
+// additions to its environment such as "MEMORY_LIMIT=1". It ends with the test.
+func startPlainOperator(t *testing.T, environment ...string) *testenv.Operator {
 	t.Helper()
 	binary, err := plainOperator()
 	require.NoError(t, err)
-	started, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: binary})
+	started, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: binary, Env: environment})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, started.Stop(stopTimeout)) })
 	return started

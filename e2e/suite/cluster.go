@@ -27,6 +27,8 @@ type Cluster struct {
 	*testenv.Env
 	// Admin is a client of the administrator that knows VidraResources.
 	Admin client.Client
+	// watching is a client of the administrator that watches.
+	watching client.WithWatch
 }
 
 // Start starts the control plane. Stop ends it.
@@ -34,7 +36,10 @@ func (c *Cluster) Start(ctx context.Context, o testenv.Options) (err error) {
 	if c.Env, err = testenv.Start(ctx, o); err != nil {
 		return err
 	}
-	c.Admin, err = testenv.Client(c.Config)
+	if c.Admin, err = testenv.Client(c.Config); err != nil {
+		return err
+	}
+	c.watching, err = client.NewWithWatch(c.Config, client.Options{Scheme: c.Admin.Scheme(), Mapper: c.Admin.RESTMapper()})
 	return err
 }
 
@@ -81,7 +86,7 @@ func (c *Cluster) AwaitGone(t *testing.T, obj client.Object) {
 func (c *Cluster) AwaitGoneFor(t *testing.T, most time.Duration, obj client.Object) {
 	t.Helper()
 	live := obj.DeepCopyObject().(client.Object)
-	AwaitFor(t, most, func(collect *assert.CollectT) {
+	c.AwaitObject(t, most, obj, func(collect *assert.CollectT) {
 		err := c.Admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live)
 		require.True(collect, apierrors.IsNotFound(err), "it still exists: %v %v", err, live)
 	}, "%T %s is gone", obj, obj.GetName())

@@ -23,10 +23,12 @@ func (c *Cluster) EventsAbout(t require.TestingT, obj client.Object, reasons ...
 		namespace = metav1.NamespaceDefault // where the Events about cluster-scoped objects are
 	}
 	all := &eventsv1.EventList{}
-	require.NoError(t, c.Admin.List(context.Background(), all, client.InNamespace(namespace)))
+	about := client.MatchingFields{
+		"reportingController": "vidra-operator", "regarding.kind": gvk.Kind, "regarding.name": obj.GetName(),
+	}
+	require.NoError(t, c.Admin.List(context.Background(), all, client.InNamespace(namespace), about))
 	return slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
-		return e.ReportingController != "vidra-operator" || e.Regarding.Kind != gvk.Kind || e.Regarding.Name != obj.GetName() ||
-			len(reasons) > 0 && !slices.Contains(reasons, e.Reason)
+		return len(reasons) > 0 && !slices.Contains(reasons, e.Reason)
 	})
 }
 

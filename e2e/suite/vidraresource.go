@@ -110,8 +110,8 @@ func (c *Cluster) AwaitNotReady(t *testing.T, name, reason string, parts ...stri
 // with a message that contains each part.
 func (c *Cluster) AwaitCondition(t *testing.T, name string, want metav1.Condition, parts ...string) *v1alpha1.VidraResource {
 	t.Helper()
-	var v *v1alpha1.VidraResource
-	Await(t, func(collect *assert.CollectT) {
+	v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.AwaitObject(t, Patience, v, func(collect *assert.CollectT) {
 		v = c.GetVidraResource(collect, name)
 		got := Condition(collect, v, want.Type)
 		require.Equal(collect, want.Status, got.Status, "%s: %s", got.Reason, got.Message)

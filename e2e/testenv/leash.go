@@ -53,12 +53,16 @@ func newLeash(dir, remove string) (*leash, error) {
 	return &leash{dir: dir, cmd: cmd, pipe: pipe}, nil
 }
 
+// gcPercent is GOGC of the control plane. Tests wait for its processor time more than for its
+// memory: with the default of 100 a sixth of the time is garbage collection.
+const gcPercent = 200
+
 // wrapper writes a script that notes its process id and then becomes the
-// executable, for processes that somebody else starts, and returns its path.
+// executable, for processes that another package starts, and returns its path.
 func (l *leash) wrapper(executable string) (string, error) {
 	name := filepath.Base(executable)
 	path := filepath.Join(l.dir, name)
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nexec %s \"$@\"\n", shellQuote(l.file(name)), shellQuote(executable))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nGOGC=%d exec %s \"$@\"\n", shellQuote(l.file(name)), gcPercent, shellQuote(executable))
 	return path, os.WriteFile(path, []byte(script), 0o755)
 }
 
@@ -72,7 +76,7 @@ func (l *leash) remove(name string) {
 	_ = os.Remove(l.file(name))
 }
 
-// kill ends a process that somebody else started through a wrapper.
+// kill ends a process that another package started through a wrapper.
 func (l *leash) kill(name string) {
 	b, err := os.ReadFile(l.file(name))
 	if err != nil {
