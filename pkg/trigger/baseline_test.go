@@ -56,13 +56,11 @@ func TestBaseline(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			applied := appliedAt("blue", "100")
-			applied.Others = pathsOf("a")
 			if name == "NoOthers" {
-				applied.Others = ""
+				r.applyBeside()
+			} else {
+				r.applyBeside("a")
 			}
-			r.index.Begin(owner, key, manager)
-			r.Commit(owner, key, applied)
 			r.replay(t, nil, tc.events...)
 			before, known := r.index.Before(owner, key)
 			require.Equal(t, tc.known, known, tc.reason)
@@ -111,10 +109,7 @@ func TestBaselineOfALostLabel(t *testing.T) {
 // added counts as added, so that it can be removed one day.
 func TestBaselineOfAnObjectThatIsLeft(t *testing.T) {
 	r := newRig(t)
-	applied := appliedAt("blue", "100")
-	applied.Others = pathsOf("a")
-	r.index.Begin(owner, key, manager)
-	r.Commit(owner, key, applied)
+	r.applyBeside("a")
 	edited := othersIn("red", "101", "a", "me/b")
 	before := r.replay(t, nil, othersIn("blue", "100", "a"), edited)
 	r.index.Begin(owner, key, manager)
@@ -134,10 +129,7 @@ func TestRacedEdit(t *testing.T) {
 		for _, raced := range []bool{true, false} {
 			t.Run(fmt.Sprintf("early=%t,raced=%t", early, raced), func(t *testing.T) {
 				r := newRig(t)
-				first := appliedAt("blue", "100")
-				first.Others = pathsOf("a")
-				r.index.Begin(owner, key, manager)
-				r.Commit(owner, key, first)
+				r.applyBeside("a")
 				kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a"))
 				r.TakeCauses(owner)
 
@@ -208,10 +200,7 @@ func TestSkippedStates(t *testing.T) {
 		for _, inFlight := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%t", name, inFlight), func(t *testing.T) {
 				r := newRig(t)
-				applied := appliedAt("blue", "100")
-				applied.Others = pathsOf("a")
-				r.index.Begin(owner, key, manager)
-				r.Commit(owner, key, applied)
+				r.applyBeside("a")
 				kept := r.replay(t, nil, othersIn("blue", "100", "a"))
 				if inFlight { // each is seen, and judged when the apply has failed
 					r.index.Begin(owner, key, manager)
@@ -244,10 +233,7 @@ func TestControllerWritesDuringAnApply(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		t.Run(fmt.Sprint(early), func(t *testing.T) {
 			r := newRig(t)
-			first := appliedAt("blue", "100")
-			first.Others = pathsOf("a")
-			r.index.Begin(owner, key, manager)
-			r.Commit(owner, key, first)
+			r.applyBeside("a")
 			kept := r.replay(t, nil, othersIn("blue", "100", "a"), othersIn("red", "101", "a", "me/b"))
 			r.TakeCauses(owner)
 			r.index.Begin(owner, key, manager)
@@ -291,6 +277,14 @@ func TestEditBeforeTheApplyIsKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// applyBeside applies the value blue, beside keys that other managers own.
+func (r *rig) applyBeside(keys ...string) {
+	applied := appliedAt("blue", "100")
+	applied.Others = pathsOf(keys...)
+	r.index.Begin(owner, key, manager)
+	r.Commit(owner, key, applied)
 }
 
 // replay delivers what a watch shows of an object after before. It returns the last that the
