@@ -35,7 +35,7 @@ func TestAdoption(t *testing.T) {
 	}{
 		"Default, identical": {"It is taken if that changes nothing.", "", "hello", "", nil},
 		"Default, different": {"It is not taken if that changes something, and what is said.", "", "mine", `data.greeting is "mine" and should be "hello"`, nil},
-		"Default, somebody else's": {
+		"Default, another manager's": {
 			"The label by which another tool finds it is a difference.", "", "hello", `labels.managed-by is "terraform"`,
 			map[string]string{v1alpha1.ManagedByLabel: "terraform"},
 		},

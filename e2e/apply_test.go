@@ -107,10 +107,10 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 		require.LessOrEqual(t, len(told), statuses, "%s", sent)
 		once = len(told) == 1
 	}
-	require.True(t, once, "one request tells of all")
+	require.True(t, once, "one request reports all")
 }
 
-// TestApplyManifestOfFirstOperator applies what people have in their
+// TestApplyManifestOfFirstOperator applies what users have in their
 // repositories today.
 func TestApplyManifestOfFirstOperator(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestApplyManifestOfFirstOperator(t *testing.T) {
 	})
 	v := awaitReady(t, ns)
 	requireInOrder(t, ns, declared(t, ns, manifest)[0])
-	require.True(t, v.Spec.ReconciledAt.Equal(&at), "nobody writes to the spec")
+	require.True(t, v.Spec.ReconciledAt.Equal(&at), "the operator does not write to the spec")
 	require.EqualValues(t, 1, v.Generation)
 }
 
@@ -136,7 +136,7 @@ func TestApplyTakesOverFromFirstOperator(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "c", Namespace: ns,
 			Labels:      map[string]string{"managed-by": "vidra"},
-			Annotations: map[string]string{v1alpha1.OwnerAnnotation: "somebody-else," + ns},
+			Annotations: map[string]string{v1alpha1.OwnerAnnotation: "another-manager," + ns},
 		},
 		Data: map[string]string{"greeting": "hello", "extra": "kept"},
 	}
@@ -201,7 +201,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: <ns>}
 webhooks:
-- name: nobody.<ns>.example.com
+- name: none.<ns>.example.com
   clientConfig: {url: "https://127.0.0.1:1/"}
   failurePolicy: Fail
   sideEffects: None

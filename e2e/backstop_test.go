@@ -27,7 +27,7 @@ func startProxied(t *testing.T, args ...string) (*faultproxy.Proxy, *testenv.Ope
 }
 
 // TestBackstop loses the events of a watch, and finds what they would have told with a
-// dry run. What a watch tells is not counted as found so, nor is that the inventory names
+// dry run. What a watch reports is not counted as found so, nor is that the inventory names
 // an object that was created again since: the operator that did so may have been killed
 // before it wrote that.
 func TestBackstop(t *testing.T) {

@@ -54,7 +54,7 @@ func in(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC
 
 // TestBreakGlass has one object exempt for a while. Others are not. A changed manifest is
 // applied, and the exemption goes on. When the time is over, what was changed is said and
-// put back.
+// reverted.
 func TestBreakGlass(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -89,7 +89,7 @@ func TestBreakGlass(t *testing.T) {
 }
 
 // TestBreakGlassIsAnswered annotates an object in ways that are accepted, cut and ignored.
-// The answer is told at once, and what is ignored is put back.
+// The answer is told at once, and what is ignored is reverted.
 func TestBreakGlassIsAnswered(t *testing.T) {
 	t.Parallel()
 	maximum := func(d time.Duration) func(*v1alpha1.DriftPolicy) {
@@ -107,10 +107,10 @@ func TestBreakGlassIsAnswered(t *testing.T) {
 		putBack  bool
 	}{
 		"Accepted":  {reason: "what is asked for", until: in(time.Hour), why: "incident 42", state: v1alpha1.BreakGlassAccepted, part: "incident 42"},
-		"Default":   {reason: "24 hours unless somebody says otherwise", until: "2099-01-31T18:00:00Z", why: "x", state: v1alpha1.BreakGlassAccepted, part: "cut to the maximum of 24h0m0s", cut: 24 * time.Hour},
+		"Default":   {reason: "24 hours unless the spec names another maximum", until: "2099-01-31T18:00:00Z", why: "x", state: v1alpha1.BreakGlassAccepted, part: "cut to the maximum of 24h0m0s", cut: 24 * time.Hour},
 		"Cut":       {reason: "the author says otherwise", policy: maximum(time.Hour), until: in(9 * time.Hour), why: "x", state: v1alpha1.BreakGlassAccepted, part: "cut to the maximum of 1h0m0s", cut: time.Hour},
 		"Longer":    {reason: "also the other way", policy: maximum(99 * time.Hour), until: in(48 * time.Hour), why: "x", state: v1alpha1.BreakGlassAccepted, part: "(x)"},
-		"Warn":      {reason: "what is not put back anyway may be again one day", policy: func(p *v1alpha1.DriftPolicy) { p.Mode = v1alpha1.DriftWarn }, until: in(time.Hour), why: "x", state: v1alpha1.BreakGlassAccepted, part: "(x)"},
+		"Warn":      {reason: "what is not reverted anyway may be again one day", policy: func(p *v1alpha1.DriftPolicy) { p.Mode = v1alpha1.DriftWarn }, until: in(time.Hour), why: "x", state: v1alpha1.BreakGlassAccepted, part: "(x)"},
 		"Closed":    {reason: "the author accepts none", policy: maximum(0), until: in(time.Hour), why: "x", state: v1alpha1.BreakGlassIgnored, part: "spec.drift.maxBreakGlass", putBack: true},
 		"Malformed": {reason: "a duration is no time", until: "1h", why: "x", state: v1alpha1.BreakGlassIgnored, part: `RFC 3339, such as 2026-01-31T18:00:00Z: "1h"`, putBack: true},
 		"NoReason":  {reason: "who exempts an object says why", until: in(time.Hour), why: " ", state: v1alpha1.BreakGlassIgnored, part: v1alpha1.BreakGlassReasonAnnotation, putBack: true},
@@ -209,7 +209,7 @@ func TestBreakGlassEnds(t *testing.T) {
 }
 
 // TestBreakGlassNeedsAReason: an annotation that does not count is said with the
-// edit that was put back all the same.
+// edit that was reverted all the same.
 func TestBreakGlassNeedsAReason(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -21,7 +21,7 @@ import (
 )
 
 // TestF20Burst sends 100 edits to 20 objects as fast as the API server takes them,
-// so that edits arrive while others are being put back. In the end everything is
+// so that edits arrive while others are being reverted. In the end everything is
 // as the manifest says, at no more than one PATCH for each edit.
 func TestF20Burst(t *testing.T) {
 	t.Parallel()
@@ -71,14 +71,14 @@ func TestF20Burst(t *testing.T) {
 
 			requests := operatorSince(t, mark).ObjectsIn(ns)
 			require.LessOrEqual(t, len(requests), found, "%s", requests)
-			t.Logf("%d edits in %s, %d found their object; put back with %d requests",
+			t.Logf("%d edits in %s, %d found their object; reverted with %d requests",
 				len(objs)*rounds, took.Round(time.Millisecond), found, len(requests))
 		})
 	}
 }
 
 // TestEditTheMomentItIsPutBack edits an object again as soon as a watch shows that
-// the edit before was put back: often before Vidra has the answer to its PATCH.
+// the edit before was reverted: often before Vidra has the answer to its PATCH.
 // An edit that is taken for the echo of that PATCH would be missed. It goes on
 // for so long that the status is written in between.
 func TestEditTheMomentItIsPutBack(t *testing.T) {

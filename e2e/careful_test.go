@@ -50,7 +50,7 @@ func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 	require.Empty(t, requests(all).Only(verbIs("delete")).Only(nameIs(ns)))
 }
 
-// TestForceDoesNotHealByDeleting has somebody set a field that is in the way of ours, and
+// TestForceDoesNotHealByDeleting has a user set a field that is in the way of ours, and
 // the manifest change what a default of the API server is in the way of. Neither is
 // immutable, although a new object would be accepted, and neither deletes the object.
 func TestForceDoesNotHealByDeleting(t *testing.T) {

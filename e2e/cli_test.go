@@ -48,7 +48,7 @@ func testListEvents(t *testing.T, vidra commandLine) {
 	broken := newVidraResource(t, ns, "kind: nonsense", named(ns+"-broken"))
 	awaitEvent(t, broken, corev1.EventTypeWarning, "ManifestInvalid", "Apply")
 	stranger := newEvent(ns, "stranger")
-	stranger.ReportingController = "somebody-else"
+	stranger.ReportingController = "another-manager"
 	require.NoError(t, admin.Create(t.Context(), stranger))
 
 	t.Run("filters", func(t *testing.T) { testEventFilters(t, vidra, ns) })
@@ -164,13 +164,13 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 	}
 }
 
-// testEventRights lists with the rights of somebody who may read one namespace.
+// testEventRights lists with the rights of a user who may read one namespace.
 func testEventRights(t *testing.T, vidra commandLine, ns string) {
 	vidra.kubeconfig = bind(t, ns, "reader", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
 	await(t, func(c *assert.CollectT) { // the API server learns of a RoleBinding soon
 		out, said, code := vidra.run(c, "-n", ns)
 		require.Equal(c, 0, code, said)
-		require.Contains(c, out, "ChangeReverted", "what people look for is in their namespace")
+		require.Contains(c, out, "ChangeReverted", "the Event on the object is in its namespace")
 		require.NotContains(c, out, "DriftCorrected")
 		require.Contains(c, said, "those about VidraResources are left out")
 	})
@@ -227,7 +227,7 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 
 	drift(t, ns, "greeting") // the second time is the first of a series
 	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 2, "ChangeReverted": 2})
-	drift(t, ns, "greeting") // which the operator tells the API server some seconds later
+	drift(t, ns, "greeting") // which the operator sends to the API server some seconds later
 	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 3, "ChangeReverted": 3})
 	require.Equal(t, []int32{1, 2, 3}, lines.counts(t, "DriftCorrected"))
 	await(t, func(c *assert.CollectT) {
@@ -241,7 +241,7 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 	}
 
 	stranger := newEvent(ns, "stranger")
-	stranger.ReportingController, stranger.Related = "somebody-else", &corev1.ObjectReference{
+	stranger.ReportingController, stranger.Related = "another-manager", &corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: ns,
 	}
 	require.NoError(t, admin.Create(t.Context(), stranger), "what others say of the objects is not printed")
@@ -275,7 +275,7 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 var eventResource = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 
 // drift has a person change a value of the ConfigMap page, and waits until that
-// was put back and told.
+// was reverted and reported.
 func drift(t *testing.T, owner, key string) {
 	t.Helper()
 	page := declaredObject(t, owner, web, "ConfigMap", "page")

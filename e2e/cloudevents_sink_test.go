@@ -25,7 +25,7 @@ const (
 	sinkAway   = "is-away"
 )
 
-// sinkPath is a path that nobody can guess, as that of a webhook.
+// sinkPath is a path that cannot be guessed, as that of a webhook.
 const sinkPath = "/hooks/9f6e2c"
 
 // cloudEventSink is a receiver of CloudEvents that can be told to misbehave.

@@ -20,7 +20,7 @@ import (
 const retriesMetric = "vidra_cloudevents_retries_total"
 
 // TestCloudEvents edits objects while the sink works, fails, stalls and is away.
-// Whatever an Event tells arrives, and what arrives twice has the same id.
+// All that an Event contains arrives, and what arrives twice has the same id.
 func TestCloudEvents(t *testing.T) {
 	sink := newCloudEventSink(t)
 	startOperatorWithSink(t, sink)
@@ -79,7 +79,7 @@ func TestCloudEvents(t *testing.T) {
 	for _, hidden := range []string{"letmein", "bGV0bWVpb", "hunter2", "aHVudGVyMg"} {
 		require.NotContains(t, sink.everything(), hidden)
 	}
-	require.NotContains(t, log, sinkPath, "whoever knows the URL may send to it")
+	require.NotContains(t, log, sinkPath, "every client that knows the URL may send to it")
 	startSending(t, sink)
 }
 
@@ -89,7 +89,7 @@ func requireCloudEvent(t *testing.T, owner string, page *unstructured.Unstructur
 	t.Helper()
 	for _, got := range attempts {
 		ce := got.event
-		require.Equal(t, attempts[0].event.ID(), ce.ID(), "whoever receives it twice can tell")
+		require.Equal(t, attempts[0].event.ID(), ce.ID(), "a receiver recognizes a repetition by its ID")
 		require.Equal(t, attempts[0].event.Time(), ce.Time())
 		require.Equal(t, "com.operators.infrahub.vidraresource.v1.DriftCorrected", ce.Type())
 		require.Equal(t, "/apis/infrahub.operators.com/v1alpha1/vidraresources/"+owner, ce.Source())
@@ -121,7 +121,7 @@ func awaitSameAsEvents(t *testing.T, sink *cloudEventSink, v client.Object) {
 }
 
 // TestCloudEventsSlowNobody edits objects while the sink stalls, for so long that
-// CloudEvents are dropped. Objects are put back as fast as with a sink that works,
+// CloudEvents are dropped. Objects are reverted as fast as with a sink that works,
 // and what becomes of each CloudEvent is counted.
 func TestCloudEventsSlowNobody(t *testing.T) {
 	const objects, generous = 100, 3
@@ -148,7 +148,7 @@ func TestCloudEventsSlowNobody(t *testing.T) {
 	works := median()
 	sink.set(t, sinkStalls)
 	stalls := median()
-	t.Logf("put back in %s while the sink works, in %s while it stalls (medians of %d)", works, stalls, edits)
+	t.Logf("reverted in %s while the sink works, in %s while it stalls (medians of %d)", works, stalls, edits)
 	// Who waits for a sink that stalls waits for ten seconds; a busy machine is no reason to fail.
 	require.Less(t, stalls, max(generous*works, time.Second))
 

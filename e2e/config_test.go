@@ -152,14 +152,14 @@ func TestRightsOfTheOperator(t *testing.T) {
 		"applies objects": {
 			reason: "server-side apply is a patch", verb: "patch", group: "apps", resource: "deployments", namespace: "web", want: true,
 		},
-		"applies kinds that nobody knows yet": {
+		"applies kinds that are not installed yet": {
 			reason: "a CRD may come tomorrow", verb: "create", group: "example.com", resource: "things", want: true,
 		},
 		"does not escalate": {
 			reason: "what it may not do itself it cannot grant", verb: "escalate", group: "rbac.authorization.k8s.io", resource: "clusterroles",
 		},
 		"does not impersonate": {
-			reason: "nobody else's rights are its own", verb: "impersonate", resource: "users",
+			reason: "it has the rights of no other user", verb: "impersonate", resource: "users",
 		},
 		"deletes one by one": {
 			reason: "pruning never deletes by selector", verb: "deletecollection", resource: "configmaps", namespace: "web",

@@ -199,7 +199,7 @@ func TestContentionAcrossRestarts(t *testing.T) {
 // heals them. No foreign value stands for longer than spec.drift.maxExposure, and the heal of
 // another VidraResource takes at most 1.5 times as long as without them.
 //
-// The floor is the same edit of an object that a bare watch with one PATCH restores. It tells
+// The floor is the same edit of an object that a bare watch with one PATCH restores. It shows
 // how much of the difference is that of the machine and the API server. It is measured with
 // each heal.
 //
@@ -369,7 +369,7 @@ func TestManyEditsOfOneField(t *testing.T) {
 	require.Equal(t, "DriftContended", condition(t, contended, v1alpha1.ConditionDrifted).Reason)
 }
 
-// restoreBare keeps a ConfigMap page that nobody manages, with a bare watch and one PATCH.
+// restoreBare keeps an unmanaged ConfigMap page, with a bare watch and one PATCH.
 func restoreBare(t *testing.T, ns string) {
 	t.Helper()
 	target := targetOf(t, ns, "page")

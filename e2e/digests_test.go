@@ -64,7 +64,7 @@ data:
   greeting: hello
 `
 
-// guess is the digest that whoever guesses an object's values can compute.
+// guess is the digest that a reader who guesses an object's values can compute.
 func guess(t require.TestingT, v *v1alpha1.VidraResource, obj *unstructured.Unstructured) string {
 	digest, recorded := ownership.Of(get(t, obj), v1alpha1.FieldManager(v.Name))
 	require.True(t, recorded)

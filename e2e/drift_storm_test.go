@@ -23,12 +23,12 @@ const (
 	// objects each of them, or driftStormObjectsLong in long tests.
 	driftStormOwners                         = 5
 	driftStormObjects, driftStormObjectsLong = 24, 60
-	// driftStormWriters is how many people edit at a time.
+	// driftStormWriters is how many clients edit at a time.
 	driftStormWriters = 4
 	// eventInterval is the least time between two writes of an Event (pkg/events,
 	// writeInterval).
 	eventInterval = 10 * time.Second
-	// healsMetric is how the series begin that count what was put back.
+	// healsMetric is how the series begin that count what was reverted.
 	healsMetric = "vidra_heals_total"
 )
 
@@ -38,9 +38,9 @@ type driftStormOwner struct {
 	objs          []*unstructured.Unstructured
 }
 
-// TestF33DriftStorm has people edit many managed objects as fast as the API server lets
-// them. Everything is put back, no Event is written more often than every ten seconds,
-// and the Events of each object count each time that it was put back.
+// TestF33DriftStorm has clients edit many managed objects as fast as the API server lets
+// them. Everything is reverted, no Event is written more often than every ten seconds,
+// and the Events of each object count each revert of it.
 //
 // It is not parallel: it counts all that the operator does, in an operator of its own
 // that is built without the race detector.

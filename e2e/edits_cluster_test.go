@@ -14,7 +14,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: <name>}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
-subjects: [{kind: User, name: nobody.example.com, apiGroup: rbac.authorization.k8s.io}]
+subjects: [{kind: User, name: none.example.com, apiGroup: rbac.authorization.k8s.io}]
 `,
 	"IngressClass": `
 apiVersion: networking.k8s.io/v1
@@ -97,7 +97,7 @@ spec:
   whole: {a: "1", b: "2"}
   options: {color: red}
   none: {}
-  nobody: []
+  unnamed: []
   nothing: null
   anything: {deep: {x: 1}, list: [1, 2]}
 `,
@@ -147,7 +147,7 @@ spec:
                   required: [name]
                   properties: {name: {type: string}, size: {type: integer}, color: {type: string, default: red}}
               tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              nobody: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              unnamed: {type: array, x-kubernetes-list-type: set, items: {type: string}}
               steps: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}
               whole: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}
               options: {type: object, additionalProperties: {type: string}}

@@ -74,7 +74,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	},
 	"NetworkPolicy with nothing": {
 		"rule added": {
-			reason: "the manifest says ingress: [], which lets nobody in", want: reverted, told: "spec.ingress",
+			reason: "the manifest says ingress: [], which admits no client", want: reverted, told: "spec.ingress",
 			change: change{merge, `{"spec":{"ingress":[{}]}}`},
 		},
 		"pods": {
@@ -102,11 +102,11 @@ var configurationEdits = map[string]map[string]anEdit{
 	},
 	"Role": {
 		"rule added": {
-			reason: "somebody grants himself more", want: reverted, told: "rules",
+			reason: "a user grants himself more", want: reverted, told: "rules",
 			change: change{jsonOps, `[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]`},
 		},
 		"rules removed": {
-			reason: "somebody takes away what is granted", want: reverted, told: "rules",
+			reason: "a user removes what is granted", want: reverted, told: "rules",
 			change: change{merge, `{"rules":null}`},
 		},
 		"deleted": {
@@ -117,7 +117,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	"RoleBinding": {
 		"subject added": {
 			reason: "an atomic list", want: reverted, told: "subjects",
-			change: change{jsonOps, `[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"somebody.example.com","apiGroup":"rbac.authorization.k8s.io"}}]`},
+			change: change{jsonOps, `[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"other.example.com","apiGroup":"rbac.authorization.k8s.io"}}]`},
 		},
 		"foreign annotation": {
 			reason: "no generation", want: stays,
@@ -141,7 +141,7 @@ var configurationEdits = map[string]map[string]anEdit{
 	"ClusterRoleBinding": {
 		"subject replaced": {
 			reason: "an atomic list", want: reverted, told: "subjects",
-			change: change{merge, `{"subjects":[{"kind":"User","name":"somebody.example.com","apiGroup":"rbac.authorization.k8s.io"}]}`},
+			change: change{merge, `{"subjects":[{"kind":"User","name":"other.example.com","apiGroup":"rbac.authorization.k8s.io"}]}`},
 		},
 		"subjects removed": {
 			reason: "the list as a whole", want: reverted, told: "subjects",

@@ -77,11 +77,11 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{put, `{"metadata":{"labels":null}}`},
 		},
 		"label and value": {
-			reason: "what is changed besides is put back with it", want: relabelled,
+			reason: "what is changed as well is reverted with it", want: relabelled,
 			change: change{merge, `{"metadata":{"labels":{"managed-by":null}},"data":{"greeting":"changed"}}`},
 		},
 		"managedFields cleared": {
-			reason: "nobody knows any more what is ours", want: reverted,
+			reason: "the record of the owned fields is gone", want: reverted,
 			change: change{merge, `{"metadata":{"managedFields":[{}]}}`},
 		},
 		"managedFields cleared and value": {
@@ -196,7 +196,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{jsonOps, `[{"op":"remove","path":"/data/password"}]`},
 		},
 		"unowned key": {
-			reason: "a key of somebody else", want: stays,
+			reason: "a key of another manager", want: stays,
 			change: change{merge, `{"stringData":{"token":"mine"}}`},
 		},
 		"same value": {
@@ -243,7 +243,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{strategic, `{"spec":{"ports":[{"name":"metrics","port":9090}]}}`},
 		},
 		"ports swapped": {
-			reason: "the items are ours, their order is nobody's", want: stays,
+			reason: "the items are ours, their order is unmanaged", want: stays,
 			change: change{jsonOps, `[{"op":"move","from":"/spec/ports/1","path":"/spec/ports/0"}]`},
 		},
 		"session affinity": {
@@ -309,7 +309,7 @@ var coreEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"metadata":{"labels":{"app":"changed"}}}`},
 		},
 		"label removed": {
-			reason: "nobody owns what is removed", want: reverted, told: "restored metadata.labels.app to ",
+			reason: "a removed field has no owner", want: reverted, told: "restored metadata.labels.app to ",
 			change: change{merge, `{"metadata":{"labels":{"app":null}}}`},
 		},
 		"quantity in another notation": {

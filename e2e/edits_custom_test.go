@@ -58,11 +58,11 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{jsonOps, `[{"op":"add","path":"/spec/parts/0","value":{"name":"c","size":3}}]`},
 		},
 		"items swapped": {
-			reason: "their order is nobody's", want: stays,
+			reason: "their order is unmanaged", want: stays,
 			change: change{jsonOps, `[{"op":"move","from":"/spec/parts/1","path":"/spec/parts/0"}]`},
 		},
 		"default of an item": {
-			reason: "an item of ours, a field of nobody", want: stays,
+			reason: "an item of ours, an unmanaged field", want: stays,
 			change: change{jsonOps, `[{"op":"replace","path":"/spec/parts/0/color","value":"blue"}]`},
 		},
 		"set item added": {
@@ -103,7 +103,7 @@ var customEdits = map[string]map[string]anEdit{
 		},
 		"item in an empty set": {
 			reason: "the manifest names no item of it", want: stays,
-			change: change{merge, `{"spec":{"nobody":["blue"]}}`},
+			change: change{merge, `{"spec":{"unnamed":["blue"]}}`},
 		},
 		"empty map removed": {
 			reason: "that it is there is ours", want: reverted, told: "restored spec.none to ",
@@ -122,7 +122,7 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"anything":{"deep":{"x":"1"}}}}`},
 		},
 		"unknown field added": {
-			reason: "nobody else does", want: stays,
+			reason: "no other manager does", want: stays,
 			change: change{merge, `{"spec":{"anything":{"deep":{"y":1}}}}`},
 		},
 		"unknown list": {
@@ -150,7 +150,7 @@ var customEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"metadata":{"labels":{"managed-by":null}}}`},
 		},
 		"managedFields cleared": {
-			reason: "nobody knows any more what is ours", want: reverted,
+			reason: "the record of the owned fields is gone", want: reverted,
 			change: change{merge, `{"metadata":{"managedFields":[{}]}}`},
 		},
 		"deleted": {

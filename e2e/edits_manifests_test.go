@@ -4,7 +4,7 @@ import "strings"
 
 // editable are the manifests of the kinds that TestF21Edits edits: each row of its
 // table has an object of its own, with a name of its own. What they refer to does
-// not exist, and they concern nobody: other tests share the cluster.
+// not exist, and they apply to no other object: other tests share the cluster.
 var editable = map[string]string{
 	"ConfigMap": `
 apiVersion: v1
@@ -246,7 +246,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: <name>}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
-subjects: [{kind: User, name: nobody.example.com, apiGroup: rbac.authorization.k8s.io}]
+subjects: [{kind: User, name: none.example.com, apiGroup: rbac.authorization.k8s.io}]
 `,
 }
 

@@ -41,14 +41,14 @@ const (
 	undoneWhole
 )
 
-// anEdit is a row of the table: somebody does something to an object of a kind.
+// anEdit is a row of the table: an edit of an object of a kind.
 type anEdit struct {
 	reason string
-	// first was done by somebody else, and stays.
+	// first was done by another manager, and stays.
 	first *change
 	change
 	want outcome
-	// told is what the Event on the object says was put back; nothing if the edit
+	// told is what the Event on the object says was reverted; nothing if the edit
 	// changed no value.
 	told string
 	// whole is true if the edit removed one field and added another beside it: it is undone
@@ -78,7 +78,7 @@ type change struct {
 type howTo func(owner string, obj *unstructured.Unstructured, what string) error
 
 // TestF21Edits edits objects of many kinds in many ways. What is in the manifest is
-// put back with one PATCH, and told; everything else stays, and costs nothing.
+// reverted with one PATCH, and reported; everything else stays, and costs nothing.
 //
 // Each kind has a VidraResource, with an object for each row and one more, the
 // fence: see TestHarmlessEdits. All rows of a kind are edited before the first one
@@ -123,7 +123,7 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 		attempts[row] = &attempt{anEdit: edit, owner: ns, obj: add(kind)}
 	}
 	newVidraResource(t, ns, manifests(documents...), append(options, func(v *v1alpha1.VidraResource) {
-		if strings.Contains(kind, "finalizers") { // nobody takes them away
+		if strings.Contains(kind, "finalizers") { // no controller removes them
 			v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 		}
 	})...)
@@ -148,12 +148,12 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 	}
 }
 
-// fenceHeals is how often passFence has the fence put back.
+// fenceHeals is how often passFence has the fence reverted.
 const fenceHeals = 2
 
 // passFence returns when Vidra has dealt with all events before, of objects of the
 // kind and owner of fence. The first pass may still be about to write to another
-// object when fence is put back; it has ended when the second one begins.
+// object when fence is reverted; it has ended when the second one begins.
 func passFence(t *testing.T, owner string, fence *unstructured.Unstructured) {
 	t.Helper()
 	for range fenceHeals {
@@ -290,9 +290,9 @@ func byForce(_ string, obj *unstructured.Unstructured, what string) error {
 	return applying(obj, what, person)
 }
 
-// byAnother is byForce by somebody else.
+// byAnother is byForce by another manager.
 func byAnother(_ string, obj *unstructured.Unstructured, what string) error {
-	return applying(obj, what, "somebody-else")
+	return applying(obj, what, "another-manager")
 }
 
 func applying(obj *unstructured.Unstructured, what, manager string) error {

@@ -116,7 +116,7 @@ var workloadEdits = map[string]map[string]anEdit{
 			change: change{merge, `{"spec":{"revisionHistoryLimit":3}}`},
 		},
 		"default of a list item": {
-			reason: "an item of ours, a field of nobody", want: stays,
+			reason: "an item of ours, an unmanaged field", want: stays,
 			change: change{strategic, `{"spec":{"template":{"spec":{"containers":[{"name":"web","imagePullPolicy":"Always"}]}}}}`},
 		},
 		"foreign annotation": {

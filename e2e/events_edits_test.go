@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// page is a ConfigMap with two fields, of which somebody changes one and the manifest the
+// page is a ConfigMap with two fields, of which a user changes one and the manifest the
 // other.
 func page(greeting, farewell string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\ndata:\n  greeting: %s\n  farewell: %s\n", greeting, farewell)
@@ -41,7 +41,7 @@ func awaitData(t *testing.T, obj *unstructured.Unstructured, data map[string]any
 	await(t, func(c *assert.CollectT) { require.Equal(c, data, get(c, obj).Object["data"]) })
 }
 
-// TestEventsOfAnEditBehindANewManifest: what somebody changed in an object that was left
+// TestEventsOfAnEditBehindANewManifest: what a user changed in an object that was not reverted
 // so is told when a new manifest puts it back, and what only the manifest changed is not.
 func TestEventsOfAnEditBehindANewManifest(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestEventsOfAnEditBehindANewManifest(t *testing.T) {
 		reason, edit, detected string
 		manifest               string
 		want                   map[string]any
-		told                   string // empty: nothing was put back
+		told                   string // empty: nothing was reverted
 	}{
 		"another field": {
 			reason:   "a policy does not keep a new manifest back, and the edit goes with it",
@@ -101,14 +101,14 @@ func TestEventsOfAnEditBehindANewManifest(t *testing.T) {
 			setManifest(t, ns, strings.Replace(tt.manifest, "farewell: ", "farewell: once-more-", 1))
 			await(t, func(c *assert.CollectT) { require.Len(c, withReason(eventsAbout(c, v), "Applied"), 3) })
 			all := notesAbout(t, v, obj)
-			require.NotContains(t, all, "put back data.farewell", tt.reason)
+			require.NotContains(t, all, "data.farewell", tt.reason)
 			require.NotContains(t, all, "extra", tt.reason)
 			require.Equal(t, tt.told != "", strings.Contains(all, "ChangeReverted"), "%s:\n%s", tt.reason, all)
 		})
 	}
 }
 
-// TestEventsOfAnEditAndANewManifestWhileAway: nobody saw the edit, and yet it is told. It
+// TestEventsOfAnEditAndANewManifestWhileAway: no watch saw the edit, and yet it is reported. It
 // is not parallel because it restarts the operator.
 func TestEventsOfAnEditAndANewManifestWhileAway(t *testing.T) {
 	ns := newNamespace(t)
@@ -124,11 +124,11 @@ func TestEventsOfAnEditAndANewManifestWhileAway(t *testing.T) {
 	require.NotContains(t, notesAbout(t, v, obj), "data.farewell")
 }
 
-// TestEventsOfAnEditWhileTheManifestIsUnreadable: it is left, said once, and put back with
+// TestEventsOfAnEditWhileTheManifestIsUnreadable: it is not reverted, reported once, and reverted with
 // the next manifest that can be read.
 func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ broken, reason, mended string }{
+	tests := map[string]struct{ broken, reason, fixed string }{
 		"invalid":    {"nonsense", v1alpha1.ReasonManifestInvalid, page("hello", "so-long")},
 		"empty":      {"# nothing\n", v1alpha1.ReasonManifestEmpty, page("hello", "so-long")},
 		"taken back": {"nonsense", v1alpha1.ReasonManifestInvalid, page("hello", "goodbye")},
@@ -151,7 +151,7 @@ func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 			require.Equal(t, v1alpha1.ObjectDrifted, entry(t, getVidraResource(t, ns), "ConfigMap", "page").State)
 			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Writes(), "what it should be is not known")
 
-			setManifest(t, ns, tt.mended)
+			setManifest(t, ns, tt.fixed)
 			awaitReady(t, ns)
 			awaitCondition(t, ns, drifts(metav1.ConditionFalse, v1alpha1.ReasonInSync))
 			requireTold(t, v, obj, []string{`reverted data.greeting to "hello"; "person" had set it to "mine"`}, nil)
@@ -221,7 +221,7 @@ func TestEventsOfADeletion(t *testing.T) {
 	require.Len(t, sent.Only(verbIs("patch")), 1)
 }
 
-// TestEventsOfAnotherDriftWhileAway: what is left as somebody changed it, and changed
+// TestEventsOfAnotherDriftWhileAway: what is not reverted after a user changed it, and changed
 // besides while the operator is away, is told; what is as it was is not told again. It is
 // not parallel because it restarts the operator.
 func TestEventsOfAnotherDriftWhileAway(t *testing.T) {
@@ -247,7 +247,7 @@ func TestEventsOfAnotherDriftWhileAway(t *testing.T) {
 }
 
 // TestEventsOfAStopWhileApplying: an operator that is stopped in the middle of a first
-// apply, and the one after it, together tell what was created, and nothing else. It is not
+// apply, and the one after it, together report what was created, and nothing else. It is not
 // parallel because it restarts the operator.
 func TestEventsOfAStopWhileApplying(t *testing.T) {
 	const many = 200

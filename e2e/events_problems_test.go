@@ -41,7 +41,7 @@ func TestEventsOfARefusalBehindAWatch(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "WatchRestored", "Watch", "VidraResource "+ns)
 	awaitReady(t, ns)
 	for _, e := range withReason(eventsAbout(t, v), "Recovered") {
-		require.NotContains(t, e.Note, "Cannot watch", "WatchRestored tells it")
+		require.NotContains(t, e.Note, "Cannot watch", "WatchRestored reports it")
 	}
 }
 
@@ -77,8 +77,8 @@ func TestEventsOfAProblemThatStands(t *testing.T) {
 
 	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns + "-none"}}))
 	awaitReady(t, ns)
-	for _, mended := range []string{"bad", "worse"} { // one pass may mend both
-		awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", ns+"-none/"+mended+":")
+	for _, fixed := range []string{"bad", "worse"} { // one pass may fix both
+		awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", ns+"-none/"+fixed+":")
 	}
 	all := withReason(eventsAbout(t, v), "ApplyFailed")
 	require.Len(t, all, 2)

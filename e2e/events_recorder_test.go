@@ -35,7 +35,7 @@ import (
 // recorder is a Recorder of a test, and what is known of it.
 type testRecorder struct {
 	*recorder.Recorder
-	// instance tells its Events from others'.
+	// instance distinguishes its Events from others'.
 	instance string
 	// writes counts its requests to the API server.
 	writes  atomic.Int64
@@ -152,7 +152,7 @@ func (r *testRecorder) messages(text string) []string {
 	return slices.DeleteFunc(slices.Clone(r.logged), func(line string) bool { return !strings.Contains(line, text) })
 }
 
-// occurrences is how often what an Event tells has happened.
+// occurrences is how often the subject of an Event has happened.
 func occurrences(e eventsv1.Event) int {
 	if e.Series == nil {
 		return 1
@@ -160,7 +160,7 @@ func occurrences(e eventsv1.Event) int {
 	return int(e.Series.Count)
 }
 
-// sum is how often what Events tell has happened.
+// sum is how often the subject of Events has happened.
 func sum(all []eventsv1.Event) int {
 	n := 0
 	for _, e := range all {
@@ -169,11 +169,11 @@ func sum(all []eventsv1.Event) int {
 	return n
 }
 
-// changeReverted is an Event about a change of a ConfigMap that was put back.
+// changeReverted is an Event about a change of a ConfigMap that was reverted.
 func changeReverted(namespace, name string) events.Event {
 	return events.Event{
 		Type: corev1.EventTypeNormal, Reason: events.ReasonChangeReverted, Action: events.ActionRestore,
-		Note:      "VidraResource web manages this object and put back data.greeting",
+		Note:      "VidraResource web manages this object and reverted data.greeting",
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name},
 		Related:   &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "web"},
 	}
@@ -216,7 +216,7 @@ func TestF33OneSeries(t *testing.T) {
 		})
 	}
 	told := r.events(t, ns)[0]
-	require.Equal(t, "VidraResource web manages this object and put back data.greeting!", told.Note)
+	require.Equal(t, "VidraResource web manages this object and reverted data.greeting!", told.Note)
 	require.Empty(t, told.Regarding.ResourceVersion)
 	require.WithinDuration(t, last, told.Series.LastObservedTime.Time, time.Millisecond)
 	require.True(t, told.Series.LastObservedTime.After(told.EventTime.Time))
@@ -260,7 +260,7 @@ func TestSeriesEnds(t *testing.T) {
 	occurs(2, 2)
 }
 
-// TestDeletedEventIsWrittenAgain: an Event that somebody deletes is there again when
+// TestDeletedEventIsWrittenAgain: an Event that a user deletes is there again when
 // it recurs, with its count.
 func TestDeletedEventIsWrittenAgain(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func eventsIn(t require.TestingT, ns string) []eventsv1.Event {
 }
 
 // TestEventsOfAHealAtTheStop has the operator told to end while the API server takes the
-// heal of an edit: it waits for the answer, and tells of it. It is not parallel because it
+// heal of an edit: it waits for the answer, and reports it. It is not parallel because it
 // stops the operator.
 func TestEventsOfAHealAtTheStop(t *testing.T) {
 	ns := newNamespace(t)
@@ -163,7 +163,7 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	require.Contains(t, string(printed), "the status of VidraResource "+ns+" does not count its last heals: 1")
 	require.Nil(t, getVidraResource(t, ns).Status.Drift)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseName.Namespace, Name: leaseName.Name}}
-	require.NoError(t, admin.Delete(t.Context(), lease)) // which nobody gave back
+	require.NoError(t, admin.Delete(t.Context(), lease)) // which its holder did not release
 	startOperator(t)
 	awaitReady(t, ns)
 }

@@ -109,7 +109,7 @@ func TestDeletionWaitsForForeignFinalizers(t *testing.T) {
 	require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
 	require.Equal(t, []string{"example.com/wait"}, get(t, page).GetFinalizers(), "it is not ours to remove")
 
-	// A person edits what is on its way out: nobody brings it back.
+	// A person edits what is on its way out: Vidra does not create it again.
 	mark := env.AuditMark()
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed"}}`))
 	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
@@ -134,7 +134,7 @@ func TestDeletionIsNotFoughtByHealing(t *testing.T) {
 	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("patch")))
 }
 
-// TestDeletionSaysWhatIsInTheWay names what somebody has to look at when others left
+// TestDeletionSaysWhatIsInTheWay names what the user has to look at when others left
 // objects in a namespace, or of a kind, that goes.
 func TestDeletionSaysWhatIsInTheWay(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestForgedOwner(t *testing.T) {
 		// shared says that the other one owns the object in truth, so that it stays.
 		shared bool
 	}{
-		"no such VidraResource": {"nobody owns it", nil,
+		"no such VidraResource": {"it has no owner", nil,
 			func(page *unstructured.Unstructured, other string) error {
 				return applyUnder(page, "vidra/"+other, "mine")
 			}, false},
@@ -225,7 +225,7 @@ func TestCrowdedObject(t *testing.T) {
 		return took
 	}
 	floor, took := beside(alone), beside(crowded)
-	t.Logf("a heal took %s beside edits that nobody heals, %s beside edits that Vidra heals", floor[heals/2], took[heals/2])
+	t.Logf("a heal took %s beside edits that are not healed, %s beside edits that Vidra heals", floor[heals/2], took[heals/2])
 	require.Less(t, took[heals/2], 5*floor[heals/2]+time.Second, "%s, and %s", floor, took)
 	awaitInOrder(t, hostile, crowded)
 	require.NoError(t, deleteVidraResource(t.Context(), hostile))

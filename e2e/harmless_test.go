@@ -28,7 +28,7 @@ spec:
 // TestHarmlessEdits changes what is not in the manifest. It stays, and costs no
 // request. That nothing happens is shown without waiting: what happens to
 // another object of the same kind afterwards goes through the same watch and the
-// same queue, and is put back.
+// same queue, and is reverted.
 func TestHarmlessEdits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -89,7 +89,7 @@ func TestHarmlessEdits(t *testing.T) {
 			},
 		},
 		"no-op": {
-			reason: "somebody sets what is set already", kind: "ConfigMap",
+			reason: "a user sets what is set already", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured) error {
 				return mergePatch(obj, `{"data":{"greeting":"hello"}}`)
 			},

@@ -85,7 +85,7 @@ func TestHeal(t *testing.T) {
 			told: []string{`reverted data.greeting to "hello"; "person" had set it to "changed 0"`},
 		},
 		"configmap key removed": {
-			reason: "who removes a field owns nothing, so nobody can be named", kind: "ConfigMap",
+			reason: "who removes a field owns nothing, so no manager can be named", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, _ int) error {
 				return jsonPatch(obj, `[{"op":"remove","path":"/data/greeting"}]`)
 			},
@@ -113,7 +113,7 @@ func TestHeal(t *testing.T) {
 			told: []string{"metadata.annotations", "restored "},
 		},
 		"managed fields cleared": {
-			reason: "without them nobody knows what is ours", kind: "ConfigMap",
+			reason: "without them the owned fields are unknown", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, _ int) error {
 				return mergePatch(obj, `{"metadata":{"managedFields":[{}]}}`)
 			},
@@ -133,7 +133,7 @@ func TestHeal(t *testing.T) {
 			told: []string{`reverted data.greeting to "hello"`, `had set it to "changed 0"`},
 		},
 		"applied by another": {
-			reason: "somebody forces his own configuration on the object", kind: "ConfigMap",
+			reason: "a user forces his own configuration on the object", kind: "ConfigMap",
 			edit: func(obj *unstructured.Unstructured, _ string, i int) error {
 				patch := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"greeting":"changed %d"}}`, i)
 				return edit(obj, types.ApplyPatchType, patch, client.ForceOwnership)
@@ -170,7 +170,7 @@ func TestHeal(t *testing.T) {
 				took = append(took, time.Since(before))
 			}
 			slices.Sort(took)
-			t.Logf("%d edits put back, %s in the median, at most %s, polled every %s", edits, took[edits/2], took[edits-1], poll)
+			t.Logf("%d edits reverted, %s in the median, at most %s, polled every %s", edits, took[edits/2], took[edits-1], poll)
 
 			sent := func() requests { return operatorSince(t, mark).ObjectsIn(ns) }
 			for _, request := range requireCount(t, edits, sent, "one request for each edit, none for other objects") {
@@ -214,7 +214,7 @@ func applyAs(obj *unstructured.Unstructured, owner, value string) error {
 	return edit(obj, types.ApplyPatchType, string(patch), client.FieldOwner("vidra/"+owner))
 }
 
-// requireTold requires the two Events about an edit that was put back: one on
+// requireTold requires the two Events about an edit that was reverted: one on
 // the VidraResource, one on the object, because that is where a person looks.
 func requireTold(t *testing.T, v *v1alpha1.VidraResource, obj *unstructured.Unstructured, told, hidden []string) {
 	t.Helper()

@@ -36,7 +36,7 @@ func setConditionOf(t *testing.T, obj *unstructured.Unstructured, kind string, i
 	require.NoError(t, admin.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// TestHealth tells how healthy the objects are, and has Ready depend on it only with
+// TestHealth reports how healthy the objects are, and has Ready depend on it only with
 // spec.wait. It costs no request about the objects.
 func TestHealth(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestWaitForDeployment(t *testing.T) {
 	newVidraResource(t, ns, web, waiting)
 	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "Deployment "+ns+"/web", "InProgress")
 	deployment := declaredObject(t, ns, web, "Deployment", "web")
-	// No kubelet runs here: nobody else writes that a Pod is ready.
+	// No kubelet runs here: no other client writes that a Pod is ready.
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"wait":false}}`))
 	awaitReady(t, ns)
 	requireInOrder(t, ns, deployment)

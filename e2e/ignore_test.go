@@ -35,7 +35,7 @@ func scale(t *testing.T, obj *unstructured.Unstructured, manager string, n int) 
 
 // TestIgnoredPath leaves a path to others. Vidra sets it when it creates the object,
 // owns it no more, and writes it again when the rule goes; what else is changed is
-// put back all the time.
+// reverted all the time.
 func TestIgnoredPath(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -57,7 +57,7 @@ func TestIgnoredPath(t *testing.T) {
 		require.Equal(c, "registry.invalid/web:1", containers[0].(map[string]any)["image"])
 	})
 	require.EqualValues(t, 3, replicas(t, deployment))
-	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() }, "the image is all that was put back")
+	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() }, "the image is all that was reverted")
 
 	// Another manifest leaves the field alone, too, and so does a new life.
 	changed := manifests(web, configMap("more", "hello"))
@@ -93,7 +93,7 @@ func TestIgnoredPathOfAnObjectThatExists(t *testing.T) {
 }
 
 // TestIgnoredManager leaves to an autoscaler what it sets, wherever that is, and to
-// nobody else.
+// no other manager.
 func TestIgnoredManager(t *testing.T) {
 	t.Parallel()
 	const scaler = "autoscaler"
@@ -108,7 +108,7 @@ func TestIgnoredManager(t *testing.T) {
 	awaitInOrder(t, ns, deployment)
 	awaitEvent(t, deployment, corev1.EventTypeNormal, "ChangeReverted", "Restore", "spec.replicas")
 
-	mark := env.AuditMark() // the Event comes after the answer to what it tells of
+	mark := env.AuditMark() // the Event comes after the answer to the request that it reports
 	scale(t, deployment, scaler, 4)
 	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() })
 	scale(t, deployment, scaler, 5)

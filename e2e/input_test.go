@@ -67,7 +67,7 @@ func TestNameThatIsRefused(t *testing.T) {
 	require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1)
 }
 
-// TestWarnings tells in the status what the API server warns of.
+// TestWarnings reports in the status what the API server warns of.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -194,7 +194,7 @@ func TestVidraResourceOfAnInstallationThatIsAway(t *testing.T) {
 }
 
 // TestForgedOwnerOfANamedInstallation forges a field manager of a third installation, which
-// the operators of a named one cannot tell from a true one. The edit is reverted, and the
+// the operators of a named one cannot distinguish from a true one. The edit is reverted, and the
 // object is left to the forged owner rather than deleted.
 func TestForgedOwnerOfANamedInstallation(t *testing.T) {
 	ns := newNamespace(t)

@@ -80,12 +80,12 @@ func TestKindThatAppearsLater(t *testing.T) {
 
 	requireWatched(t, ns, thing)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Thing", "reverted spec.size to 1", person)
-	require.Same(t, process, operator, "nobody restarted the operator")
+	require.Same(t, process, operator, "the operator was not restarted")
 	require.NoError(t, operator.Err())
 }
 
 // TestKindInTheSameManifest has a CRD and an object of its kind in one manifest,
-// in the wrong order. That is no problem to tell anybody of.
+// in the wrong order. That is no problem to report.
 func TestKindInTheSameManifest(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -183,7 +183,7 @@ func TestKindVersionThatIsRemoved(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.Fail(c, "somebody else wrote to it")
+			require.Fail(c, "another client wrote to it")
 		})
 	}
 	serve(false)

@@ -51,8 +51,8 @@ func electing(more ...string) []string {
 	return append([]string{"--leader-elect=true", "--leader-election-namespace=" + leaseName.Namespace}, more...)
 }
 
-// awaitLeads waits until an operator leads. An operator of another test may have left the
-// Lease to nobody.
+// awaitLeads waits until an operator leads. An operator of another test may have ended
+// without a release of the Lease.
 func awaitLeads(t *testing.T, o *testenv.Operator) {
 	t.Helper()
 	await(t, func(c *assert.CollectT) {
@@ -219,7 +219,7 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 }
 
 // replaceBetween has two operators prune the ConfigMap old, one after the other, and
-// makes another object in its place in between: it is nobody's to prune. Both know that
+// makes another object in its place in between: neither may prune it. Both know that
 // it left the manifest before one of them may go on.
 func replaceBetween(t *testing.T, proxies []*faultproxy.Proxy, ns string) *corev1.ConfigMap {
 	t.Helper()

@@ -60,7 +60,7 @@ func TestRestartLeavesWhatWasLeft(t *testing.T) {
 }
 
 // TestSuspendedManifestIsTakenBack changes the manifest while suspended, and takes the
-// change back: nothing is left of it, and what had drifted is put back.
+// change back: nothing is left of it, and what had drifted is reverted.
 func TestSuspendedManifestIsTakenBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -125,7 +125,7 @@ func TestIgnoredPathInLists(t *testing.T) {
 	require.NoError(t, edit(service, "application/strategic-merge-patch+json", `{"spec":{"ports":[{"port":80,"name":"renamed"}]}}`))
 	await(t, func(c *assert.CollectT) {
 		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(service), live))
-		require.Equal(c, "http", live.Spec.Ports[0].Name, "this is put back")
+		require.Equal(c, "http", live.Spec.Ports[0].Name, "this is reverted")
 	})
 	require.Equal(t, 9090, live.Spec.Ports[0].TargetPort.IntValue())
 	require.Equal(t, map[string]string{"app": "green"}, live.Spec.Selector)
@@ -135,7 +135,7 @@ func TestIgnoredPathInLists(t *testing.T) {
 	require.Equal(t, map[string]string{"app": "green"}, live.Spec.Selector)
 }
 
-// TestLongReasons: what somebody wrote into an annotation or a rule does not make the
+// TestLongReasons: what a user wrote into an annotation or a rule does not make the
 // status too large to be written.
 func TestLongReasons(t *testing.T) {
 	t.Parallel()

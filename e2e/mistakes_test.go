@@ -18,29 +18,29 @@ func TestApplyWhatCanBeApplied(t *testing.T) {
 	const service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: broken\nspec:\n  ports:\n  - port: %d\n"
 	tests := map[string]struct {
 		reason string
-		// broken is a document that is not accepted, mended one that is.
-		broken, mended string
-		kind           string
-		// mend is what may have to be done besides.
-		mend func(t *testing.T, ns string)
+		// broken is a document that is not accepted, fixed one that is.
+		broken, fixed string
+		kind          string
+		// fix is what else may have to be done.
+		fix  func(t *testing.T, ns string)
 		want string
 		part string
 	}{
 		"invalid": {
-			reason: "the API server calls the object invalid, which only its author can mend",
-			broken: fmt.Sprintf(service, 99999), mended: fmt.Sprintf(service, 80), kind: "Service",
+			reason: "the API server calls the object invalid, which only its author can fix",
+			broken: fmt.Sprintf(service, 99999), fixed: fmt.Sprintf(service, 80), kind: "Service",
 			want: v1alpha1.ReasonManifestInvalid, part: "99999",
 		},
 		"wrong type": {
 			reason: "a value of a wrong type is the author's mistake, too",
 			broken: "apiVersion: v1\nkind: Service\nmetadata:\n  name: broken\nspec:\n  ports: none\n",
-			mended: fmt.Sprintf(service, 80), kind: "Service",
+			fixed:  fmt.Sprintf(service, 80), kind: "Service",
 			want: v1alpha1.ReasonManifestInvalid, part: "ports",
 		},
 		"no namespace": {
 			reason: "a namespace may appear later, without a change of the manifest",
 			broken: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: broken\n  namespace: %[1]s-late\n", kind: "ConfigMap",
-			mend: func(t *testing.T, ns string) {
+			fix: func(t *testing.T, ns string) {
 				t.Helper()
 				require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns + "-late"}}))
 			},
@@ -51,9 +51,9 @@ func TestApplyWhatCanBeApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
-			if tt.mend != nil {
+			if tt.fix != nil {
 				tt.broken = fmt.Sprintf(tt.broken, ns)
-				tt.mended = tt.broken
+				tt.fixed = tt.broken
 			}
 			around := func(document string) string {
 				return manifests(configMap("first", "hello"), document, configMap("last", "hello"))
@@ -73,10 +73,10 @@ func TestApplyWhatCanBeApplied(t *testing.T) {
 			require.Nil(t, v.Status.LastSyncTime, "it was never applied in full")
 			awaitEvent(t, v, corev1.EventTypeWarning, tt.want, "Apply", "broken", tt.part)
 
-			if tt.mend != nil {
-				tt.mend(t, ns)
+			if tt.fix != nil {
+				tt.fix(t, ns)
 			} else {
-				setManifest(t, ns, around(tt.mended))
+				setManifest(t, ns, around(tt.fixed))
 			}
 			v = awaitReady(t, ns)
 			require.Empty(t, v.Status.LastError)
@@ -118,7 +118,7 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 			parts: []string{"document 2", "VidraResource", "itself"},
 		},
 		"template": {
-			reason:   "a template that nobody rendered is no manifest",
+			reason:   "a template that was not rendered is no manifest",
 			manifest: configMap("{{ .Values.name }}", "hello"),
 			parts:    []string{"document 1"},
 		},

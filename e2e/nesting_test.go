@@ -62,11 +62,11 @@ func TestNestedManifests(t *testing.T) {
 	}
 
 	// Their account may write nothing, so that they make no VidraResources.
-	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nobody"}}))
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "powerless"}}))
 	var names []string
 	for i := range hostile {
 		name := fmt.Sprintf("%s-%d", ns, i)
-		newVidraResource(t, ns, nested(name, width, depth, i%2 == 1), named(name), as("nobody"))
+		newVidraResource(t, ns, nested(name, width, depth, i%2 == 1), named(name), as("powerless"))
 		names = append(names, name)
 		beside = append(beside, heal(100+i))
 	}

@@ -48,7 +48,7 @@ func TestF30NamespaceIsGone(t *testing.T) {
 		options []func(*v1alpha1.VidraResource)
 	}{
 		"gone":                         {reason: "what was in it is gone with it"},
-		"gone, unwatched":              {reason: "nobody has told of it", options: []func(*v1alpha1.VidraResource){withoutEvents}},
+		"gone, unwatched":              {reason: "no watch reports it", options: []func(*v1alpha1.VidraResource){withoutEvents}},
 		"terminating":                  {reason: "what is on its way out is waited for", held: true},
 		"terminating, to be orphaned":  {reason: "what is to be left in place goes all the same", held: true, options: []func(*v1alpha1.VidraResource){orphaning}},
 		"gone, and was to be orphaned": {reason: "nothing is left to be left in place", options: []func(*v1alpha1.VidraResource){orphaning}},
@@ -91,7 +91,7 @@ func awaitTerminating(t *testing.T, obj client.Object) {
 	await(t, func(c *assert.CollectT) { require.NotNil(c, get(c, obj).GetDeletionTimestamp()) })
 }
 
-// TestReadyIsNotSaidOfWhatGoes applies an object that somebody is deleting: it is not
+// TestReadyIsNotSaidOfWhatGoes applies an object that a user is deleting: it is not
 // there to stay. When it is gone it is made, and that is no drift.
 func TestReadyIsNotSaidOfWhatGoes(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestReadyIsNotSaidOfWhatGoes(t *testing.T) {
 			v = awaitReady(t, two)
 			require.Nil(t, v.Status.Drift)
 			awaitEvent(t, second, corev1.EventTypeNormal, "Applied", "Apply", "1 created")
-			require.Empty(t, withReason(eventsAbout(t, second), "DriftCorrected"), "nobody changed it")
+			require.Empty(t, withReason(eventsAbout(t, second), "DriftCorrected"), "it was not changed")
 		})
 	}
 }

@@ -63,24 +63,24 @@ func versions(t *testing.T, objs []*unstructured.Unstructured, but string) map[s
 }
 
 // TestF27MendedByTheManifest has an object that is invalid, the seventh of twelve, and
-// then mends it: the other eleven are applied, and not written again.
+// then fixes it: the other eleven are applied, and not written again.
 func TestF27MendedByTheManifest(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	broken, mended := dozen("hello", service(99999)), dozen("hello", service(80))
+	broken, fixed := dozen("hello", service(99999)), dozen("hello", service(80))
 	newVidraResource(t, ns, broken)
 	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Service "+ns+"/seventh", "99999")
 	requireAllBut(t, v, broken, "Service", "seventh")
 	require.Empty(t, entry(t, v, "Service", "seventh").UID, "it does not exist")
 	require.Nil(t, v.Status.LastSyncTime)
-	objs := declared(t, ns, mended)
+	objs := declared(t, ns, fixed)
 	before := versions(t, objs, "seventh")
 
-	setManifest(t, ns, mended)
+	setManifest(t, ns, fixed)
 	v = awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, 12)
 	require.NotNil(t, v.Status.LastSyncTime)
-	requireInOrder(t, ns, declaredObject(t, ns, mended, "Service", "seventh"))
+	requireInOrder(t, ns, declaredObject(t, ns, fixed, "Service", "seventh"))
 	require.Equal(t, before, versions(t, objs, "seventh"), "the others were not written again")
 
 	// And a change of what was applied before is refused in the same way.
@@ -88,14 +88,14 @@ func TestF27MendedByTheManifest(t *testing.T) {
 	setManifest(t, ns, worse)
 	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Service "+ns+"/seventh", "99999")
 	requireAllBut(t, v, worse, "Service", "seventh")
-	live := requireInOrder(t, ns, declaredObject(t, ns, mended, "Service", "seventh"))
+	live := requireInOrder(t, ns, declaredObject(t, ns, fixed, "Service", "seventh"))
 	require.Equal(t, string(live.GetUID()), entry(t, v, "Service", "seventh").UID, "it is still ours")
 
 	// It leaves the manifest in the state of failure, and is pruned.
 	setManifest(t, ns, dozen("hi", configMap("page-07", "hi")))
 	v = awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, 12)
-	awaitGone(t, declaredObject(t, ns, mended, "Service", "seventh"))
+	awaitGone(t, declaredObject(t, ns, fixed, "Service", "seventh"))
 }
 
 // TestF27TheReasonGoesAway has a webhook refuse the seventh of twelve objects, at first

@@ -29,7 +29,7 @@ func changeSpec(t *testing.T, name string, edit func(*v1alpha1.VidraResourceSpec
 	require.NoError(t, admin.Patch(t.Context(), v, client.MergeFrom(before)))
 }
 
-// drifts is the condition that tells of drift.
+// drifts is the condition that reports drift.
 func drifts(status metav1.ConditionStatus, reason string) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: status, Reason: reason}
 }
@@ -105,7 +105,7 @@ func TestDriftIsReported(t *testing.T) {
 }
 
 // TestDriftIsReportedOnceAcrossRestarts stops the operator while an object is left
-// as somebody changed it.
+// as a user changed it.
 func TestDriftIsReportedOnceAcrossRestarts(t *testing.T) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, configMap("page", "hello"), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
@@ -124,7 +124,7 @@ func TestDriftIsReportedOnceAcrossRestarts(t *testing.T) {
 	require.Nil(t, told[0].Series, "it was told before")
 }
 
-// TestDriftIsIgnored has a VidraResource that neither puts back nor says what was
+// TestDriftIsIgnored has a VidraResource that neither reverts nor reports what was
 // changed, until its mode changes.
 func TestDriftIsIgnored(t *testing.T) {
 	t.Parallel()

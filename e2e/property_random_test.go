@@ -19,7 +19,7 @@ type place struct {
 	inList bool
 }
 
-// placesIn are all values of an object that people edit.
+// placesIn are all values of an object that users edit.
 func placesIn(obj *unstructured.Unstructured) []place {
 	var all []place
 	for _, name := range slices.Sorted(maps.Keys(obj.Object)) {

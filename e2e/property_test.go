@@ -94,7 +94,7 @@ type randomEdit struct {
 	// ops is the edit as a JSON patch, and by who made it.
 	ops, by string
 	// gone are the paths that the edit added below the parent of an owned path that it removed,
-	// and kept those that people had added before and that the edit left alone.
+	// and kept those that users had added before and that the edit left alone.
 	gone, kept []fieldpath.Path
 }
 

@@ -55,8 +55,8 @@ func TestPruneLastOfItsKind(t *testing.T) {
 	require.Equal(t, "All kinds are watched (1)", condition(t, v, v1alpha1.ConditionWatching).Message)
 }
 
-// TestPruneSparesWhatIsNotOurs has objects that somebody took over, or replaced,
-// while nobody watched. They left the manifest, and must stay.
+// TestPruneSparesWhatIsNotOurs has objects that another owner adopted, or replaced,
+// while no operator ran. They left the manifest, and must stay.
 func TestPruneSparesWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -64,7 +64,7 @@ func TestPruneSparesWhatIsNotOurs(t *testing.T) {
 		take   func(t *testing.T, page *corev1.ConfigMap)
 	}{
 		"taken over": {
-			reason: "whoever strips every mark has taken the object over",
+			reason: "a user who removes every mark has released the object",
 			take: func(t *testing.T, page *corev1.ConfigMap) {
 				t.Helper()
 				require.NoError(t, mergePatch(page, `{"metadata":{"labels":null,"annotations":null,"managedFields":[{}]}}`))
@@ -101,7 +101,7 @@ func TestPruneSparesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestPruneOfWhatIsGone removes from the manifest what somebody has deleted.
+// TestPruneOfWhatIsGone removes from the manifest what a user has deleted.
 func TestPruneOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

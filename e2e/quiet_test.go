@@ -56,7 +56,7 @@ func TestQuiet(t *testing.T) {
 
 // awaitSilence waits until the operator has sent nothing for two seconds, between some
 // looks in a row: it has done what it had to, and the controllers of Kubernetes have got
-// over what the test made. Heals that the status does not tell of yet are not waited for.
+// over what the test made. Heals that the status does not count yet are not waited for.
 func awaitSilence(t *testing.T) {
 	t.Helper()
 	// They are counted, because a machine that stands still is silent for a while, too.

@@ -113,7 +113,7 @@ func TestUpgradeOwnerThatHasNotTakenOverYet(t *testing.T) {
 
 // TestUpgradeOwnerThatNeverTookOver deletes a VidraResource whose object of the first
 // operator names others, too: one that does not exist, one that is going as well, and
-// one that is not the owner of this object. Nobody is left who would delete it.
+// one that is not the owner of this object. No owner is left that would delete it.
 func TestUpgradeOwnerThatNeverTookOver(t *testing.T) {
 	ns := newNamespace(t)
 	one, two, other := ns+"-one", ns+"-two", ns+"-other"
@@ -136,7 +136,7 @@ func TestUpgradeOwnerThatNeverTookOver(t *testing.T) {
 	require.Len(t, deleted, 1, "%s", deleted)
 }
 
-// TestPruneOfAnotherObjectOfTheName has somebody replace an object while nobody watches,
+// TestPruneOfAnotherObjectOfTheName has a user replace an object while no operator runs,
 // from a copy with Vidra's marks in it. It is another object, which Vidra never applied.
 func TestPruneOfAnotherObjectOfTheName(t *testing.T) {
 	tests := map[string]struct {
@@ -199,7 +199,7 @@ func TestPruneOfARecreatedObject(t *testing.T) {
 }
 
 // TestOrphanThatSomebodyDeletes lets a VidraResource go whose objects are to stay, while
-// somebody else deletes one of them: it does not wait, and does not say that it removed it.
+// a user deletes one of them: it does not wait, and does not say that it removed it.
 func TestOrphanThatSomebodyDeletes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -264,7 +264,7 @@ func TestPruneOfObjectOfTwoGroups(t *testing.T) {
 	awaitGone(t, declared(t, ns, before)[0])
 }
 
-// TestSharedObjectIsDeletedWhileItIsReleased has somebody delete an object right before
+// TestSharedObjectIsDeletedWhileItIsReleased has a user delete an object right before
 // one of its owners gives up its fields: that does not make an empty one.
 func TestSharedObjectIsDeletedWhileItIsReleased(t *testing.T) {
 	ns := newNamespace(t)

@@ -97,7 +97,7 @@ func TestRestartWhileEditing(t *testing.T) {
 }
 
 // TestRestartFindsWhatHappenedMeanwhile changes everything that can be changed
-// while nobody watches.
+// while no operator runs.
 func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 	ns, leaving, changing := newNamespace(t), newNamespace(t), newNamespace(t)
 	newVidraResource(t, ns, sets(2))
@@ -186,7 +186,7 @@ func TestRestartCostsNothing(t *testing.T) {
 					drift := getVidraResource(c, ns).Status.Drift
 					require.NotNil(c, drift)
 					require.EqualValues(c, i+1, drift.Heals)
-				}, "the status tells of the heal, so that nothing is left to write")
+				}, "the status counts the heal, so that nothing is left to write")
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func TestSamples(t *testing.T) {
 		patch                 string
 		objects               int
 	}{
-		"web":            {"what people edit most", "ConfigMap", "web", "web-page", `{"data":{"index.html":"defaced"}}`, 4},
+		"web":            {"what users edit most", "ConfigMap", "web", "web-page", `{"data":{"index.html":"defaced"}}`, 4},
 		"first-operator": {"as it was written for the first operator", "ConfigMap", "default", "first-operator", `{"data":{"greeting":"changed"}}`, 1},
 		"custom-kind":    {"of a kind whose CRD is in another sample", "Vlan", "default", "office", `{"spec":{"id":9}}`, 1},
 		"parts":          {"a manifest in a ConfigMap", "ConfigMap", "default", "parts-shapes", `{"data":{"sun":"square"}}`, 2},

@@ -36,7 +36,7 @@ func TestSharedNamespace(t *testing.T) {
 	live := requireInOrder(t, two, namespaceTwo)
 	require.ElementsMatch(t, []string{"vidra/" + one, "vidra/" + two}, appliedBy(live))
 
-	// An edit of what both own is put back, and they do not fight over it.
+	// An edit of what both own is reverted, and they do not fight over it.
 	mark := env.AuditMark()
 	for i := range 3 {
 		require.NoError(t, mergePatch(namespaceOne, `{"metadata":{"labels":{"team":"other-%d"}}}`, i))
@@ -87,7 +87,7 @@ func TestSharedNamespaceLeavesTheManifest(t *testing.T) {
 
 // TestSharedNamespaceInDisagreement has two VidraResources that want another
 // value of one label. The first one keeps it, the second one says who does, and
-// nobody fights.
+// neither reverts the other.
 func TestSharedNamespaceInDisagreement(t *testing.T) {
 	t.Parallel()
 	ns := unique(t)
@@ -212,9 +212,9 @@ func TestF31BothAreDeleted(t *testing.T) {
 	require.Zero(t, countPages(t, ns))
 }
 
-// TestCopiedMarks has an object whose label and annotation somebody copied from
+// TestCopiedMarks has an object whose label and annotation a user copied from
 // a managed one, as `kubectl get -o yaml` into another file does. It is in no
-// manifest, so it is nobody's.
+// manifest, so it is unmanaged.
 func TestCopiedMarks(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

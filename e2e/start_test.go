@@ -12,7 +12,7 @@ import (
 )
 
 // TestF15EditsWhileTheWatchStarts edits and deletes objects as soon as they exist,
-// while the watch of their kind, which nobody needed before, is starting. Nothing of
+// while the watch of their kind, which no VidraResource needed before, is starting. Nothing of
 // that is lost.
 func TestF15EditsWhileTheWatchStarts(t *testing.T) {
 	t.Parallel()

@@ -248,7 +248,7 @@ var structuralPolicies = map[string]map[string]structuralEdit{
 	"FlowSchema": {
 		"subject": {
 			reason: "a union in an atomic list", value: true,
-			ops:     `[{"op":"replace","path":"/spec/rules/0/subjects/0","value":{"kind":"Group","group":{"name":"nobody.example.com"}}}]`,
+			ops:     `[{"op":"replace","path":"/spec/rules/0/subjects/0","value":{"kind":"Group","group":{"name":"none.example.com"}}}]`,
 			removed: []string{`spec.rules`},
 		},
 	},

@@ -183,7 +183,7 @@ spec:
   matchingPrecedence: 9999
   priorityLevelConfiguration: {name: catch-all}
   distinguisherMethod: {type: ByUser}
-  rules: [{subjects: [{kind: User, user: {name: nobody.example.com}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/none]}]}]
+  rules: [{subjects: [{kind: User, user: {name: none.example.com}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/none]}]}]
 `,
 	"CustomResourceDefinition without conversion": `
 apiVersion: apiextensions.k8s.io/v1

@@ -106,7 +106,7 @@ func structuralRows(t *testing.T, kind, group string, edits map[string]structura
 }
 
 // editing makes a howTo of a function that sends what is to become of a live object. It
-// retries where somebody else wrote meanwhile.
+// retries where another client wrote meanwhile.
 func editing(send func(live, edited *unstructured.Unstructured) error) howTo {
 	return func(_ string, obj *unstructured.Unstructured, ops string) error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -196,7 +196,7 @@ func (a *attempt) requireUndone(t *testing.T) {
 	var live *unstructured.Unstructured
 	await(t, func(c *assert.CollectT) {
 		live = get(c, a.obj)
-		if a.first != nil { // the order of lists with items of others is nobody's
+		if a.first != nil { // the order of lists with items of others is unmanaged
 			require.True(c, contains(settled(live), settled(a.before)), "something is missing: %s: %s; managed: %v", a.reason, difference("", settled(a.before), settled(live)), entriesIn(live))
 			require.True(c, contains(settled(a.before), settled(live)), "something is left of the edit: %s: %s", a.reason, difference("", settled(live), settled(a.before)))
 			return
@@ -281,7 +281,7 @@ func contains(live, want any) bool {
 	return live == want
 }
 
-// entriesIn are the field managers of an object with their operations, for people.
+// entriesIn are the field managers of an object with their operations, for messages.
 func entriesIn(obj *unstructured.Unstructured) []string {
 	var names []string
 	for _, e := range obj.GetManagedFields() {

@@ -148,7 +148,7 @@ func (row switchRow) try(t *testing.T) {
 	await(t, func(c *assert.CollectT) { requireFate(c, row.deleted, of("edited")) })
 }
 
-// requireFate requires that an object is gone, nobody's, or as it was.
+// requireFate requires that an object is gone, unmanaged, or as it was.
 func requireFate(c require.TestingT, fate string, obj *unstructured.Unstructured) {
 	live := obj.DeepCopy()
 	err := admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live)

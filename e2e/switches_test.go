@@ -49,7 +49,7 @@ func TestSuspendedDeletionWaits(t *testing.T) {
 				return
 			}
 			live := get(t, page)
-			require.Empty(t, appliedBy(live), "it is nobody's")
+			require.Empty(t, appliedBy(live), "it is unmanaged")
 			require.NotContains(t, live.GetLabels(), v1alpha1.ManagedByLabel)
 			require.Equal(t, "mine", greeting(t, page), "and as it was")
 		})
@@ -80,7 +80,7 @@ func awaitReason(t *testing.T, name, reason string) *v1alpha1.VidraResource {
 }
 
 // TestBreakGlassHoldsRemovals removes objects under break-glass from the manifest, and
-// then deletes the VidraResource. They go when break-glass ends, or nobody accepts it any
+// then deletes the VidraResource. They go when break-glass ends, or is not accepted any
 // more, and so does the Namespace that they are in. What is left in place does not wait.
 func TestBreakGlassHoldsRemovals(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestBreakGlassHoldsRemovals(t *testing.T) {
 }
 
 // TestBreakGlassTakenBackIntoTheManifest removes an object under break-glass from the
-// manifest and brings it back: it is watched and put back as before.
+// manifest and brings it back: it is watched and reverted as before.
 func TestBreakGlassTakenBackIntoTheManifest(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestF25NamespaceGoesAndComesBack deletes the namespace of managed objects: nothing
-// is put back while it goes, and everything once it is there again.
+// is reverted while it terminates, and everything once it is there again.
 func TestF25NamespaceGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -36,7 +36,7 @@ func TestF25NamespaceGoesAndComesBack(t *testing.T) {
 	awaitNotReady(t, ns, v1alpha1.ReasonNamespaceTerminating, "ConfigMap "+held+"/two", held)
 	require.NoError(t, mergePatch(one, `{"data":{"greeting":"hi"}}`))
 	require.Never(t, func() bool { return len(operatorSince(t, mark).ObjectsIn(held).Writes()) > 0 }, time.Second, 100*time.Millisecond,
-		"nothing is put back while the namespace goes")
+		"nothing is reverted while the namespace terminates")
 	require.NoError(t, mergePatch(one, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, namespace)
 

@@ -28,7 +28,7 @@ func TestUndoAfterBreakGlass(t *testing.T) {
 			},
 		},
 		"no longer accepted": {
-			reason: "the author ends it, and the annotations, which are nobody's concern, stay",
+			reason: "the author ends it, and the annotations, which are unmanaged, stay",
 			end: func(t *testing.T, ns string, _ *unstructured.Unstructured) {
 				changeSpec(t, ns, acceptNoBreakGlass)
 			},

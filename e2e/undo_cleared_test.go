@@ -38,7 +38,7 @@ func TestUndoWithoutManagedFields(t *testing.T) {
 			edit: `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"www"}]`,
 		},
 		"item with allocated fields beside it": {
-			reason: "nobody owns the address of a Service, and it stays", manifest: port, kind: "Service", name: "port",
+			reason: "the address of a Service has no owner, and it stays", manifest: port, kind: "Service", name: "port",
 			edit: `[{"op":"replace","path":"/spec/ports/0/port","value":8080},{"op":"remove","path":"/spec/selector"}]`,
 		},
 		"fields of one struct": {

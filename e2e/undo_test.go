@@ -132,7 +132,7 @@ func TestUndoWhole(t *testing.T) {
 			if !crowded(sent) {
 				require.LessOrEqual(t, len(sent.Writes().Accepted()), 2, "%s: %s", tt.reason, sent)
 			}
-			if len(sent.Accepted()) == len(sent) { // nobody wrote at the same time
+			if len(sent.Accepted()) == len(sent) { // no other client wrote at the same time
 				require.Empty(t, sent.Only(verbIs("get")), "%s: %s", tt.reason, sent)
 			}
 			await(t, func(c *assert.CollectT) {
@@ -163,7 +163,7 @@ func TestUndoStorm(t *testing.T) {
 }
 
 // TestUndoKeepsWhatWasThere: what others added before an edit, or through a subresource, or
-// under an ignore rule, survives the edit of somebody else and of their own.
+// under an ignore rule, survives the edit of another manager and of their own.
 func TestUndoKeepsWhatWasThere(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -146,7 +146,7 @@ func TestUpgradeFromFirstOperator(t *testing.T) {
 	startOperator(t)
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, len(objs))
-	require.EqualValues(t, 1, v.Generation, "nobody writes to the spec")
+	require.EqualValues(t, 1, v.Generation, "the operator does not write to the spec")
 	for i, obj := range objs {
 		live := requireInOrder(t, ns, obj)
 		require.Equal(t, before[i].GetUID(), live.GetUID())
@@ -158,7 +158,7 @@ func TestUpgradeFromFirstOperator(t *testing.T) {
 	}
 	require.Empty(t, withReason(eventsAbout(t, v), "DriftCorrected"))
 
-	// What somebody changes is put back.
+	// What a user changes is reverted.
 	page := declaredObject(t, ns, upgraded, "ConfigMap", "page")
 	deployment := declaredObject(t, ns, upgraded, "Deployment", "web")
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine","more":"stays"}}`))

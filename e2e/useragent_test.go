@@ -39,7 +39,7 @@ func TestUserAgent(t *testing.T) {
 	awaitReady(t, ns)
 	metrics, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(operator.MetricsURL, "http://", "https://", 1), http.NoBody)
 	require.NoError(t, err)
-	metrics.Header.Set("Authorization", "Bearer nobody")
+	metrics.Header.Set("Authorization", "Bearer none")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is one of its own
 	t.Cleanup(transport.CloseIdleConnections)
 	await(t, func(c *assert.CollectT) { // the operator may be ready before its metrics are served

@@ -44,7 +44,7 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			want:   fields{},
 		},
 		"defaults": {
-			reason: "events are on, and the resync with them, when nobody says otherwise",
+			reason: "events are on, and the resync with them, by default",
 			spec:   `manifest: ""`,
 			want: fields{
 				"destination": map[string]any{"reconcileOnEvents": true},

@@ -19,7 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
-// TestMetricsOfWatches reads what the operator that all tests share tells of the
+// TestMetricsOfWatches reads what the operator that all tests share reports of the
 // watches.
 func TestMetricsOfWatches(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
 		code, _ := fetch(t, url, "")
 		assert.Equal(c, http.StatusUnauthorized, code, "who is it?")
 	}, "it serves them soon after it is ready")
-	code, body := fetch(t, url, tokenOf(t, ns, "nobody"))
+	code, body := fetch(t, url, tokenOf(t, ns, "powerless"))
 	require.Equal(t, http.StatusForbidden, code, "%s", body)
 
 	reader := tokenOf(t, ns, "reader")
@@ -103,7 +103,7 @@ func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
 }
 
 // fetch gets a URL, with a bearer token unless that is empty. The code is 0 while
-// nobody answers. The certificate of the operator is its own.
+// no server answers. The certificate of the operator is its own.
 func fetch(t *testing.T, url, token string) (code int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

@@ -17,7 +17,7 @@ import (
 
 // TestF28WebhookThatChangesOurFields has webhooks that change, at every write, what
 // Vidra has just applied. Vidra does not answer that with another apply: what the
-// API server made of an apply is what is expected from then on. An edit by somebody
+// API server made of an apply is what is expected from then on. An edit by a user
 // else is answered once.
 func TestF28WebhookThatChangesOurFields(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 			patch:  func() string { return `[{"op":"replace","path":"/metadata/annotations","value":{"other":"x"}}]` },
 		},
 		"label removed": {
-			reason:    "without the label no event tells what becomes of the object",
+			reason:    "without the label no event shows what becomes of the object",
 			patch:     func() string { return `[{"op":"replace","path":"/metadata/labels","value":{"other":"x"}}]` },
 			unwatched: true,
 		},
@@ -70,7 +70,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 				return func() requests { return operatorSince(t, mark).On("configmaps", ns, "page").Writes() }
 			}
 			sent := since(mark)
-			tell := func() *v1alpha1.VidraResource {
+			awaitStatus := func() *v1alpha1.VidraResource {
 				if tt.unwatched {
 					return awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", "managed-by", "webhook")
 				}
@@ -78,7 +78,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 					"ConfigMap "+ns+"/page", "the manifest says", "mutating webhook")
 				return awaitReady(t, ns)
 			}
-			tell()
+			awaitStatus()
 			if tt.unwatched { // it is tried again, less and less often
 				requireRetriesGetFewer(t, sent)
 				w.remove(t)
@@ -91,7 +91,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 			sentAgain := since(env.AuditMark())
 			require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
 			require.Never(t, func() bool { return len(sentAgain()) > most }, window, poll, tt.reason)
-			v := tell()
+			v := awaitStatus()
 			require.Equal(t, metav1.ConditionFalse, condition(t, v, v1alpha1.ConditionDrifted).Status)
 
 			require.NoError(t, deleteVidraResource(t.Context(), ns))

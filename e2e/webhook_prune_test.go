@@ -40,7 +40,7 @@ func TestF26FailedPruneForgetsNothing(t *testing.T) {
 	awaitGone(t, declaredObject(t, ns, all, "ConfigMap", "free"))
 	requireRetriesGetFewer(t, func() requests { return operatorSince(t, mark).On("configmaps", ns, "old").Only(verbIs("delete")) })
 
-	// Nor is it forgotten when the manifest changes again, and it is nobody's to heal.
+	// Nor is it forgotten when the manifest changes again, and it is not healed.
 	setManifest(t, ns, configMap("page", "hi"))
 	awaitInOrder(t, ns, declared(t, ns, configMap("page", "hi"))...)
 	requirePruneFailed(t, ns, w.name)

@@ -23,7 +23,7 @@ import (
 )
 
 // webhookProbe is the name of a ConfigMap that every webhook of the tests
-// refuses, so that a test can tell whether a webhook is in force.
+// refuses, so that a test can see whether a webhook is in force.
 const webhookProbe = "webhook-probe"
 
 // review decides on a request to the API server: nil allows it as it is. It runs

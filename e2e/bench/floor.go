@@ -54,7 +54,7 @@ func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, in) // until whoever started us is gone
+		_, _ = io.Copy(io.Discard, in) // until the parent process is gone
 	}()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, k := range kinds {

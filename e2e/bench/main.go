@@ -1,7 +1,7 @@
 // Command bench measures Vidra on a control plane of its own, which it builds
 // when it is missing:
 //
-//	go run ./e2e/bench heal                      how fast edits are put back
+//	go run ./e2e/bench heal                      how fast edits are reverted
 //	go run ./e2e/bench heal -objects 500 -o json the same, among 500 objects
 //	go run ./e2e/bench memory                    what it takes to watch objects
 //
@@ -28,7 +28,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// benchmarks are the sub-commands for people.
+// benchmarks are the sub-commands that users call.
 var benchmarks = map[string]func(context.Context, []string) error{
 	"heal":   runHeal,
 	"memory": runMemory,

@@ -26,10 +26,10 @@ func TestRunRefuses(t *testing.T) {
 		want   string
 	}{
 		"nothing": {
-			reason: "whoever types no benchmark is told which there are", want: "There is: heal",
+			reason: "without a benchmark, the error names all", want: "There is: heal",
 		},
 		"unknown": {
-			reason: "so is whoever mistypes it", args: []string{"heel"}, want: `no benchmark "heel", there is: heal`,
+			reason: "with an unknown benchmark, too", args: []string{"heel"}, want: `no benchmark "heel", there is: heal`,
 		},
 		"argument": {
 			reason: "a forgotten dash is not ignored", args: []string{"heal", "rounds"}, want: `unexpected argument "rounds"`,

@@ -61,7 +61,7 @@ func runObserver(ctx context.Context, args []string, in io.Reader, out io.Writer
 	defer cancel()
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, in) // until whoever started us is gone
+		_, _ = io.Copy(io.Discard, in) // until the parent process is gone
 	}()
 	figures, err := measureWatch(ctx, config, *name, int64(*n), out)
 	if err != nil {
@@ -124,7 +124,7 @@ func warmUp(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// counter counts events, and tells when there are as many as it should see.
+// counter counts events, and reports when there are as many as it should see.
 type counter struct {
 	seen    atomic.Int64
 	target  int64

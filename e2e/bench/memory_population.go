@@ -20,7 +20,7 @@ const (
 	populationNamespaces = 20
 	// parallel is how many requests are under way at a time.
 	parallel = 32
-	// editedAnnotation is what somebody changes in an object that is not Vidra's.
+	// editedAnnotation is what the benchmark changes in an object that is not Vidra's.
 	editedAnnotation = "bench.example.com/edited"
 )
 

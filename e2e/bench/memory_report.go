@@ -42,7 +42,7 @@ func (r *memoryReport) json(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// table prints the report for people.
+// table prints the report as a table.
 func (r *memoryReport) table(out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "%-18s %13s %12s %10s %7s %13s\n",
 		"WAY TO WATCH", "LIVE HEAP", "ALL EDITED", "PEAK", "SYNC", "CPU AN EVENT")

@@ -155,7 +155,7 @@ func prepareVidra(ctx context.Context, config *rest.Config, events *counter) (wa
 	}, nil
 }
 
-// load tells an index of every object what its owner left there, and returns the
+// load gives an index for every object what its owner left there, and returns the
 // owners.
 func load(ctx context.Context, client dynamic.Interface, index *trigger.Index) ([]trigger.Owner, error) {
 	var owners []trigger.Owner

@@ -35,7 +35,7 @@ type healReport struct {
 	Goal            float64 `json:"goal"`
 	StructuralRatio float64 `json:"structuralRatio"`
 	StructuralGoal  float64 `json:"structuralGoal"`
-	// Heals is how many edits Vidra put back, with how many Requests.
+	// Heals is how many edits Vidra reverted, with how many Requests.
 	Heals    int      `json:"heals"`
 	Requests requests `json:"requests"`
 }
@@ -106,7 +106,7 @@ func quantile(values []float64, q float64) float64 {
 
 func round2(v float64) float64 { return math.Round(v*100) / 100 }
 
-// verdict is an error if an edit was missed: a figure over what was put back
+// verdict is an error if an edit was missed: a figure over what was reverted
 // says nothing then.
 func (r *healReport) verdict() error {
 	floor, vidra := 0, 0
@@ -130,7 +130,7 @@ func (r *healReport) json(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// table prints the report for people.
+// table prints the report as a table.
 func (r *healReport) table(out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "%-28s %4s %7s   %12s %9s   %12s %9s   %5s\n",
 		"EDIT", "N", "MISSED", "FLOOR MEDIAN", "P95", "VIDRA MEDIAN", "P95", "RATIO")

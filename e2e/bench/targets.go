@@ -107,7 +107,7 @@ data:
 	return strings.Join(docs, "---")
 }
 
-// edit is what somebody does to an object.
+// edit is an edit of an object by a user.
 type edit struct {
 	name string
 	kind *kind

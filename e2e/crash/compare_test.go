@@ -20,7 +20,7 @@ type cluster struct {
 	// managed are the objects with the label of Vidra.
 	managed map[object]*unstructured.Unstructured
 	vrs     map[string]*v1alpha1.VidraResource
-	// touched are the foreign objects that somebody has touched.
+	// touched are the foreign objects that the operator has changed.
 	touched []string
 }
 
@@ -37,7 +37,7 @@ func (m *model) observe(ctx context.Context) (c cluster, err error) {
 	return c, err
 }
 
-// strays are the objects that nobody would find again: those that a VidraResource has
+// strays are the objects that no VidraResource would find again: those that a VidraResource has
 // applied which is not there, or whose inventory does not list them. There must never be
 // one, whenever the operator is killed.
 func (m *model) strays(c cluster) []string {
@@ -54,7 +54,7 @@ func (m *model) strays(c cluster) []string {
 	return wrong
 }
 
-// touched are the foreign objects that somebody has touched.
+// touched are the foreign objects that the operator has changed.
 func (m *model) touched(ctx context.Context) (wrong []string, err error) {
 	for _, kind := range []string{"ConfigMap", "Secret", "Service"} {
 		list := &unstructured.UnstructuredList{}
@@ -75,8 +75,8 @@ func (m *model) touched(ctx context.Context) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// compare tells how the cluster differs from the model. When the operator had time
-// enough, there is nothing to tell.
+// compare returns how the cluster differs from the model. When the operator had time
+// enough, there is no difference.
 func (m *model) compare(c cluster) []string {
 	live, vrs, wrong := c.managed, c.vrs, c.touched
 	for name := range vrs {
@@ -109,7 +109,7 @@ func (m *model) compare(c cluster) []string {
 	return wrong
 }
 
-// compareOwner tells how the objects and the status of a VidraResource differ from its
+// compareOwner returns how the objects and the status of a VidraResource differ from its
 // manifest.
 func (m *model) compareOwner(v *v1alpha1.VidraResource, wants map[object]content, live map[object]*unstructured.Unstructured) (wrong []string) {
 	complain := func(format string, args ...any) {

@@ -80,7 +80,7 @@ func (o *victim) lastWrite(t *testing.T) string {
 
 // TestCrash kills the operator at random moments. After every kill, all that it has
 // created is in an inventory. At the checkpoints, everything is as the manifests say,
-// nothing else is there, and nothing was deleted that somebody wanted.
+// nothing else is there, and no other object was deleted.
 func TestCrash(t *testing.T) {
 	kills, seed := suite.Size(killsShort, killsLong), suite.Seed(t)
 	m, o := newModel(seed), &victim{}

@@ -20,7 +20,7 @@ var (
 	// admin is a client of its administrator that knows VidraResources.
 	admin client.Client
 	// operatorBinary is the operator. It is built without the race detector, which
-	// cannot tell what it found in a process that is killed, and slows the start.
+	// cannot report what it found in a process that is killed, and slows the start.
 	operatorBinary string
 )
 

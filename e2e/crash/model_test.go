@@ -32,13 +32,13 @@ type model struct {
 	// were deleted and may still be there.
 	wants   map[string]map[object]content
 	leaving map[string]bool
-	// foreign are the objects that are nobody's. One of each kind has a name that a
+	// foreign are the unmanaged objects. One of each kind has a name that a
 	// manifest may have, too, and one bears the marks of a VidraResource.
 	foreign map[object]fingerprint
 	copied  object
 	// settled are the objects that existed at the last checkpoint.
 	settled map[object]settled
-	// recreated are the objects that somebody deleted and that were put back. Where the
+	// recreated are the objects that a user deleted and that were created again. Where the
 	// operator was killed before it wrote their UID into the inventory, the old one stays
 	// there: the digest says that they are in order.
 	recreated map[object]bool
@@ -49,7 +49,7 @@ type model struct {
 type settled struct {
 	uid types.UID
 	// keepers have applied it then, and have wanted it ever since: while there is one,
-	// nobody may delete it.
+	// the operator must not delete it.
 	keepers map[string]bool
 }
 

@@ -144,7 +144,7 @@ func inventory(v *v1alpha1.VidraResource) map[object]v1alpha1.ManagedResourceSta
 	return listed
 }
 
-// fingerprint tells whether an object was touched.
+// fingerprint shows whether an object was touched.
 type fingerprint struct {
 	uid     types.UID
 	version string

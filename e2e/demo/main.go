@@ -1,5 +1,5 @@
 // Command demo shows what Vidra does: it applies the samples, edits their objects
-// as people do, installs a kind that did not exist before, and prints what Vidra
+// as users do, installs a kind that did not exist before, and prints what Vidra
 // makes of each edit, how fast, and which Events it writes.
 //
 //	go run ./e2e/demo                                # on a control plane of its own
@@ -38,7 +38,7 @@ import (
 
 const usage = `Usage: go run ./e2e/demo [--keep] [--kubeconfig FILE]
 
-Apply the samples, edit their objects as people do, install a kind that did not
+Apply the samples, edit their objects as users do, install a kind that did not
 exist before, and show what Vidra makes of it.
 
 Without flags it starts a Kubernetes control plane of its own, with no container
@@ -60,7 +60,7 @@ const (
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	// Log lines of libraries are not for people; what matters is returned as an error.
+	// Log lines of libraries are dropped; what matters is returned as an error.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})

@@ -110,8 +110,8 @@ func (t *tour) showSame(ctx context.Context, before string) error {
 	return nil
 }
 
-// showStatus shows the columns of the VidraResources, once they tell of every
-// heal. Heals are gathered for some seconds before the status tells of them.
+// showStatus shows the columns of the VidraResources, once they count every
+// heal. Heals are gathered for some seconds before the status counts them.
 func (t *tour) showStatus(ctx context.Context) error {
 	for s, heals := range map[*sample]int64{t.web: int64(len(t.edits())), t.custom: 1} {
 		what := fmt.Sprintf("told of %d heals", heals)

@@ -120,7 +120,7 @@ func padded(row []string, widths []int) string {
 	return b.String()
 }
 
-// duration writes a duration as people say it: 0.8 ms, 7 ms, 210 ms, 2.4 s.
+// duration writes a duration in one unit: 0.8 ms, 7 ms, 210 ms, 2.4 s.
 func duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

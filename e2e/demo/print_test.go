@@ -55,7 +55,7 @@ func TestNewPrinterOfAFile(t *testing.T) {
 func TestPrinterTable(t *testing.T) {
 	rows := [][]string{
 		{"NAME", "HEALS", "MESSAGE"},
-		{"web", "4", "put back 5 -> 2"},
+		{"web", "4", "reverted to 2"},
 		{"custom-kind", "", "größer"},
 	}
 	tests := map[string]struct {
@@ -66,7 +66,7 @@ func TestPrinterTable(t *testing.T) {
 		"any width": {
 			reason: "what is not a terminal gets whole lines",
 			want: "  NAME          HEALS   MESSAGE\n" +
-				"  web           4       put back 5 -> 2\n" +
+				"  web           4       reverted to 2\n" +
 				"  custom-kind           größer\n",
 		},
 		"narrow": {
@@ -78,7 +78,7 @@ func TestPrinterTable(t *testing.T) {
 		"absurd": {
 			reason: "a terminal that is too narrow for anything is not cut for", width: 10,
 			want: "  NAME          HEALS   MESSAGE\n" +
-				"  web           4       put back 5 -> 2\n" +
+				"  web           4       reverted to 2\n" +
 				"  custom-kind           größer\n",
 		},
 	}

@@ -169,7 +169,7 @@ func (t *tour) check(ctx context.Context) error {
 	return nil
 }
 
-// title names an object for people: kind, namespace and name.
+// title names an object: kind, namespace and name.
 func title(o client.Object) string {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if o.GetNamespace() == "" {

@@ -94,7 +94,7 @@ func TestWantedEvent(t *testing.T) {
 		want   bool
 	}{
 		"wanted":       {reason: "it is the one", change: func(*eventsv1.Event) {}, want: true},
-		"other reason": {reason: "another tells of something else", change: func(e *eventsv1.Event) { e.Reason = "Applied" }},
+		"other reason": {reason: "another reason is another Event", change: func(e *eventsv1.Event) { e.Reason = "Applied" }},
 		"earlier tour": {reason: "one of an earlier tour is of another UID", change: func(e *eventsv1.Event) { e.Regarding.UID = "then" }},
 		"other object": {reason: "one about another object", change: func(e *eventsv1.Event) { e.Related.Namespace = "shop" }},
 		"no object":    {reason: "one about no object", change: func(e *eventsv1.Event) { e.Related = nil }},

@@ -20,7 +20,7 @@ const (
 
 // options of a tour.
 type options struct {
-	// Config reaches the cluster as somebody who may write VidraResources,
+	// Config reaches the cluster as a user who may write VidraResources,
 	// CustomResourceDefinitions and the objects of the samples. Required.
 	Config *rest.Config
 	// Samples is config/samples. Required.
@@ -88,7 +88,7 @@ func (t *tour) Run(ctx context.Context) error {
 		show  func(context.Context) error
 	}{
 		{"Two VidraResources are applied", t.showApply},
-		{"Four edits, as people make them", t.showEdits},
+		{"Four edits, as users make them", t.showEdits},
 		{"A kind that did not exist when the operator started", func(ctx context.Context) error { return t.showNewKind(ctx, before) }},
 		{"The Events, as kubectl get events shows them", t.showEvents},
 		{"The VidraResources, as kubectl get vidraresources shows them", t.showStatus},

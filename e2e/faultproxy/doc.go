@@ -20,7 +20,7 @@
 //     broken stream of HTTP/2 that leaves the other requests of the connection
 //     alone, a refused connection. Nothing else is made up.
 //   - A request is recorded and its rule is chosen before it is answered, so
-//     whoever has the answer finds the request in Requests and in Hits.
+//     a client that has the answer finds the request in Requests and in Hits.
 //   - A watch can be cut from the moment at which its client has it.
 //   - After Close, no goroutine and no connection of the proxy is left.
 //

@@ -50,7 +50,7 @@ func newDoor(handler http.Handler) (*door, error) {
 		tls:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 	}
 	// These ports are below those that the operating system hands out: while
-	// the door is shut, nobody gets the port by chance.
+	// the door is shut, no other process gets the port by chance.
 	const attempts, first, ports = 50, 20000, 10000
 	for range attempts {
 		d.address = net.JoinHostPort(host, strconv.Itoa(first+rand.IntN(ports)))
@@ -79,7 +79,7 @@ func (d *door) open() error {
 	return nil
 }
 
-// shut throws everybody out and lets nobody in. It is idempotent.
+// shut ends all connections and accepts none. It is idempotent.
 func (d *door) shut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// errEncoding is that of a watch whose events the proxy cannot tell apart.
+// errEncoding is that of a watch whose events the proxy cannot separate.
 var errEncoding = errors.New("the proxy reads watches in JSON and protobuf only")
 
 // encoding is how the events of a watch are written.

@@ -94,7 +94,7 @@ func (p *Proxy) Down() {
 }
 
 // Up takes Down back, at the same address. It is idempotent. It fails after
-// Close, and where somebody else has taken the port meanwhile.
+// Close, and where another process has taken the port meanwhile.
 func (p *Proxy) Up() error {
 	return p.door.open()
 }
@@ -148,7 +148,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault
 	reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// answerError tells the client what went wrong before there was an answer to
+// answerError answers the client what went wrong before there was an answer to
 // pass on. A broken connection to the API server is one to the client.
 func answerError(w http.ResponseWriter, _ *http.Request, err error) {
 	if errors.Is(err, errEncoding) {

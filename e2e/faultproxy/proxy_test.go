@@ -73,7 +73,7 @@ func TestDownAndUp(t *testing.T) {
 	p.Down()
 	require.Zero(t, p.Streams(Match{}))
 	_, ok := next(t, w)
-	for ok { // client-go may tell of the broken connection before it ends the watch
+	for ok { // client-go may report the broken connection before it ends the watch
 		_, ok = next(t, w)
 	}
 	require.Error(t, <-stalled, "a request that is running is cut")

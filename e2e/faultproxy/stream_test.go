@@ -166,7 +166,7 @@ func TestWatchIsCutAfterBytes(t *testing.T) {
 func TestRefusedWatchIsNoStream(t *testing.T) {
 	p, ns := start(t), namespace(t)
 	cfg := p.Config()
-	cfg.Impersonate.UserName = "nobody"
+	cfg.Impersonate.UserName = "powerless"
 	c, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
 	p.Inject(watchConfigMaps, ErrorEvent(expired))

@@ -48,7 +48,7 @@ func TestGeneratedFilesAreCommitted(t *testing.T) {
 	}
 }
 
-// withoutMake drops what an outer make tells inner ones, such as variables of
+// withoutMake drops what an outer make passes to inner ones, such as variables of
 // its command line.
 func withoutMake(env []string) []string {
 	var kept []string

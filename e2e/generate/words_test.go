@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -76,14 +79,21 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// TestDocsLanguage: the docs, the catalogue of Events and the descriptions of fields and flags
-// have the words of docs/glossary.md.
+// instead are words that the docs and the code do not have, and what they have instead.
+var instead = map[string]string{
+	`\b[Pp]ut(s|ting)? back\b`: "revert", `\b[Mm]end(s|ed|ing)?\b`: "fix", `\b[Nn]obody\b`: "unmanaged, or no owner",
+	`\b[Ss]omebody\b`: "a user, or another field manager",
+}
+
+// insteadInCode are more such words, of comments and texts in Go files.
+var insteadInCode = map[string]string{
+	`\b[Pp]eople\b`: "users", `\b[Ww]hoever\b`: "the client that", `\b[Tt]ells?\b`: "report, or show",
+}
+
+// TestDocsLanguage: the docs have the words of docs/glossary.md.
 func TestDocsLanguage(t *testing.T) {
 	root, err := testenv.Root()
 	require.NoError(t, err)
-	instead := map[string]string{
-		`\bputs? back\b`: "reverted", `\bmend`: "fix", `\bnobody`: "unmanaged, or no owner", `\bsomebody\b`: "a user, or another field manager",
-	}
 	for _, p := range pages(t, root) {
 		if strings.HasPrefix(p.path, filepath.Join("docs", "adr")) {
 			continue // a record of what was decided
@@ -92,4 +102,43 @@ func TestDocsLanguage(t *testing.T) {
 			require.Empty(t, regexp.MustCompile(word).FindAllString(quoted.ReplaceAllString(p.text, ""), -1), "%s: write %q", p.path, want)
 		}
 	}
+}
+
+// TestCodeLanguage: so do the comments and the texts of the Go files of e2e.
+func TestCodeLanguage(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	words := map[*regexp.Regexp]string{}
+	for _, table := range []map[string]string{instead, insteadInCode} {
+		for word, want := range table {
+			words[regexp.MustCompile(word)] = want
+		}
+	}
+	exceptions := strings.NewReplacer("--people-tools", "") // the name of a flag
+	checked := 0
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "e2e"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("generate", "words_test.go")) {
+			return err
+		}
+		source, err := os.ReadFile(path) //nolint:gosec // a file of this repository
+		require.NoError(t, err)
+		files := token.NewFileSet()
+		file := files.AddFile(path, -1, len(source))
+		var code scanner.Scanner
+		code.Init(file, source, nil, scanner.ScanComments)
+		for {
+			at, kind, text := code.Scan()
+			if kind == token.EOF {
+				return nil
+			}
+			if kind != token.COMMENT && kind != token.STRING {
+				continue
+			}
+			checked++
+			for word, want := range words {
+				assert.Empty(t, word.FindString(exceptions.Replace(text)), "%s: write %q", files.Position(at), want)
+			}
+		}
+	}))
+	require.NotZero(t, checked)
 }

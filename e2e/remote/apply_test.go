@@ -165,7 +165,7 @@ func TestSameNameInTwoClusters(t *testing.T) {
 }
 
 // TestNamespaceOfTheSameName has a namespace here with the name of that there be stuck in
-// its deletion: that concerns nobody there.
+// its deletion: that concerns no object there.
 func TestNamespaceOfTheSameName(t *testing.T) {
 	t.Parallel()
 	d, _ := newDestination(t)

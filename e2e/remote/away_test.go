@@ -13,7 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestRemoteGoesAwayAndComesBack changes objects where nobody sees it.
+// TestRemoteGoesAwayAndComesBack changes objects where no watch sees it.
 func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	const soon = 12 * time.Second
@@ -49,7 +49,7 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	there.awaitSays(t, d.name, owners[0]+"-1", "hello")
 	there.awaitSays(t, d.name, owners[1]+"-2", "hello")
 	there.awaitSays(t, d.name, owners[2]+"-1", "hi")
-	t.Logf("it is put back after %s", time.Since(before).Round(time.Millisecond))
+	t.Logf("it is reverted after %s", time.Since(before).Round(time.Millisecond))
 	there.AwaitGone(t, configMap(d.name, owners[2]+"-2"))
 	for _, owner := range owners {
 		v := awaitReady(t, owner)
@@ -93,7 +93,7 @@ func TestF30DestinationIsAway(t *testing.T) {
 	here.AwaitGone(t, waiting)
 	require.False(t, there.Exists(t, configMap(d.name, waits+"-1")))
 	require.False(t, there.Exists(t, configMap(d.name, waits+"-2")))
-	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"), "nobody's objects stay")
+	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"), "unmanaged objects stay")
 }
 
 // TestF30DestinationIsGoneForGood deletes VidraResources whose kubeconfig is gone: one

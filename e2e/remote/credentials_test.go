@@ -57,7 +57,7 @@ func TestRotation(t *testing.T) {
 	setKubeconfig(t, d.name, kubeconfig(t, withToken(d.config, wrong)))
 	edits := 0
 	await(t, func(c *assert.CollectT) {
-		if there.says(c, d.name, "page") == "hello" { // the last edit was put back before the Secret was read
+		if there.says(c, d.name, "page") == "hello" { // the last edit was reverted before the Secret was read
 			edits++
 			there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed again %d"}}`, edits)
 		}
@@ -118,7 +118,7 @@ func TestKubeconfigOfNoUse(t *testing.T) {
 			says: []string{"tokenFile", "reads no file", "use token"},
 		},
 		"insecure": {
-			reason: "nobody on the way reads the credentials",
+			reason: "no proxy on the way reads the credentials",
 			spoil:  func(t *testing.T, d destination) { setKubeconfig(t, d.name, user(d, `{token: `+password+`}`)) },
 			says:   []string{"insecure-skip-tls-verify", "--allow-insecure-kubeconfigs"},
 		},

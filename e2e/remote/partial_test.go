@@ -17,7 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// unavailable is what an API server answers behind which nobody serves a group, and what
+// unavailable is what an API server answers behind which no server serves a group, and what
 // a load balancer answers that has no API server behind it.
 var unavailable = faultproxy.Status(apierrors.NewServiceUnavailable("service unavailable"))
 
@@ -52,7 +52,7 @@ func TestOneGroupIsDown(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason string
-		// takes is how long an answer may take that tells whether it is an outage.
+		// takes is how long an answer may take that shows whether it is an outage.
 		takes time.Duration
 	}{
 		"near":     {"it is known at once that others are served", 0},

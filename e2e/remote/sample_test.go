@@ -14,7 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestSample does what the sample tells a person to do.
+// TestSample does what the comments of the sample say.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	d, _ := newAccountDestination(t)

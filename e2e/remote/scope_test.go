@@ -27,7 +27,7 @@ func TestAllowedVidraResources(t *testing.T) {
 	t.Parallel()
 	d, _ := newAccountDestination(t)
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
-	d.annotate(t, cluster.AllowedVidraResources, "nobody, "+d.name+"-mine*")
+	d.annotate(t, cluster.AllowedVidraResources, "none, "+d.name+"-mine*")
 	mine := newVidraResource(t, d.url(), d.name, greeting("mine", "hello"), named(d.name+"-mine"))
 	awaitReady(t, mine.Name)
 	mark := there.AuditMark()

@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestAuthorWorks: whoever may impersonate an account of a namespace that is set up writes,
+// TestAuthorWorks: a user who may impersonate an account of a namespace that is set up writes,
 // changes, annotates and deletes VidraResources with it, also large ones; Vidra heals.
 func TestAuthorWorks(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 )
 
 // TestRightsOfVidra asks for what Vidra itself may do: read, and write its own resource and
-// Events, and impersonate nobody outside of a namespace that grants it.
+// Events, and impersonate no user outside of a namespace that grants it.
 func TestRightsOfVidra(t *testing.T) {
 	t.Parallel()
 	set := newTeam(t, "set")

@@ -5,9 +5,9 @@
 // shows the object as it was wanted again. The watch is open on that one object
 // since before the edit, so nothing is polled and nothing is rounded up to an
 // interval. It starts there, and not with the request, because the API server's
-// own work on the edit is the same whoever puts it back and would only flatter a
+// own work on the edit is the same for each client that reverts it and would only flatter a
 // comparison; and not with the response, because that sometimes arrives when the
-// edit has been put back already. Whoever puts the edit back learns of it from a
+// edit has been reverted already. The client that reverts the edit learns of it from a
 // watch too, at the same time as the clock.
 //
 // The package knows nothing of Vidra. That an object is as wanted is judged

@@ -23,7 +23,7 @@ var (
 	ErrNotWanted = errors.New("not as wanted before the edit")
 )
 
-// Target is an object that somebody keeps as it is wanted.
+// Target is an object that a controller keeps as it is wanted.
 type Target struct {
 	// Resource is the client for the object's kind and namespace.
 	Resource dynamic.ResourceInterface
@@ -33,7 +33,7 @@ type Target struct {
 	Timeout time.Duration
 }
 
-// Lap is one edit that was put back.
+// Lap is one edit that was reverted.
 type Lap struct {
 	// Stood is how long the edit could be seen.
 	Stood time.Duration
@@ -124,7 +124,7 @@ func (t Target) read(event watch.Event) (wanted bool, live *unstructured.Unstruc
 	return event.Type != watch.Deleted && Covers(live.Object, t.Want.Object), live, nil
 }
 
-// String names the object for people.
+// String names the object.
 func (t Target) String() string {
 	if t.Want.GetNamespace() == "" {
 		return t.Want.GetKind() + " " + t.Want.GetName()

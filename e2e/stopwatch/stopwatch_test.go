@@ -22,7 +22,7 @@ func TestCovers(t *testing.T) {
 			live:   map[string]any{"a": int64(1)}, want: map[string]any{"a": int64(1)}, covers: true,
 		},
 		"more": {
-			reason: "defaults and status are nobody's concern",
+			reason: "defaults and status do not count",
 			live:   map[string]any{"a": "x", "status": map[string]any{}}, want: map[string]any{"a": "x"}, covers: true,
 		},
 		"other value": {

@@ -72,8 +72,8 @@ func endOfLines(f *os.File) (int64, error) {
 
 // AuditSince returns the requests that were answered since the mark, in the
 // order of the answers, each once; a watch counts when it begins. The API
-// server notes a request before it answers, so whoever has the answer finds
-// the request here. Each line of the log is parsed once, whoever asks.
+// server notes a request before it answers, so a client that has the answer finds
+// the request here. Each line of the log is parsed once.
 func (e *Env) AuditSince(mark AuditMark) ([]AuditEvent, error) {
 	events, err := e.audit.since(e.AuditLog, mark)
 	if err != nil {

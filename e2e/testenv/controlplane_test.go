@@ -94,10 +94,10 @@ func TestRBACIsOn(t *testing.T) {
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "a token is nobody else's business")
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "no other user may read a token")
 	account, err := clientcmd.BuildConfigFromFlags("", path)
 	require.NoError(t, err)
-	user, err := env.UserConfig("somebody")
+	user, err := env.UserConfig("stranger")
 	require.NoError(t, err)
 
 	tests := map[string]struct {
@@ -121,7 +121,7 @@ func TestRBACIsOn(t *testing.T) {
 			want:   apierrors.IsForbidden,
 		},
 		"anonymous": {
-			reason: "somebody without credentials may not even know",
+			reason: "a client without credentials may not even know",
 			cfg:    rest.AnonymousClientConfig(env.Config),
 			want:   func(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) },
 		},

@@ -218,7 +218,7 @@ func (e *Env) waitDefaultServiceAccount(ctx context.Context) error {
 
 // Stop ends every process of the Env, operators first, and removes its folder
 // unless Options named one. It is idempotent; later calls return what the
-// first did. An error tells of a process that did not end well; none is left
+// first did. An error names a process that did not end well; none is left
 // running. That of a nil Env, which did not start, does nothing.
 func (e *Env) Stop() error {
 	if e == nil {
@@ -268,7 +268,7 @@ func (e *Env) path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
-// freePort returns a TCP port on the loopback address that nobody listened on
+// freePort returns a TCP port on the loopback address that no process listened on
 // a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

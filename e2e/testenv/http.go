@@ -10,7 +10,7 @@ import (
 )
 
 // waitOK asks a URL until it answers 200. It gives up after the timeout, when
-// ctx ends, and when gone is closed: nobody is there to answer any more. A nil
+// ctx ends, and when gone is closed: no process is there to answer any more. A nil
 // gone is never closed.
 func waitOK(ctx context.Context, c *http.Client, url string, timeout time.Duration, gone <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

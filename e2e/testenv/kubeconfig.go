@@ -16,7 +16,7 @@ import (
 const tokenSeconds int64 = 24 * 60 * 60
 
 // ServiceAccountKubeconfig asks for a token of a ServiceAccount (TokenRequest,
-// good for 24 hours) and returns the path of a kubeconfig with it: whoever uses
+// good for 24 hours) and returns the path of a kubeconfig with it: a client that uses
 // that may do what the ServiceAccount may do, and nothing else.
 func (e *Env) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	c, err := kubernetes.NewForConfig(e.Config)

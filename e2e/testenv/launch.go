@@ -20,7 +20,7 @@ func (e *Env) LaunchOperator(ctx context.Context, o OperatorOptions) (*Operator,
 }
 
 // WriteKubeconfig writes a kubeconfig that reaches an API server as cfg does, for
-// instance through a proxy, and returns its path. The name tells it from others of the
+// instance through a proxy, and returns its path. The name distinguishes it from others of the
 // Env; only its owner can read the file.
 func (e *Env) WriteKubeconfig(name string, cfg *rest.Config) (string, error) {
 	path := e.path(name + ".kubeconfig")

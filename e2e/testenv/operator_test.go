@@ -154,7 +154,7 @@ func TestOperatorThatDoesNotStart(t *testing.T) {
 
 func TestOperatorWithoutServiceAccount(t *testing.T) {
 	o := pretended("good")
-	o.ServiceAccount = "nobody"
+	o.ServiceAccount = "none"
 	_, err := env.StartOperator(context.Background(), o)
-	require.ErrorContains(t, err, "asking for a token of ServiceAccount default/nobody")
+	require.ErrorContains(t, err, "asking for a token of ServiceAccount default/none")
 }

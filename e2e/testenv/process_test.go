@@ -26,7 +26,7 @@ func TestTailFile(t *testing.T) {
 			wantEnd: "noise\n  last",
 		},
 		"race": {
-			reason:  "a report of the race detector is what somebody has to read",
+			reason:  "a report of the race detector must be read",
 			log:     "first\n==================\nWARNING: DATA RACE\nWrite at 0x1\n" + many + "last\n",
 			want:    "WARNING: DATA RACE\n  Write at 0x1\n",
 			unwant:  "first",

@@ -19,7 +19,7 @@ const touchedAnnotation = "testenv.example.com/touched"
 // touchForgotten touches each CustomResourceDefinition whose deletion
 // kube-apiserver has forgotten, until ctx ends.
 //
-// Its finalizer lists the objects of the kind. If nobody did before, the answer may
+// Its finalizer lists the objects of the kind. If no client did before, the answer may
 // be that the storage is initializing; it then writes that down and tries again. Its
 // cache may not have what it wrote: the conflict ends the attempt, because an event is
 // to follow. But one that differs in the condition Terminating only is ignored, so

@@ -26,7 +26,7 @@ func ParseFlags() {
 // given counts the names that UniqueName has made.
 var given atomic.Int64
 
-// UniqueName makes a name that tells which test it belongs to, from that of the test. It
+// UniqueName makes a name that shows which test it belongs to, from that of the test. It
 // is a valid name of a namespace, also with some 20 characters behind it. It may be called
 // from several goroutines.
 func UniqueName(test string) string {

@@ -55,7 +55,7 @@ func (l *lab) tolds() int {
 }
 
 // requireRemoved removes a cluster, and requires that nothing is left of it: what
-// count counts is back at before, the proxy is asked for nothing, and nobody is told.
+// count counts is back at before, the proxy is asked for nothing, and no subscriber is notified.
 func (l *lab) requireRemoved(t *testing.T, name string, proxy *faultproxy.Proxy, count func() int, before int) {
 	t.Helper()
 	atOnce(t, "RemoveCluster", func() { l.RemoveCluster(name) })
@@ -92,13 +92,13 @@ func TestRemoveCluster(t *testing.T) {
 		released bool
 	}{
 		"Synced":   {keys: builtIn(4), state: watchregistry.Synced, reason: "Streams are open."},
-		"Draining": {keys: builtIn(4), state: watchregistry.Draining, released: true, reason: "They linger for an hour, for nobody."},
+		"Draining": {keys: builtIn(4), state: watchregistry.Draining, released: true, reason: "They linger for an hour, without an owner."},
 		"Starting": {
 			keys: builtIn(20), state: watchregistry.Starting, reason: "16 lists are not answered, and 4 watches wait for their places.",
 			spoil: func(proxy *faultproxy.Proxy) { proxy.Inject(faultproxy.Match{}, faultproxy.Stall()) },
 		},
 		"Refused": {
-			keys: builtIn(4), state: watchregistry.Degraded, reason: "Nobody listens, and the breakers wait.",
+			keys: builtIn(4), state: watchregistry.Degraded, reason: "No server listens, and requests are backed off.",
 			spoil: func(proxy *faultproxy.Proxy) { proxy.Down() },
 		},
 		"Forbidden": {
@@ -119,7 +119,7 @@ func TestRemoveCluster(t *testing.T) {
 			l.Sync(one, []watchregistry.Key{secrets})
 			l.becomes(t, secrets, watchregistry.Synced)
 			await(t, func(c *assert.CollectT) {
-				assert.Equal(c, 3, l.Streams(faultproxy.Match{}), "that of the watch, and those that tell of kinds")
+				assert.Equal(c, 3, l.Streams(faultproxy.Match{}), "that of the watch, and those of kinds")
 			})
 			before := settled(t, count)
 
@@ -142,7 +142,7 @@ func TestRemoveCluster(t *testing.T) {
 			l.requireRemoved(t, elsewhere, proxy, count, before)
 			require.Equal(t, []watchregistry.Owner{one}, l.watch(secrets).Owners, "the other cluster is not disturbed: "+tc.reason)
 			require.EqualValues(t, 1, l.watch(secrets).InformerRuns)
-			require.Equal(t, watchregistry.Degraded, l.Ensure(two, keys)[keys[0]].State, "nobody knows it any more")
+			require.Equal(t, watchregistry.Degraded, l.Ensure(two, keys)[keys[0]].State, "its state is forgotten")
 
 			if tc.then == "" {
 				tc.then = watchregistry.Synced

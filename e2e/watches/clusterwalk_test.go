@@ -46,7 +46,7 @@ func TestRandomClusterSteps(t *testing.T) {
 		w.keys = append(w.keys, at(name, builtIn(3)...)...)
 	}
 	await(t, func(c *assert.CollectT) {
-		assert.Equal(c, 2, w.Streams(faultproxy.Match{}), "those that tell of kinds")
+		assert.Equal(c, 2, w.Streams(faultproxy.Match{}), "those of kinds")
 	})
 	before := settled(t, count)
 	for step := range steps {

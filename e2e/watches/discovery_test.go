@@ -22,7 +22,7 @@ import (
 // TestF13VersionsComeAndGo: engines kept asking for a version that was served no
 // longer, missed that it came back, or took another version for the same watch.
 // Here the version that is stored changes, and one is withdrawn and comes back,
-// and whoever watches the other is not disturbed.
+// and the watches of the other are not disturbed.
 func TestF13VersionsComeAndGo(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
@@ -159,7 +159,7 @@ func TestF14AggregatedServerIsDown(t *testing.T) {
 		"metadata":   map[string]any{"name": "v1." + group},
 		"spec": map[string]any{
 			"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
-			"service": map[string]any{"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": true,
+			"service": map[string]any{"namespace": "default", "name": "none"}, "insecureSkipTLSVerify": true,
 		},
 	}}
 	require.NoError(t, admin.Create(t.Context(), service))

@@ -40,7 +40,7 @@ func hit(t *testing.T, rule *faultproxy.Rule, n int) {
 }
 
 // truth is what the API server has of the ConfigMaps of a lab, as known would
-// tell it.
+// report it.
 func (l *lab) truth(t *testing.T) map[string]string {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -156,7 +156,7 @@ func TestF15ConstantDrift(t *testing.T) {
 }
 
 // TestF16LabelLostWhileTheWatchWasDown: an object that is no longer selected was
-// taken for one that had not changed. Here it loses the label where nobody sees it,
+// taken for one that had not changed. Here it loses the label where no watch sees it,
 // is reported as deleted, and is known again when it gets the label back.
 func TestF16LabelLostWhileTheWatchWasDown(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestF16LabelLostWhileTheWatchWasDown(t *testing.T) {
 
 // TestF17MissedWhileTheWatchWasDown: what had been deleted while a watch was down
 // stayed in the cache of the engine. Here objects are deleted, edited and created
-// while nobody is there, and each is known as it is afterwards, be it that the watch
+// while no watch runs, and each is known as it is afterwards, be it that the watch
 // resumes where it was or that it has to list anew.
 func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 		again  faultproxy.Fault
 		missed int
 	}{
-		"Resumed":      {"The API server tells what happened.", faultproxy.Fault{}, 0},
+		"Resumed":      {"The API server reports what happened.", faultproxy.Fault{}, 0},
 		"ExpiredEvent": {"An ERROR event says that it has forgotten it.", faultproxy.ErrorEvent(expired()), 1},
 		"ExpiredCode":  {"So does the code of its answer.", faultproxy.Status(expired()), 1},
 	}
@@ -218,7 +218,7 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			require.NoError(t, l.Up())
 			hit(t, rule, 1)
 			l.agrees(t)
-			edit(t, edited) // comes after everything that there was to tell
+			edit(t, edited) // comes after everything that there was to report
 			l.agrees(t)
 			require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
 			l.requireGoneOnce(t, configMaps, deleted, tc.missed, tc.reason)
@@ -250,7 +250,7 @@ func TestF17MissedWhilePending(t *testing.T) {
 	edit(t, kept)
 	created := l.thing(t, crd, "created")
 	times, _ := l.gone(key, deleted)
-	require.Zero(t, times, "nobody can know it yet")
+	require.Zero(t, times, "it cannot be known yet")
 	serve(t, crd, true)
 	l.becomes(t, key, watchregistry.Synced)
 	require.True(t, l.knows(key, kept))
@@ -270,7 +270,7 @@ func serve(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, served b
 }
 
 // TestF18TombstoneTellsWhatWasDeleted: handlers asserted the type of what they were
-// told, and dropped a deletion that nobody had seen. Here it comes with the key of
+// told, and dropped a deletion that no watch had seen. Here it comes with the key of
 // the object and its last state that was seen.
 func TestF18TombstoneTellsWhatWasDeleted(t *testing.T) {
 	t.Parallel()

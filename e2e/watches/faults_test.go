@@ -170,7 +170,7 @@ func TestF24StalledList(t *testing.T) {
 			l.becomes(t, configMaps, watchregistry.Degraded)
 			require.GreaterOrEqual(t, time.Since(start), silence)
 			require.Equal(t, watchregistry.ReasonUnavailable, l.watch(configMaps).Reason, tc.reason)
-			require.Equal(t, 1, rule.Hits(), "it waits, and asks nobody else")
+			require.Equal(t, 1, rule.Hits(), "it waits, and sends no other request")
 			rule.Remove()
 			l.becomes(t, configMaps, watchregistry.Synced)
 			l.agrees(t)
@@ -178,7 +178,7 @@ func TestF24StalledList(t *testing.T) {
 	}
 }
 
-// TestF24StalledStreamIsGivenUp: a streamed list that nobody answers is asked for
+// TestF24StalledStreamIsGivenUp: a streamed list without an answer is asked for
 // again after 30 s, though the API server never lets go of it.
 func TestF24StalledStreamIsGivenUp(t *testing.T) {
 	t.Parallel()
@@ -207,8 +207,8 @@ func TestF24ServerIgnoresStreamedLists(t *testing.T) {
 		return transport(func(r *http.Request) (*http.Response, error) {
 			query := r.URL.Query()
 			if query.Has("sendInitialEvents") {
-				// Our server sends the initial events to whoever begins a WATCH, but
-				// marks their end for nobody who does not know bookmarks.
+				// Our server sends the initial events to each client that begins a WATCH, but
+				// marks their end only for clients that know bookmarks.
 				for _, unknown := range []string{"sendInitialEvents", "resourceVersionMatch", "allowWatchBookmarks"} {
 					query.Del(unknown)
 				}

@@ -90,7 +90,7 @@ func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
 	l.Sync(owner("one"), []watchregistry.Key{key})
 	l.becomes(t, key, watchregistry.Pending)
 	await(t, func(c *assert.CollectT) {
-		assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds")
+		assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those of kinds")
 	})
 	before := settled(t, running)
 

@@ -150,7 +150,7 @@ func newLab(t *testing.T, o labOptions) *lab {
 		assert.Empty(t, l.Audit(), "the registry contradicts itself")
 		start := time.Now()
 		l.Stop()
-		assert.Less(t, time.Since(start), 5*time.Second, "Stop waits for nobody")
+		assert.Less(t, time.Since(start), 5*time.Second, "Stop does not wait")
 	})
 	return l
 }

@@ -126,7 +126,7 @@ func (k *manyKinds) start(t *testing.T, l *lab, keys []watchregistry.Key) (call,
 	start := time.Now()
 	statuses := l.Sync(owner("one"), keys)
 	call = time.Since(start)
-	require.Less(t, call, time.Second, "Sync waits for nobody")
+	require.Less(t, call, time.Second, "Sync does not wait")
 	require.Len(t, statuses, len(keys))
 	for key, status := range statuses {
 		require.Equal(t, watchregistry.Starting, status.State, "%s: it was asked for just now", key)
@@ -224,7 +224,7 @@ func (k *manyKinds) among(t *testing.T) time.Duration {
 }
 
 // TestTwoHundredKinds: an engine started one kind after the other, and each one that
-// could not be watched kept those behind it waiting. Here nobody waits: 185 kinds are
+// could not be watched kept those behind it waiting. Here none waits: 185 kinds are
 // Synced as soon as they are without the 5 that are forbidden, the 5 that do not exist
 // and the 5 that are never answered. It is not parallel, because it measures time.
 func TestTwoHundredKinds(t *testing.T) {
@@ -244,5 +244,5 @@ func TestTwoHundredKinds(t *testing.T) {
 			alone.Round(time.Millisecond), among.Round(time.Millisecond), among.Seconds()/alone.Seconds())
 		asFast = among < min(2*alone+time.Second, silence) // after which a place is given up
 	}
-	require.True(t, asFast, "nobody waits for the bad ones")
+	require.True(t, asFast, "the good ones do not wait for the bad ones")
 }

@@ -52,7 +52,7 @@ func TestRandomSteps(t *testing.T) {
 }
 
 // walkAtRandom takes some steps with a registry of their own, and returns what
-// that uses when nobody needs anything any more.
+// that uses when no owner needs anything any more.
 func walkAtRandom(t *testing.T, name string, seed uint64, steps int) (left usage) {
 	t.Helper()
 	require.True(t, t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ type walk struct {
 	// handlers hold the resourceVersions that the handler of each watch knows, by name.
 	handlers    map[schema.GroupVersionResource]map[string]string
 	checkpoints int
-	// started, waited and slowest are for people.
+	// started, waited and slowest are for the log.
 	started         int
 	waited, slowest time.Duration
 }
@@ -219,7 +219,7 @@ func (w *walk) step(t *testing.T) {
 	case n < 970:
 		often.last = w.checkpoints
 		if often.exists && often.forbidden == nil && what == 0 {
-			w.forbidOrPermit(t, often) // and nobody sees its objects go
+			w.forbidOrPermit(t, often) // and no watch sees its objects go
 		}
 		often.comeOrGo(t)
 	case n < 985:

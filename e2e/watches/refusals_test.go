@@ -27,7 +27,7 @@ func atOnce(t *testing.T, what string, f func()) {
 	t.Helper()
 	start := time.Now()
 	f()
-	assert.Less(t, time.Since(start), 2*time.Second, "%s waits for nobody", what)
+	assert.Less(t, time.Since(start), 2*time.Second, "%s does not wait", what)
 }
 
 // grant lets a user list and watch resources, and returns when the API server
@@ -62,9 +62,9 @@ func grant(t *testing.T, user string, resources ...schema.GroupVersionResource) 
 }
 
 // TestF01ForbiddenKindBlocksNobody: a kind that may not be listed took a worker
-// for 30 seconds, at every pass, for ever. Here nobody waits for it: not its
+// for 30 seconds, at every pass, for ever. Here no caller waits for it: not its
 // owner, not the other kinds. It is asked for less and less often, but at once
-// when another watch's recovery says that something was mended.
+// when another watch's recovery says that something was fixed.
 func TestF01ForbiddenKindBlocksNobody(t *testing.T) {
 	t.Parallel()
 	user := unique(t)
@@ -146,7 +146,7 @@ func TestF04WaveOf401(t *testing.T) {
 
 // TestF05BrokenConversionWebhook: one kind whose objects could not be converted
 // kept every kind from being synced. Here it is Degraded alone, and followed once
-// it is mended. What ran before goes on: the API server tells it nothing of the
+// it is fixed. What ran before goes on: the API server reports to it nothing of the
 // object that it cannot convert.
 func TestF05BrokenConversionWebhook(t *testing.T) {
 	t.Parallel()
@@ -157,12 +157,12 @@ func TestF05BrokenConversionWebhook(t *testing.T) {
 	running.Sync(owner("one"), []watchregistry.Key{converted, stored, configMaps})
 	running.synced(t, []watchregistry.Key{converted, stored, configMaps})
 
-	nobody := "https://127.0.0.1:1/convert"
+	unreachable := "https://127.0.0.1:1/convert"
 	changeCRD(t, crd, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter,
 			Webhook: &apiextensionsv1.WebhookConversion{
-				ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &nobody},
+				ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &unreachable},
 				ConversionReviewVersions: []string{"v1"},
 			},
 		}
@@ -172,7 +172,7 @@ func TestF05BrokenConversionWebhook(t *testing.T) {
 	starting.becomes(t, converted, watchregistry.Degraded)
 	require.Equal(t, watchregistry.ReasonUnavailable, starting.watch(converted).Reason)
 	await(t, func(c *assert.CollectT) {
-		assert.Contains(c, starting.watch(converted).Message, nobody, "the API server's error says whom it cannot reach")
+		assert.Contains(c, starting.watch(converted).Message, unreachable, "the API server's error says whom it cannot reach")
 	})
 	starting.synced(t, []watchregistry.Key{stored, configMaps})
 	require.True(t, starting.keeps(stored, thing))
@@ -235,7 +235,7 @@ func TestF12StartFailsAtFirst(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		spoil  func(l *lab)
-		mend   func(l *lab) error
+		fix    func(l *lab) error
 	}{
 		"500": {
 			reason: "what the reflector gets is an error, at LIST and at WATCH",
@@ -248,7 +248,7 @@ func TestF12StartFailsAtFirst(t *testing.T) {
 		"refused": {
 			reason: "the server is not there when the registry begins",
 			spoil:  func(l *lab) { l.Down() },
-			mend:   func(l *lab) error { return l.Up() },
+			fix:    func(l *lab) error { return l.Up() },
 		},
 		"cut": {
 			reason: "the connection breaks in the middle of the first list, and in that of the next",
@@ -264,12 +264,12 @@ func TestF12StartFailsAtFirst(t *testing.T) {
 			cm := l.configMap(t, "one")
 			tt.spoil(l)
 			statuses := l.Sync(owner("one"), []watchregistry.Key{configMaps, secrets})
-			require.Equal(t, watchregistry.Starting, statuses[secrets].State, "it has not started yet, and nobody says so")
+			require.Equal(t, watchregistry.Starting, statuses[secrets].State, "it has not started yet, and no error says so")
 			await(t, func(c *assert.CollectT) { // it may be over already
 				assert.Contains(c, l.states("one", secrets), watchregistry.Degraded)
 			})
-			if tt.mend != nil {
-				require.NoError(t, tt.mend(l))
+			if tt.fix != nil {
+				require.NoError(t, tt.fix(l))
 			}
 			start := time.Now()
 			l.synced(t, []watchregistry.Key{configMaps, secrets})

@@ -139,8 +139,8 @@ func TestF03StalledListsGiveUpTheirPlaces(t *testing.T) {
 	l.synced(t, stalled)
 }
 
-// TestF06SyncWhileTheWatchEnds: a clean-up looked for watches that nobody needs,
-// and then stopped one that somebody had asked for in between. Here owners come
+// TestF06SyncWhileTheWatchEnds: a clean-up looked for watches that no owner needs,
+// and then stopped one that an owner had asked for in between. Here owners come
 // back at the very moment at which the watches end, before it and after it, and
 // each ends with watches that are Synced.
 func TestF06SyncWhileTheWatchEnds(t *testing.T) {
@@ -215,7 +215,7 @@ func TestF07StopWhileTheServerIsAway(t *testing.T) {
 			running := goroutines(t)
 			l := newLab(t, labOptions{linger: -1})
 			await(t, func(c *assert.CollectT) {
-				assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those that tell of kinds")
+				assert.Equal(c, 2, l.Streams(faultproxy.Match{}), "those of kinds")
 			})
 			before := settled(t, running)
 			l.Sync(owner("one"), []watchregistry.Key{configMaps})
@@ -260,7 +260,7 @@ func TestF11OwnersComeAndGo(t *testing.T) {
 						l.Release(one)
 					}
 				}
-				l.Sync(one, keys[i%len(keys):][:1]) // nobody needs the others
+				l.Sync(one, keys[i%len(keys):][:1]) // no owner needs the others
 			})
 		}
 		all.Wait()
@@ -273,7 +273,7 @@ func TestF11OwnersComeAndGo(t *testing.T) {
 	require.Equal(t, []watchregistry.Owner{owner("0"), owner("5")}, l.watch(keys[0]).Owners)
 	for i, want := range []int{1, 0, 1, 1, 0} {
 		await(t, func(c *assert.CollectT) {
-			assert.Equal(c, want, l.Streams(resource(keys[i], "watch")), "%s: none that nobody needs", keys[i])
+			assert.Equal(c, want, l.Streams(resource(keys[i], "watch")), "%s: none without an owner", keys[i])
 		})
 	}
 }

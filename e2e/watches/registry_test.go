@@ -46,7 +46,7 @@ func TestWatchIsSharedUntilItsLastOwnerHasLeft(t *testing.T) {
 	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "who comes back while the watch lingers finds it running")
 	l.Release(one)
 	await(t, func(c *assert.CollectT) {
-		assert.Equal(c, watchregistry.Watch{}, l.watch(configMaps), "nobody needs it any more")
+		assert.Equal(c, watchregistry.Watch{}, l.watch(configMaps), "no owner needs it any more")
 	})
 	require.NotEmpty(t, l.watch(secrets).Owners, "the other watch is not disturbed")
 	require.Equal(t, []watchregistry.State{watchregistry.Synced}, l.states("one", configMaps), "once for each change, and not of its own leaving")
@@ -69,7 +69,7 @@ func TestFailedPassKeepsTheOldSet(t *testing.T) {
 }
 
 // TestF16LostLabelIsADeletion removes the label that the watch selects by. The API
-// server reports that as a deletion, as it must be: nobody sees the object any more,
+// server reports that as a deletion, as it must be: no watch sees the object any more,
 // while it lives on.
 func TestF16LostLabelIsADeletion(t *testing.T) {
 	t.Parallel()

@@ -119,7 +119,7 @@ func TestF24ListCutMidBody(t *testing.T) {
 
 // TestF24Throttled: an API server that said 429 was asked again earlier than it had
 // said, and throttled more. Here every request waits for as long as it says, even if
-// somebody asks for the watch meanwhile.
+// an owner asks for the watch meanwhile.
 func TestF24Throttled(t *testing.T) {
 	t.Parallel()
 	const seconds = 2

@@ -28,7 +28,7 @@ func (l *lab) requireSoon(t *testing.T, key watchregistry.Key, woken time.Time, 
 	require.Less(t, took, soon)
 }
 
-// TestWakeForbidden grants a right that nobody but the caller learns of: the watch
+// TestWakeForbidden grants a right that only the caller learns of: the watch
 // is Synced at once, and not when its backoff is over.
 func TestWakeForbidden(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestWakeUnreachable(t *testing.T) {
 	l.requireSoon(t, key, woken, proxy, requests("watch", key))
 }
 
-// TestWakePending has a kind come that the watches on the kinds do not tell of.
+// TestWakePending has a kind come that the watches on the kinds do not report.
 func TestWakePending(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labOptions{})
@@ -103,7 +103,7 @@ func TestWakePending(t *testing.T) {
 		assert.Len(c, l.Requests(0, discoveries(key)), 4, "it waits for 8 seconds or more after the third probe")
 	})
 	install(t, crd)
-	require.Equal(t, watchregistry.Pending, l.watch(key).State, "nobody has told")
+	require.Equal(t, watchregistry.Pending, l.watch(key).State, "no wake-up has come")
 	woken := time.Now()
 	l.WakeWatch(key)
 	l.requireSoon(t, key, woken, l.Proxy, discoveries(key))

@@ -44,7 +44,7 @@ func (k *walkedKind) expected() []view {
 	missing := view{watchregistry.Pending, watchregistry.ReasonNotFound}
 	forbidden := view{watchregistry.Degraded, watchregistry.ReasonForbidden}
 	switch {
-	case k.forbidden != nil && !k.exists: // who may not look cannot tell
+	case k.forbidden != nil && !k.exists: // without the right to read, it is unknown
 		return []view{missing, forbidden}
 	case k.forbidden != nil:
 		return []view{forbidden}
