@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/vidra-operator/vidra/cmd/internal/version"
 )
 
 func main() {
@@ -18,6 +20,10 @@ func main() {
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
+	if opts.version {
+		fmt.Println(version.Line("vidra-operator"))
+		return
+	}
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog

@@ -59,6 +59,7 @@ const (
 
 // options are the flags of the operator.
 type options struct {
+	version        bool
 	metricsAddress string
 	metricsSecure  bool
 	probeAddress   string
@@ -83,6 +84,7 @@ type options struct {
 
 // bind makes the options flags.
 func (o *options) bind(fs *flag.FlagSet) {
+	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint, which also serves /watches; 0 disables it.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"Serve metrics over HTTPS, to clients that the API server authenticates and that may get /metrics or /watches. When false: over HTTP, to every client.")

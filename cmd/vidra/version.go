@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/cmd/internal/version"
 )
 
 func newVersion() *cobra.Command {
@@ -14,17 +14,8 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Line("vidra"))
 			return err
 		},
 	}
-}
-
-// version says which build this is, as far as the go command noted it.
-func version() string {
-	built := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		built = info.Main.Version
-	}
-	return fmt.Sprintf("vidra %s %s %s/%s", built, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -4,32 +4,17 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/cmd/internal/version"
 )
-
-// version is the version that the linker sets, as the Dockerfile does; empty in other builds.
-var version string
-
-// versionOf returns the version of this build: that of the linker, otherwise that of the
-// module, which Go takes from the commit.
-func versionOf(linked string, info *debug.BuildInfo) string {
-	switch {
-	case linked != "":
-		return linked
-	case info != nil && info.Main.Version != "" && info.Main.Version != "(devel)":
-		return info.Main.Version
-	}
-	return "devel"
-}
 
 // userAgent is what every request of the operator names itself: to API servers and to the
 // sink of CloudEvents.
 func userAgent() string {
-	info, _ := debug.ReadBuildInfo()
-	return fmt.Sprintf("vidra-operator/%s (%s/%s)", versionOf(version, info), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("vidra-operator/%s (%s/%s)", version.String(), runtime.GOOS, runtime.GOARCH)
 }
 
 // nameRequests has every client that is made of config send userAgent. The field UserAgent
