@@ -5,16 +5,20 @@
 
 CONTROLLER_GEN = go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
 GOLANGCI_LINT  = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK    = go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Where `make generate` writes. A test sets these to compare.
 CRD_DIR      = config/crd/bases
 RBAC_DIR     = config/rbac
 DEEPCOPY_DIR = pkg/api/v1alpha1
 
-IMAGE = vidra-operator:dev
+# The name and the platforms of the image.
+IMAGE     = vidra-operator:dev
+PLATFORMS = linux/amd64,linux/arm64
 
-# What the operator calls itself, in the header User-Agent for instance.
+# What `vidra-operator --version` and `vidra version` print.
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
+LINKED  = -X github.com/vidra-operator/vidra/cmd/internal/version.linked=$(VERSION)
 
 .DEFAULT_GOAL = help
 
@@ -24,8 +28,8 @@ help: ## Show this.
 
 .PHONY: build
 build: ## Build bin/vidra-operator and bin/vidra.
-	go build -o bin/vidra-operator ./cmd/operator
-	go build -o bin/vidra ./cmd/vidra
+	go build -ldflags '$(LINKED)' -o bin/vidra-operator ./cmd/operator
+	go build -ldflags '$(LINKED)' -o bin/vidra ./cmd/vidra
 
 .PHONY: generate
 generate: ## Generate CRD, RBAC and deepcopy from the Go types.
@@ -96,10 +100,25 @@ control-plane: ## Build the control plane of the tests, unless it is cached.
 bench: control-plane ## Measure how fast edits are reverted, beside the floor.
 	go run ./e2e/bench heal
 
+RELEASE = --version='$(VERSION)' --image='$(IMAGE)' --platforms='$(PLATFORMS)'
+
 .PHONY: image
-image: ## Build the container image with docker.
-	docker build -f config/manager/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+image: ## Build the container image: bin/image, and in Docker if it runs.
+	go run ./e2e/release image $(RELEASE)
+
+.PHONY: push
+push: ## Build the container image and push it to the registry in IMAGE.
+	go run ./e2e/release push $(RELEASE)
+
+.PHONY: release
+release: IMAGE = ghcr.io/vidra-operator/vidra-operator:$(VERSION)
+release: ## Build the files of a release: dist.
+	go run ./e2e/release dist $(RELEASE)
+
+.PHONY: vulncheck
+vulncheck: ## Check for known vulnerabilities, with the database on the internet.
+	$(GOVULNCHECK) ./cmd/...
 
 .PHONY: clean
 clean: ## Remove what was built here. The cached control plane stays.
-	rm -rf bin
+	rm -rf bin dist
