@@ -1,6 +1,7 @@
 package watchregistry
 
 import (
+	"context"
 	"fmt"
 	goruntime "runtime"
 	"strings"
@@ -79,8 +80,8 @@ func burst(b *testing.B, merged bool) {
 		},
 	}
 	informer := cache.NewSharedIndexInformer(burstSource{&cache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFunc: func(metav1.ListOptions) (apiwatch.Interface, error) { return source, nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { return source, nil },
 	}}, &unstructured.Unstructured{}, 0, cache.Indexers{})
 	require.NoError(b, informer.SetTransform(factory.TransformFor("", gvr)))
 	if merged {
@@ -125,7 +126,7 @@ func edited(i, value int) *unstructured.Unstructured {
 	u.SetResourceVersion(fmt.Sprint(value + 1))
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "vidra/shop", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:greeting":{},"f:text":{}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:greeting":{},"f:text":{}}}`),
 	}})
 	return u
 }
