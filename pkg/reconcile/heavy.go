@@ -77,26 +77,37 @@ func (h *heavyShare) take(ctx context.Context, weight int64) (free func(), err e
 	return func() { h.memory.Release(weight) }, nil
 }
 
+// keepBodies reports whether bodies of a size may be kept until dropBodies is called.
+func (h *heavyShare) keepBodies(size int64) bool {
+	if h.bodies.Add(size) <= maxBodies {
+		return true
+	}
+	h.dropBodies(size)
+	return false
+}
+
+// dropBodies notes that bodies of a size are not kept any more.
+func (h *heavyShare) dropBodies(size int64) { h.bodies.Add(-size) }
+
 // keptBodies are the bodies of the objects of an owner, as long as they are reachable.
 type keptBodies struct{ objects []*objectState }
 
-// keep keeps the bodies of the objects of an owner for the next reconcile, unless they
+// keepBodies keeps the bodies of the objects of an owner for the next reconcile, unless they
 // are large and all owners keep too many. The next reconcile then reads the manifest
 // again.
-func (h *heavyShare) keep(s *ownerState) {
+func (r *Reconciler) keepBodies(s *ownerState) {
 	size := int64(0)
 	for _, o := range s.manifest {
 		size += int64(len(o.desired.body))
 	}
-	if h == nil || size <= fewBodies || s.bodies != nil {
+	if r.heavy == nil || size <= fewBodies || s.bodies != nil {
 		return
 	}
-	if h.bodies.Add(size) <= maxBodies {
+	if r.heavy.keepBodies(size) {
 		s.bodies = &keptBodies{objects: s.manifest}
-		runtime.AddCleanup(s.bodies, func(size int64) { h.bodies.Add(-size) }, size)
+		runtime.AddCleanup(s.bodies, r.heavy.dropBodies, size)
 		return
 	}
-	h.bodies.Add(-size)
 	for _, o := range s.manifest {
 		o.desired.body = nil
 	}

@@ -144,6 +144,7 @@ func TestBatches(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	h := newHeavyShare(8)
+	r := &Reconciler{heavy: h}
 	stateOf := func(size int) *ownerState {
 		return &ownerState{vrState: vrState{manifest: []*objectState{{desired: &desired{body: make([]byte, size)}}}}}
 	}
@@ -151,25 +152,29 @@ func TestKeep(t *testing.T) {
 	var kept []*ownerState
 	for range 4 {
 		s := stateOf(large)
-		h.keep(s)
-		h.keep(s) // as each reconcile does
+		r.keepBodies(s)
+		r.keepBodies(s) // as each reconcile does
 		kept = append(kept, s)
 		require.False(t, s.dropped, "they count once")
 	}
 	beyond, few := stateOf(large), stateOf(fewBodies)
-	h.keep(beyond)
+	r.keepBodies(beyond)
 	require.True(t, beyond.dropped)
 	require.Nil(t, beyond.manifest[0].desired.body)
-	h.keep(few)
+	r.keepBodies(few)
 	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)
 
 	clear(kept)
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		return h.bodies.Load() == 0
+		if kept := h.keepBodies(maxBodies); kept {
+			h.dropBodies(maxBodies)
+			return true
+		}
+		return false
 	}, 30*time.Second, time.Millisecond)
 	again := stateOf(large)
-	h.keep(again)
+	r.keepBodies(again)
 	require.False(t, again.dropped)
 }

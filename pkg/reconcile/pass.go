@@ -96,7 +96,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	default:
 		return p.stall(ctx, *why)
 	}
-	defer p.heavy.keep(p.state)
+	defer p.keepBodies(p.state)
 	if why := p.objectsOutOfScope(); why != nil {
 		return p.block(ctx, *why)
 	}
