@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// additions says what is done about what people add to the objects of a VidraResource, and
+// additions says what is done about what users add to the objects of a VidraResource, and
 // which tools are theirs: none with Keep.
 type additions struct {
 	policy v1alpha1.AdditionsPolicy
@@ -116,12 +116,12 @@ func (r request) cleanAnswered(got answer) request {
 	return r.give(r.previous)
 }
 
-// differences says what people added, in at most maxDifferences bytes.
+// differences describes what users added, in at most maxDifferences bytes.
 func differences(changes []ownership.Change) string {
 	return display.Truncate(events.Differences(changes), maxDifferences)
 }
 
-// noteAdditions notes what people added to an object and what is not reverted, to be reported once.
+// noteAdditions notes what users added to an object and what is not reverted, to be reported once.
 func (p *recorder) noteAdditions(r result) {
 	if !r.compared {
 		return
@@ -153,7 +153,7 @@ func (s *vrState) inheritedOf(id identity, text string) bool {
 	return false
 }
 
-// withAdditions are the objects with additions of people that are not reverted.
+// withAdditions are the objects with additions of users that are not reverted.
 func (p *pass) withAdditions() map[identity]failure {
 	all := map[identity]failure{}
 	for o := range p.state.all() {

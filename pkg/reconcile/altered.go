@@ -113,7 +113,7 @@ func sameValue(sent, held any) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// brief is a value for people.
+// brief is a value for a message.
 func brief(value any) string {
 	if text, ok := value.(string); ok {
 		return fmt.Sprintf("%q", display.Truncate(text, maxValue))

@@ -219,7 +219,7 @@ func (r request) finish() request {
 
 func (r request) migrated(got answer) request {
 	if got.err != nil {
-		return r.failed(fmt.Errorf("take the object over from the first operator: %w", got.err))
+		return r.failed(fmt.Errorf("release the fields of the first operator: %w", got.err))
 	}
 	r.live = got.live
 	return r.end()

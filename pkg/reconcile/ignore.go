@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +24,8 @@ import (
 type rule struct {
 	spec     v1alpha1.IgnoreRule
 	selector labels.Selector
+	// pointers are the paths.
+	pointers []jsonpointer.Pointer
 	// matched reports that the rule covers something in the manifest.
 	matched bool
 }
@@ -42,7 +44,15 @@ func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
 				return nil, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
 			}
 		}
-		rules = append(rules, &rule{spec: spec, selector: selector})
+		r := &rule{spec: spec, selector: selector}
+		for _, path := range spec.Paths {
+			pointer, err := jsonpointer.New(path)
+			if err != nil {
+				return nil, fmt.Errorf("spec.drift.ignore[%d].paths: %q: %w", i, path, err)
+			}
+			r.pointers = append(r.pointers, pointer)
+		}
+		rules = append(rules, r)
 	}
 	return rules, nil
 }
@@ -80,9 +90,9 @@ func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*ignored, []v1alp
 			continue
 		}
 		var paths [][]string
-		for _, pointer := range r.spec.Paths {
-			if path := parsePointer(pointer); hasPath(obj.Object, path) {
-				paths = append(paths, path)
+		for _, pointer := range r.pointers {
+			if _, _, err := pointer.Get(obj.Object); err == nil {
+				paths = append(paths, pointer.DecodedTokens())
 			}
 		}
 		switch {
@@ -127,8 +137,8 @@ func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
 			continue
 		}
 		m := managedPaths{managers: r.spec.Managers}
-		for _, pointer := range r.spec.Paths {
-			m.paths = append(m.paths, parsePointer(pointer))
+		for _, pointer := range r.pointers {
+			m.paths = append(m.paths, pointer.DecodedTokens())
 		}
 		exempt = append(exempt, m)
 	}
@@ -143,9 +153,9 @@ func (d *desired) exempts(manager string, path []string) bool {
 	})
 }
 
-// without is an applied configuration without what is left to others in the
+// without is an applied configuration without the fields that ignore rules exclude in the
 // object as it is. whole is what a dry run of it makes of the object: what is owned
-// as a whole there is left as a whole. What marks the object as the owner's is not left.
+// as a whole there is excluded as a whole. What marks the object as the owner's is not.
 func (ign *ignored) without(body []byte, live, whole *unstructured.Unstructured, by signature) (full, lean map[string]any, err error) {
 	if err := utiljson.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
@@ -211,35 +221,6 @@ func (a *applier) releaseFields(ctx context.Context, t task, live *unstructured.
 		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
 	}
 	return live, body, nil
-}
-
-// parsePointer splits a JSON pointer (RFC 6901) into its tokens.
-func parsePointer(pointer string) []string {
-	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, token := range tokens {
-		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-	}
-	return tokens
-}
-
-// hasPath reports whether a JSON value has something at a path.
-func hasPath(value any, path []string) bool {
-	for _, token := range path {
-		found := false
-		switch at := value.(type) {
-		case map[string]any:
-			value, found = at[token]
-		case []any:
-			var i int
-			if i, found = indexIn(at, token); found {
-				value = at[i]
-			}
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
 }
 
 // withoutPath is a JSON value without what is at a path, if there is something. It

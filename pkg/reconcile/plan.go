@@ -29,7 +29,7 @@ type task struct {
 	known *objectState
 	why   why
 	cause trigger.Cause
-	// skip is why the object is left as it was found; nil if it is put right.
+	// skip is why the object is not reverted; nil if it is.
 	skip *skipReason
 	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change
@@ -68,7 +68,7 @@ type preconditions struct {
 	held bool
 	// contended reports that it is contended, and its next heal is not due.
 	contended bool
-	// skip is why it is left as it was found; nil if it is put right.
+	// skip is why it is not reverted; nil if it is.
 	skip *skipReason
 	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change

@@ -128,7 +128,7 @@ func (a *applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []by
 		metav1.PatchOptions{FieldManager: a.manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
-// lastAnswer is how long an answer is waited for after the operator was told to end. The
+// lastAnswer is how long send waits for an answer after the operator began to end. The
 // operator waits for reconciles a little longer.
 const lastAnswer = 1500 * time.Millisecond
 

@@ -109,7 +109,7 @@ func (r request) reclaimAnswered(got answer) request {
 	case got.err == nil:
 		return r.reclaimEnded(got.live, true)
 	case denied(got.err), !apierrors.IsInvalid(got.err) && !apierrors.IsConflict(got.err):
-		return r.failed(fmt.Errorf("take over what was added: %w", got.err))
+		return r.failed(fmt.Errorf("reclaim what was added: %w", got.err))
 	case r.reclaims == maxReclaims:
 		return r.reclaimEnded(nil, false)
 	case got.freshErr != nil:
@@ -220,7 +220,7 @@ func (r request) give(previous *unstructured.Unstructured) request {
 
 func (r request) givenBack(got answer) request {
 	if got.err != nil {
-		got.err = fmt.Errorf("give back what was taken over: %w", got.err)
+		got.err = fmt.Errorf("return what was reclaimed: %w", got.err)
 	}
 	switch {
 	case r.goal == toUndo && r.refused != nil:
