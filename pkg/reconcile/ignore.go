@@ -68,13 +68,13 @@ func (r *rule) covers(obj *unstructured.Unstructured) bool {
 
 // ignored are the rules for one object.
 type ignored struct {
-	// paths are left to everybody.
+	// paths are ignored in the fields of all managers.
 	paths [][]string
-	// managed are left to some managers.
+	// managed are ignored in the fields of some managers.
 	managed []managedPaths
 }
 
-// managedPaths are paths that are left to managers; no paths are all.
+// managedPaths are paths that are ignored where managers own them; no paths are all.
 type managedPaths struct {
 	paths    [][]string
 	managers []string
@@ -198,7 +198,7 @@ func compareTokens(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// releaseFields gives up, in the object as it is, what is left to others and still ours. It
+// releaseFields releases the fields of ours that ignore rules exclude in the object as it is. It
 // returns the object, and the configuration without it.
 func (a *applier) releaseFields(ctx context.Context, t task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
 	whole, err := a.patchDry(ctx, t.key, t.body)
