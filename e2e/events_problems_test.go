@@ -64,7 +64,7 @@ func TestEventsOfAProblemThatStands(t *testing.T) {
 	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/held: is being deleted")
 	setManifest(t, ns, manifests(fine, away("bad")))
 	first := awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", ns+"-none/bad", "does not exist")
-	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Besides: ConfigMap "+ns+"/held: is being deleted")
+	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/held: Progressing: is being deleted")
 	require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, obj)
 	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 2) })

@@ -135,7 +135,7 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune, ActionDetect},
-		When: "A problem of the manifest or of an object is over, or the last change that was not reverted is gone. Where several objects had failed, each one has its Event, unless more than 20 still fail. The action is the one that had failed, or Detect after a change that was not reverted; the note says what was wrong. The ends of failures of a watch, of the destination and of health, and of a suspension, have Events of their own.",
+		When: "A problem of the manifest or of an object is over, or the last change that was not reverted is gone. Where several objects had failed, each one has its Event, unless more than 100 still fail. The action is the one that had failed, or Detect after a change that was not reverted; the note says what was wrong. The ends of failures of a watch, of the destination and of health, and of a suspension, have Events of their own.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect},

@@ -30,9 +30,9 @@ func FuzzTransitions(f *testing.F) {
 			Object: object, Action: actions[int(how)%len(actions)], Note: value,
 			Fields: []ownership.Change{{Path: path, Found: value, Restored: value, Manager: manager}},
 		}
-		before := failed(reason, value)
+		before := failing(problem(reason, name, value))
 		after := with(failed(reason, path), v1alpha1.ConditionWatching, metav1.ConditionFalse, reason, value)
-		after = with(after, v1alpha1.ConditionHealthy, metav1.ConditionFalse, reason, manager)
+		after = listing(with(after, v1alpha1.ConditionHealthy, metav1.ConditionFalse, reason, manager), problem(reason, path, manager), problem(manager, name, value))
 		if how%2 == 0 {
 			before, after = after, fine
 		}

@@ -109,20 +109,42 @@ func managers(changes []ownership.Change) string {
 	return strings.Join(names, ",")
 }
 
+// separator stands between the problems in a message.
+const separator = "; "
+
+// part is what a message reports about one object.
+type part struct {
+	// object is its name; empty if the part is about no object.
+	object, text string
+}
+
+func (p part) String() string {
+	if p.object == "" {
+		return p.text
+	}
+	return p.object + ": " + p.text
+}
+
+// more stands for n parts that are omitted.
+func more(n int) string { return fmt.Sprintf("and %d more", n) }
+
 // join joins parts of a message in at most room bytes. It shortens long parts evenly, but keeps
 // the name of each object. If that is still too long, it omits parts and adds their number.
-func join(parts []string, room int) string {
+func join(parts []part, room int) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.String()
+	}
 	for n := len(parts); n > 0; n-- {
-		shown := slices.Clone(parts[:n])
-		left := room - (n-1)*len(Between)
+		shown := slices.Clone(texts[:n])
+		left := room - (n-1)*len(separator)
 		if omitted := len(parts) - n; omitted > 0 {
-			shown = append(shown, More(omitted))
-			left -= len(Between) + len(More(omitted))
+			shown = append(shown, more(omitted))
+			left -= len(separator) + len(more(omitted))
 		}
 		least := make([]int, n)
 		for i, text := range shown[:n] {
-			object, _, _ := strings.Cut(text, ": ")
-			least[i] = min(len(text), len(object)+minText)
+			least[i] = min(len(text), len(parts[i].object)+minText)
 			left -= least[i]
 		}
 		if left < 0 {
@@ -131,9 +153,9 @@ func join(parts []string, room int) string {
 		for i, extra := range fair(shown[:n], least, left) {
 			shown[i] = display.Truncate(shown[i], least[i]+extra)
 		}
-		return strings.Join(shown, Between)
+		return strings.Join(shown, separator)
 	}
-	return display.Truncate(strings.Join(parts, Between), room)
+	return display.Truncate(strings.Join(texts, separator), room)
 }
 
 // fair divides room among texts that are shortened, so that each gets an equal share or, if it

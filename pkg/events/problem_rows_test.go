@@ -15,7 +15,7 @@ func problemRows() map[string]transition {
 		},
 		"ProblemChanges": {
 			reason: "Another problem is news, and so is the end of the one before.", before: broken,
-			after: ready(metav1.ConditionFalse, v1alpha1.ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no"),
+			after: failing(problem(v1alpha1.ReasonPruneFailed, "a", "cannot be removed: no")),
 			want: []string{
 				"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/a: cannot be removed: no",
 				"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no",
@@ -28,7 +28,7 @@ func problemRows() map[string]transition {
 	}
 	for reason, action := range problems {
 		rows["Problem"+reason] = transition{
-			reason: "A problem has the reason of the condition.", before: fine, after: failed(reason, "ConfigMap shop/a: no"),
+			reason: "A problem has the reason of the condition.", before: fine, after: failing(problem(reason, "a", "no")),
 			want: []string{"Warning " + reason + "/" + action + " VidraResource web: ConfigMap shop/a: no"},
 		}
 	}
@@ -37,8 +37,17 @@ func problemRows() map[string]transition {
 
 // severalRows tell of several objects that have failed.
 func severalRows() map[string]transition {
-	one := failed(ReasonApplyFailed, "ConfigMap shop/a: no")
-	two := failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: never")
+	a, b, c := problem(ReasonApplyFailed, "a", "no"), problem(ReasonApplyFailed, "b", "never"), problem(ReasonManifestInvalid, "c", "bad")
+	unpruned := problem(ReasonPruneFailed, "b", "cannot be removed: no")
+	deleting := problem(v1alpha1.ReasonProgressing, "b", "is being deleted")
+	one, two := failing(a), failing(a, b)
+	unconfirmed := b
+	unconfirmed.Unconfirmed = true
+	unlisted := func(n int32, problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+		status := failing(problems...)
+		status.UnlistedProblems = n
+		return status
+	}
 	return map[string]transition{
 		"SeveralFail": {
 			reason: "Each is named.", before: fine, after: two,
@@ -53,69 +62,63 @@ func severalRows() map[string]transition {
 			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/b: never"},
 		},
 		"OneOfSeveralIsUnderWay": {
-			reason: "What is merely on its way is not mended.", before: two,
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
+			reason: "What is merely on its way has not recovered.", before: two, after: failing(a, deleting, unconfirmed),
 		},
 		"OneOfSeveralFailsInAnotherWay": {
-			reason: "It is not mended.", before: two,
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: AdoptionRefused: another"),
-			want:  []string{"Warning AdoptionRefused/Apply VidraResource web: ConfigMap shop/b: another"},
+			reason: "It has not recovered.", before: two, after: failing(a, problem(ReasonAdoptionRefused, "b", "another")),
+			want: []string{"Warning AdoptionRefused/Apply VidraResource web: ConfigMap shop/b: another"},
 		},
 		"OneOfManyIsNotNamed": {
-			reason: "It may be among the others.", before: two,
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 20 more"),
+			reason: "It may be among the others.", before: two, after: unlisted(20, a),
 		},
 		"NobodyLooks": {
-			reason: "What cannot be read says nothing of the objects.", before: two, after: failed(ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
+			reason: "What cannot be read says nothing of the objects.", before: two, after: between(two, ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
 			want: []string{"Warning SourceUnavailable/Apply VidraResource web: ConfigMap shop/parts: no"},
 		},
-		"AnotherIsUnderWay": {
-			reason: "That is nothing that is wrong.", before: one,
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
-		},
+		"AnotherIsUnderWay": {reason: "That is nothing that is wrong.", before: one, after: failing(a, deleting)},
 		"AnotherWasUnderWay": {
-			reason: "What comes besides is not told to be over.", after: fine,
-			before: failed(ReasonApplyFailed, "ConfigMap shop/a: no. Besides: ConfigMap shop/b: is being deleted"),
-			want:   []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: no"},
+			reason: "What was in progress is not reported to be over.", before: failing(a, deleting), after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: no"},
 		},
-		"ManyFail": {
-			reason: "How many are not named is no news.", before: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 1 more"),
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no; and 2 more"),
-		},
-		"OneIsCut": {
-			reason: "There is less room for what was told before.", before: failed(ReasonApplyFailed, "ConfigMap shop/a: no, never"),
-			after: failed(ReasonApplyFailed, "ConfigMap shop/a: no, …; ConfigMap shop/b: never"),
-			want:  []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/b: never"},
-		},
+		"ManyFail": {reason: "How many are not listed is no news.", before: unlisted(1, a), after: unlisted(2, a)},
 		"TheyFailForTwoReasons": {
-			reason: "Each reason is an Event.", before: fine,
-			after: failed(ReasonManifestInvalid, "Service shop/c: bad; ConfigMap shop/a: ApplyFailed: no; ConfigMap shop/b: PruneFailed: cannot be removed: no"),
+			reason: "Each reason is an Event.", before: fine, after: failing(c, a, unpruned),
 			want: []string{
-				"Warning ManifestInvalid/Apply VidraResource web: Service shop/c: bad",
+				"Warning ManifestInvalid/Apply VidraResource web: ConfigMap shop/c: bad",
 				"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no",
 				"Warning PruneFailed/Prune VidraResource web: ConfigMap shop/b: cannot be removed: no",
 			},
 		},
 		"TheWorstIsMended": {
-			reason: "The other one is told already.", after: one,
-			before: failed(ReasonManifestInvalid, "Service shop/c: bad; ConfigMap shop/a: ApplyFailed: no"),
-			want:   []string{"Normal Recovered/Apply VidraResource web: No longer the case: Service shop/c: bad"},
+			reason: "The other one is reported already.", before: failing(c, a), after: one,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/c: bad"},
 		},
 		"TheyEndTogether": {
-			reason: "What had failed are two actions.", after: fine,
-			before: failed(ReasonApplyFailed, "ConfigMap shop/a: no; ConfigMap shop/b: PruneFailed: cannot be removed: no"),
+			reason: "What had failed are two actions.", before: failing(a, unpruned), after: fine,
 			want: []string{
 				"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: no",
 				"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/b: cannot be removed: no",
 			},
 		},
-		"ItFailsAgain": {reason: "It was told, and its end was not.", before: between(one, v1alpha1.ReasonProgressing, "ConfigMap shop/a: waits"), after: one},
+		"ItFailsAgain":   {reason: "It was reported, and its end was not.", before: between(one, v1alpha1.ReasonProgressing, "waits"), after: one},
+		"AnotherVersion": {reason: "An object is the same in each version of its kind.", before: one, after: failing(inVersion(a, "v2"))},
+		"HostileText": {
+			reason: "What a message quotes is no problem.", before: failing(problem(ReasonApplyFailed, "a", "no; ConfigMap shop/b: never")), after: two,
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no; ConfigMap shop/b: never"},
+		},
 	}
+}
+
+// inVersion is a problem of the same object in another version.
+func inVersion(p v1alpha1.Problem, version string) v1alpha1.Problem {
+	object := *p.Object
+	object.APIVersion, p.Object = version, &object
+	return p
 }
 
 // endRows tell that a problem is over.
 func endRows() map[string]transition {
-	unpruned := failed(ReasonPruneFailed, "ConfigMap shop/a: cannot be removed: no")
+	unpruned := failing(problem(ReasonPruneFailed, "a", "cannot be removed: no"))
 	return map[string]transition{
 		"ProblemGoes": {
 			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
@@ -136,11 +139,11 @@ func endRows() map[string]transition {
 			want:   []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
 		},
 		"OverWhileAWatchFails": {
-			reason: "The objects are as they should be, whatever else is wrong.", before: broken, after: failed(ReasonWatchFailed, "Cannot watch things"),
+			reason: "The objects are as they should be, whatever else is wrong.", before: broken, after: with(fine, v1alpha1.ConditionReady, metav1.ConditionFalse, ReasonWatchFailed, "Cannot watch things"),
 			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
 		},
 		"OverWhileOneIsUnhealthy": {
-			reason: "What is unhealthy is applied.", before: broken, after: failed(v1alpha1.ReasonUnhealthy, "Deployment shop/web: Failed: no"),
+			reason: "What is unhealthy is applied.", before: broken, after: with(fine, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "Deployment shop/web: Failed: no"),
 			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
 		},
 		"DriftGoes": {
@@ -154,16 +157,15 @@ func endRows() map[string]transition {
 		},
 		"DriftBehindAnother": {
 			reason: "It is still there, though another object is worse.", before: adrift,
-			after: with(failed(v1alpha1.ReasonDriftContended, "ConfigMap shop/a: contended"), v1alpha1.ConditionDrifted, metav1.ConditionTrue,
-				v1alpha1.ReasonDriftContended, "ConfigMap shop/a: contended. Besides: Deployment shop/web: spec.replicas is 5 and should be 2"),
+			after: failing(problem(v1alpha1.ReasonDriftContended, "a", "contended", v1alpha1.ConditionDrifted), drift),
 		},
 		"SuspensionEnds": {
 			reason: "Resumed tells it.", after: fine,
-			before: with(failed(v1alpha1.ReasonSuspended, "ConfigMap shop/a: is not applied while spec.suspend is true"), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
+			before: with(failing(problem(v1alpha1.ReasonSuspended, "a", "is not applied while spec.suspend is true")), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
 			want:   []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: what changed meanwhile is treated as spec.drift says"},
 		},
 		"HealthIsAwaited": {
-			reason: "Healthy tells it.", before: with(failed(v1alpha1.ReasonUnhealthy, sick.Message), v1alpha1.ConditionHealthy, sick.Status, sick.Reason, sick.Message),
+			reason: "Healthy tells it.", before: with(failing(sick), v1alpha1.ConditionHealthy, metav1.ConditionFalse, sick.Reason, sick.Message),
 			after: with(fine, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "All objects are healthy"),
 			want:  []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"},
 		},

@@ -2,7 +2,6 @@ package events
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,8 +10,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// problems are the reasons of a Ready condition that are told in an Event, and
-// what has failed then.
+// problems are the reasons of problems of the manifest, of the destination and of objects
+// that have an Event when they begin, and the action that failed.
 var problems = map[string]string{
 	ReasonManifestInvalid:        ActionApply,
 	ReasonManifestEmpty:          ActionApply,
@@ -28,180 +27,166 @@ var problems = map[string]string{
 	ReasonDeletionSuspended:      ActionPrune,
 }
 
-// IsProblem reports whether the reason of a Ready condition is one that is told in an
-// Event.
+// IsProblem reports whether a problem with a reason has an Event when it begins, and one
+// when it ends. Problems of watches, of health, and warnings have Events of their own.
 func IsProblem(reason string) bool { return problems[reason] != "" }
 
-// LastError is what the last error of a status is: what is wrong, or was, and may be
-// still, because the objects are under way or cannot be looked at. after has its
-// conditions already.
-func LastError(before, after v1alpha1.VidraResourceStatus) string {
-	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case ready == nil || ready.Status == metav1.ConditionTrue:
-		return ""
-	case stillOpen(openProblems(before), after):
-		return before.LastError
-	case inProgress(ready.Reason):
-		return ""
-	}
-	return ready.Message
-}
-
-// readyEvents tells what is wrong that was not before, and what is not any more.
-func readyEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
-	is, was := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady), openProblems(before)
+// problemEvents reports the problems that began and those that ended.
+func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
 	var all []Event
-	switch {
-	case is == nil:
-		return nil
-	case is.Status != metav1.ConditionTrue && IsProblem(is.Reason):
-		known := was
-		if readyReason(before) == ReasonDestinationUnreachable {
-			known = slices.Concat(was, readyProblems(before))
-		}
-		for _, group := range grouped(without(readyProblems(after), known), func(p part) string { return p.reason }) {
-			e := Event{Type: warning, Reason: group[0].reason, Action: group[0].action(), Regarding: owner}
-			all = append(all, eventOf(e, "", group, part.String, after)...)
-		}
-		was = notMentioned(was, after)
-	case stillOpen(was, after):
-		return nil
+	reason := func(p v1alpha1.Problem) string { return p.Reason }
+	for _, group := range grouped(begun(before, after, IsProblem, withMessage), reason) {
+		e := Event{Type: warning, Reason: group[0].Reason, Action: problems[group[0].Reason], Regarding: owner}
+		all = append(all, eventOf(e, "", group, true)...)
 	}
-	for _, group := range grouped(resolved(was, after, changes), part.action) {
-		e := Event{Type: normal, Reason: ReasonRecovered, Action: group[0].action(), Regarding: owner}
-		all = append(all, eventOf(e, "No longer the case: ", group, part.String, after, before)...)
+	action := func(p v1alpha1.Problem) string {
+		if p.Reason == ReasonDriftDetected {
+			return ActionDetect
+		}
+		return problems[p.Reason]
+	}
+	for _, group := range grouped(ended(before, after, changes), action) {
+		e := Event{Type: normal, Reason: ReasonRecovered, Action: action(group[0]), Regarding: owner}
+		all = append(all, eventOf(e, "No longer the case: ", group, true)...)
 	}
 	return all
 }
 
-// notMentioned are the parts about objects of which a status with another problem says
-// nothing: they are fine. Where it did not look at the objects, or does not name all of
-// them, that is not known of any.
-func notMentioned(was []part, after v1alpha1.VidraResourceStatus) []part {
-	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) ||
-		ready.Reason == ReasonDestinationUnreachable || ready.Reason == ReasonSourceUnavailable {
-		return nil
-	}
-	named := map[string]bool{"": true}
-	for message := range strings.SplitSeq(ready.Message, Besides) {
-		for text := range strings.SplitSeq(message, Between) {
-			if omission.MatchString(text) {
-				return nil
-			}
-		}
-		for _, p := range partsOf(message, "") {
-			named[p.object] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return named[p.object] })
+// problemKey identifies a problem in two statuses.
+type problemKey struct {
+	subject         v1alpha1.Subject
+	reason, message string
 }
 
-// readyProblems is what the Ready condition of a status says to be wrong.
-func readyProblems(status v1alpha1.VidraResourceStatus) []part {
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	return partsOf(ready.Message, ready.Reason)
+// withMessage returns the key of a problem that is another one with another message.
+func withMessage(p v1alpha1.Problem) problemKey {
+	return problemKey{p.Subject(), p.Reason, p.Message}
 }
 
-// openProblems is what a status says to be wrong of the objects or of the manifest, or
-// what an earlier one did and none has said the end of. What has an Event of its own
-// for its end is not among it: a watch, the destination, health, a suspension.
-func openProblems(status v1alpha1.VidraResourceStatus) []part {
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+// withoutMessage returns the key of a problem whose message changes from moment to moment.
+func withoutMessage(p v1alpha1.Problem) problemKey {
+	return problemKey{subject: p.Subject(), reason: p.Reason}
+}
+
+// begun returns the problems with some reasons that a status has and an earlier one has not.
+// After a status of an earlier version, which lists none, only a problem of the VidraResource
+// with another reason is new. One that is known of no object stands for all.
+func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) bool, key func(v1alpha1.Problem) problemKey) []v1alpha1.Problem {
+	known, unlisted := map[problemKey]bool{}, ofEarlierVersion(before)
+	for _, p := range before.Problems {
+		known[key(p)] = true
+	}
+	if unlisted {
+		for _, c := range before.Conditions {
+			known[problemKey{reason: c.Reason}] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(after.Problems), func(p v1alpha1.Problem) bool {
+		return !some(p.Reason) || known[key(p)] || known[problemKey{reason: p.Reason}] || unlisted && p.Object != nil
+	})
+}
+
+// ended returns the problems that a status has and a later one has not: its object has no
+// problem of another kind either, and the drift of its object was not reverted, which
+// DriftCorrected reports. If the later status does not list all, none is known to be over.
+func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alpha1.Problem {
+	open := map[v1alpha1.Subject]bool{}
+	for _, p := range after.Problems {
+		if IsProblem(p.Reason) || p.Reason == ReasonDriftDetected || p.Reason == ReasonDriftContended {
+			open[p.Subject()] = true
+		}
+	}
+	was := before.Problems
 	switch {
-	case ready == nil || ready.Status == metav1.ConditionTrue:
+	case after.UnlistedProblems > 0:
 		return nil
-	case inProgress(ready.Reason), hidesProblems(status) && status.LastError != "" && status.LastError != ready.Message:
-		return lastErrorProblems(status)
-	case ready.Reason == ReasonDestinationUnreachable:
-		return nil
-	case IsProblem(ready.Reason), ready.Reason == ReasonDriftDetected:
-		return readyProblems(status)
+	case ofEarlierVersion(before) && !ofEarlierVersion(after) && len(open) == 0:
+		was = []v1alpha1.Problem{{Reason: readyReason(before), Message: before.LastError}}
 	}
-	return nil
-}
-
-// lastErrorProblems are the parts of a last error that is older than the Ready condition. What
-// they were is told by what they say.
-func lastErrorProblems(status v1alpha1.VidraResourceStatus) []part {
-	if strings.HasPrefix(status.LastError, CannotWatch) {
-		return nil
-	}
-	left := driftedObjects(status)
-	parts := partsOf(status.LastError, "")
-	for i, p := range parts {
-		switch {
-		case p.reason != "":
-		case strings.HasPrefix(p.text, pruneProblem):
-			parts[i].reason = ReasonPruneFailed
-		case slices.ContainsFunc(left, p.same):
-			parts[i].reason = ReasonDriftDetected
-		}
-	}
-	return parts
-}
-
-// pruneProblem is how the error of a removal begins.
-const pruneProblem = "cannot be removed: "
-
-// inProgress reports whether the reason of a Ready condition means that something is
-// being done that may take away what was wrong.
-func inProgress(reason string) bool {
-	switch reason {
-	case v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonDeleting:
-		return true
-	}
-	return false
-}
-
-// hidesProblems reports whether a status says nothing of what was wrong before, because the
-// objects cannot be looked at, or because they are not written.
-func hidesProblems(status v1alpha1.VidraResourceStatus) bool {
-	switch readyReason(status) {
-	case ReasonDestinationUnreachable:
-		return true
-	case ReasonSuspended, ReasonDriftDetected:
-		return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionSuspended)
-	}
-	return false
-}
-
-// stillOpen reports whether what was wrong may be so still, though a status does not say
-// it. That an object is left as somebody changed it is said whenever it is known.
-func stillOpen(was []part, after v1alpha1.VidraResourceStatus) bool {
-	is := readyReason(after)
-	drift := !slices.ContainsFunc(was, func(p part) bool { return p.reason != ReasonDriftDetected })
-	return len(was) > 0 && (is == ReasonDestinationUnreachable || !drift && (inProgress(is) || hidesProblems(after)))
-}
-
-// resolved is the part of what was wrong that is told to be over: not what is still left
-// as somebody changed it, nor what DriftCorrected tells to be put back.
-func resolved(was []part, after v1alpha1.VidraResourceStatus, changes []Change) []part {
-	drifted := driftedObjects(after)
-	if readyReason(after) == ReasonDriftDetected {
-		drifted = append(drifted, readyProblems(after)...)
-	}
-	left := map[string]bool{}
-	for _, p := range drifted {
-		left[p.object] = true
-	}
+	reverted := map[v1alpha1.Subject]bool{}
 	for _, change := range changes {
 		switch change.Action {
 		case Restored, Recreated, Relabelled:
-			left[Name(change.Object)] = true
+			reverted[subjectOf(change.Object)] = true
 		case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(was), func(p part) bool { return p.reason == ReasonDriftDetected && left[p.object] })
+	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool {
+		reported := IsProblem(p.Reason) && p.Reason != ReasonDestinationUnreachable
+		unreverted := p.Reason == ReasonDriftDetected && p.In(v1alpha1.ConditionReady) && !reverted[p.Subject()]
+		return open[p.Subject()] || !reported && !unreverted
+	})
 }
 
-// driftedObjects are the objects that the Drifted condition names.
-func driftedObjects(status v1alpha1.VidraResourceStatus) []part {
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrifted)
-	if c == nil || c.Status != metav1.ConditionTrue {
+// ofEarlierVersion reports whether an earlier version wrote a status in which something is
+// wrong: it listed no problems.
+func ofEarlierVersion(status v1alpha1.VidraResourceStatus) bool {
+	if len(status.Problems) > 0 {
+		return false
+	}
+	wrong := func(c metav1.Condition) bool {
+		switch c.Reason {
+		case ReasonWatchFailed, ReasonUnhealthy, ReasonWarned:
+			return true
+		}
+		return false
+	}
+	return status.LastError != "" || slices.ContainsFunc(status.Conditions, wrong)
+}
+
+// subjectOf returns an object as the subject of a problem.
+func subjectOf(ref corev1.ObjectReference) v1alpha1.Subject {
+	p := v1alpha1.Problem{Object: &v1alpha1.ProblemObject{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}
+	return p.Subject()
+}
+
+// grouped returns the problems that have the same by, in the order of the first ones.
+func grouped(all []v1alpha1.Problem, by func(v1alpha1.Problem) string) [][]v1alpha1.Problem {
+	var groups [][]v1alpha1.Problem
+	at := map[string]int{}
+	for _, p := range all {
+		i, known := at[by(p)]
+		if !known {
+			i = len(groups)
+			at[by(p)], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], p)
+	}
+	return groups
+}
+
+// eventOf returns an Event with the messages of problems; none if there are none. If it is
+// about one object, it is related to that. distinct reports that another message is another
+// series.
+func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Event {
+	if len(all) == 0 {
 		return nil
 	}
-	first, besides, _ := strings.Cut(c.Message, Besides)
-	return append(partsOf(first, ""), partsOf(besides, "")...)
+	var texts, variants []part
+	for _, p := range all {
+		text := part{p.ObjectName(), p.Message}
+		texts = append(texts, text)
+		if !distinct {
+			text = part{subjectText(p.Subject()), p.Reason}
+		}
+		variants = append(variants, text)
+	}
+	e.Note, e.Variant = prefix+join(texts, MaxNote-len(prefix)), join(variants, MaxNote)
+	if o := all[0].Object; len(all) == 1 && o != nil && o.Name != "" {
+		e.Related = &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	}
+	return []Event{e}
+}
+
+// subjectText returns a text that is another one for another subject.
+func subjectText(s v1alpha1.Subject) string {
+	return s.Group + "/" + s.Kind + s.Resource + " " + s.Namespace + "/" + s.Name
+}
+
+// readyReason returns the reason of the Ready condition; empty if there is none.
+func readyReason(status v1alpha1.VidraResourceStatus) string {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -14,31 +15,71 @@ import (
 // with is a status with one more condition.
 func with(status v1alpha1.VidraResourceStatus, kind string, value metav1.ConditionStatus, reason, message string) v1alpha1.VidraResourceStatus {
 	status = *status.DeepCopy()
-	status.Conditions = append(status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message})
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message})
 	return status
 }
 
-// failed is a status whose last error is its Ready condition's.
+// listing is a status with further problems.
+func listing(status v1alpha1.VidraResourceStatus, problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+	status = *status.DeepCopy()
+	status.Problems = append(status.Problems, problems...)
+	return status
+}
+
+// problem is a problem of a ConfigMap in the namespace shop, or of the VidraResource if name
+// is empty.
+func problem(reason, name, message string, conditions ...string) v1alpha1.Problem {
+	p := v1alpha1.Problem{Reason: reason, Message: message, Conditions: append(conditions, v1alpha1.ConditionReady)}
+	if name != "" {
+		p.Object = &v1alpha1.ProblemObject{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
+	}
+	return p
+}
+
+// of makes a problem one of another object.
+func of(ref corev1.ObjectReference, p v1alpha1.Problem) v1alpha1.Problem {
+	p.Object = &v1alpha1.ProblemObject{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	return p
+}
+
+// failing is a status with problems, the worst first.
+func failing(problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+	status := listing(ready(metav1.ConditionFalse, problems[0].Reason, problems[0].Message), problems...)
+	status.LastError = problems[0].Message
+	return status
+}
+
+// failed is a status with one problem of the VidraResource.
 func failed(reason, message string) v1alpha1.VidraResourceStatus {
-	status := ready(metav1.ConditionFalse, reason, message)
-	status.LastError = message
+	return failing(problem(reason, "", message))
+}
+
+// earlier is a status as an earlier version wrote it.
+func earlier(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	status = *status.DeepCopy()
+	status.Problems = nil
 	return status
 }
 
 var (
 	fine   = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "All objects are applied (2)")
-	broken = failed(v1alpha1.ReasonApplyFailed, "Deployment shop/web: no")
-	sick   = metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy, Message: "Deployment shop/web: Failed: crashes"}
-	// adrift is a status of which an object is left as somebody changed it.
-	adrift = with(failed(v1alpha1.ReasonDriftDetected, "Deployment shop/web: spec.replicas is 5 and should be 2"),
-		v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftDetected, "Deployment shop/web: spec.replicas is 5 and should be 2")
+	broken = failing(of(deployment, problem(v1alpha1.ReasonApplyFailed, "", "no")))
+	sick   = of(deployment, v1alpha1.Problem{Reason: v1alpha1.ReasonUnhealthy, Message: "Failed: crashes", Conditions: []string{v1alpha1.ConditionHealthy}})
+	// adrift is a status with an object whose change is not reverted.
+	adrift = with(failing(drift), v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftDetected, drift.Message)
+	drift  = of(deployment, problem(v1alpha1.ReasonDriftDetected, "", "spec.replicas is 5 and should be 2", v1alpha1.ConditionDrifted))
 	// starting is what broken becomes before it is fine.
 	starting = between(broken, v1alpha1.ReasonStarting, "Starting to watch")
 )
 
-// between is a status that is not ready yet, some time after another one.
+// between is a status that is not ready yet, some time after another one: whether its
+// problems are over is not known.
 func between(before v1alpha1.VidraResourceStatus, reason, message string) v1alpha1.VidraResourceStatus {
-	status := ready(metav1.ConditionFalse, reason, message)
+	status := listing(ready(metav1.ConditionFalse, reason, message), problem(reason, "", message))
+	for _, p := range before.Problems {
+		p.Unconfirmed = true
+		status.Problems = append(status.Problems, p)
+	}
 	status.LastError = before.LastError
 	return status
 }
@@ -46,7 +87,7 @@ func between(before v1alpha1.VidraResourceStatus, reason, message string) v1alph
 // transitions are the rows of TestTransitions.
 func transitions() map[string]transition {
 	rows := map[string]transition{}
-	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), severalRows(), destinationRows(), watchRows(), healthRows(), suspendRows(), breakGlassRows()} {
+	for _, some := range []map[string]transition{changeRows(), problemRows(), endRows(), severalRows(), destinationRows(), watchRows(), upgradeRows(), healthRows(), suspendRows(), breakGlassRows()} {
 		maps.Copy(rows, some)
 	}
 	return rows
@@ -149,69 +190,120 @@ func changeRows() map[string]transition {
 
 func watchRows() map[string]transition {
 	const kind, no = v1alpha1.ConditionWatching, metav1.ConditionFalse
-	fails := func(message string) v1alpha1.VidraResourceStatus {
-		return with(failed(ReasonWatchFailed, message), kind, no, ReasonWatchFailed, message)
+	fails := func(problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+		return with(failing(problems...), kind, no, ReasonWatchFailed, problems[0].Message)
 	}
-	const things, secrets = "Cannot watch v1/things: Forbidden: no", "Cannot watch v1/secrets: Forbidden: no; v1/things: Forbidden: no"
+	of := func(resource, why string) v1alpha1.Problem {
+		p := problem(ReasonWatchFailed, "", "Cannot watch v1/"+resource+": "+why, kind)
+		p.Object = &v1alpha1.ProblemObject{APIVersion: "v1", Resource: resource}
+		return p
+	}
+	things, secrets := of("things", "Forbidden: no"), of("secrets", "Forbidden: no")
 	watched := with(fine, kind, metav1.ConditionTrue, v1alpha1.ReasonSynced, "All kinds are watched (1)")
 	again := "Normal WatchRestored/Watch VidraResource web: Every kind in the manifest of VidraResource web can be watched again"
-	one := []string{"Warning WatchFailed/Watch VidraResource web: " + things}
+	one := []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch v1/things: Forbidden: no"}
 	return map[string]transition{
-		"WatchFails":        {reason: "A condition that became false is told.", before: watched, after: fails(things), want: one},
-		"WatchFailsAtFirst": {reason: "Also if it was never true.", after: fails(things), want: one},
+		"WatchFails":        {reason: "A watch that fails is reported.", before: watched, after: fails(things), want: one},
+		"WatchFailsAtFirst": {reason: "Also if it never worked.", after: fails(things), want: one},
 		"WatchFailsOtherwise": {
-			reason: "How exactly changes from moment to moment.", before: fails(things), after: fails("Cannot watch v1/things: Failed: EOF"),
+			reason: "How exactly changes from moment to moment.", before: fails(things), after: fails(of("things", "Failed: EOF")),
 		},
 		"AnotherWatchFails": {
-			reason: "Another kind is news, and the first one is not.", before: fails(things), after: fails(secrets),
+			reason: "Another kind is news, and the first one is not.", before: fails(things), after: fails(secrets, things),
 			want: []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch v1/secrets: Forbidden: no"},
 		},
-		"OneWatchIsBack": {reason: "The other one is not.", before: fails(secrets), after: fails(things)},
-		"WatchIsBack":    {reason: "It is told once, not as a recovery, too.", before: fails(things), after: watched, want: []string{again}},
+		"OneWatchIsBack": {reason: "The other one is not.", before: fails(secrets, things), after: fails(things)},
+		"WatchIsBack":    {reason: "It is reported once, not as a recovery, too.", before: fails(things), after: watched, want: []string{again}},
 		"WatchIsStarting": {
 			reason: "The API server answers again.", before: fails(things),
-			after: with(starting, kind, no, v1alpha1.ReasonStarting, "Starting to watch"), want: []string{again},
+			after: with(ready(no, v1alpha1.ReasonStarting, "Starting to watch"), kind, no, v1alpha1.ReasonStarting, "Starting to watch"), want: []string{again},
 		},
 		"WatchStarts": {
 			reason: "What never failed is not restored.", after: watched,
 			before: with(ready(no, v1alpha1.ReasonStarting, "Starting to watch"), kind, no, v1alpha1.ReasonStarting, "Starting to watch"),
 		},
 		"WatchIsNotWanted": {
-			reason: "Who turns events off knows that nothing is watched.", before: with(fine, kind, no, ReasonWatchFailed, things),
+			reason: "A user who turns events off knows that nothing is watched.", before: with(fine, kind, no, ReasonWatchFailed, things.Message),
 			after: with(fine, kind, no, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"),
 		},
 	}
 }
 
+// upgradeRows have statuses that an earlier version wrote: they list no problems.
+func upgradeRows() map[string]transition {
+	unhealthy := with(listing(fine, sick), v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "Deployment shop/web: Failed: crashes")
+	unknown := sick
+	unknown.Object = nil
+	altered := with(listing(fine, warned("a", "data.x is 1")), v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, "ConfigMap shop/a: data.x is 1")
+	away := failed(ReasonDestinationUnreachable, "https://far:6443 is away")
+	unwatched := with(failing(problem(ReasonWatchFailed, "", "Cannot watch v1/things", v1alpha1.ConditionWatching)), v1alpha1.ConditionWatching, metav1.ConditionFalse, ReasonWatchFailed, "Cannot watch v1/things")
+	return map[string]transition{
+		"UpgradeWhileBroken":    {reason: "The earlier version reported it.", before: earlier(broken), after: broken},
+		"UpgradeWhileUnhealthy": {reason: "So with health.", before: earlier(unhealthy), after: unhealthy},
+		"UnhealthySinceUpgrade": {reason: "A problem of no object stands for all.", before: listing(earlier(unhealthy), unknown), after: unhealthy},
+		"UpgradeWhileWarned":    {reason: "So with warnings.", before: earlier(altered), after: altered},
+		"UpgradeWhileUnwatched": {reason: "So with watches.", before: earlier(unwatched), after: unwatched},
+		"UpgradeWhileAway":      {reason: "So with the destination.", before: earlier(away), after: away},
+		"UpgradeWhileFine": {
+			reason: "Nothing was wrong, so all is news.", before: earlier(fine), after: broken,
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
+		},
+		"AwaySinceUpgrade": {
+			reason: "Another problem of the VidraResource is news, and no object has recovered.", before: earlier(broken), after: away,
+			want: []string{"Warning DestinationUnreachable/Connect VidraResource web: https://far:6443 is away"},
+		},
+		"MendedByUpgrade": {
+			reason: "What was wrong is over.", before: earlier(broken), after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: no"},
+		},
+		"BackSinceUpgrade": {
+			reason: "The destination answers again.", before: earlier(away), after: fine,
+			want: []string{"Normal DestinationRestored/Connect VidraResource web: The destination of VidraResource web answers again. No longer the case: https://far:6443 is away"},
+		},
+	}
+}
+
 func healthRows() map[string]transition {
-	health := func(status metav1.ConditionStatus, reason, message string) v1alpha1.VidraResourceStatus {
-		return with(fine, v1alpha1.ConditionHealthy, status, reason, message)
+	health := func(status metav1.ConditionStatus, reason string, problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+		return listing(with(fine, v1alpha1.ConditionHealthy, status, reason, ""), problems...)
 	}
-	ill := func(message string) v1alpha1.VidraResourceStatus {
-		return health(metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, message)
+	ill := func(problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
+		return health(metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, problems...)
 	}
-	healthy := health(metav1.ConditionTrue, v1alpha1.ReasonHealthy, "All objects are healthy")
-	rolling := health(metav1.ConditionFalse, v1alpha1.ReasonProgressing, "Deployment shop/web: InProgress: 1 of 2 is ready")
+	other := func(p v1alpha1.Problem, reason, message string) v1alpha1.Problem {
+		p.Reason, p.Message = reason, message
+		return p
+	}
+	b, c := corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "b"}, corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "c"}
+	healthy := health(metav1.ConditionTrue, v1alpha1.ReasonHealthy)
+	rolling := health(metav1.ConditionFalse, v1alpha1.ReasonProgressing, other(sick, v1alpha1.ReasonProgressing, "InProgress: 1 of 2 is ready"))
 	falls := []string{"Warning Unhealthy/Check VidraResource web: Deployment shop/web: Failed: crashes"}
 	rises := []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"}
 	return map[string]transition{
-		"FallsIll": {reason: "An object stopped working.", before: healthy, after: ill(sick.Message), want: falls},
-		"BornIll":  {reason: "An object never worked.", before: fine, after: ill(sick.Message), want: falls},
+		"FallsIll": {reason: "An object stopped working.", before: healthy, after: ill(sick), want: falls},
+		"BornIll":  {reason: "An object never worked.", before: fine, after: ill(sick), want: falls},
 		"RollsOutInVain": {
-			reason: "What was on its way has failed.", before: rolling, after: ill(sick.Message), want: falls,
+			reason: "What was on its way has failed.", before: rolling, after: ill(sick), want: falls,
 		},
 		"AnotherFallsIll": {
-			reason: "Another object is news, and the first one is not.", before: ill(sick.Message),
-			after: ill(sick.Message + "; Job shop/b: Failed: no; Job shop/c: InProgress: runs"),
+			reason: "Another object is news, and the first one is not.", before: ill(sick),
+			after: ill(sick, of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no")), of(c, other(sick, v1alpha1.ReasonProgressing, "InProgress: runs"))),
 			want:  []string{"Warning Unhealthy/Check VidraResource web: Job shop/b: Failed: no"},
 		},
-		"IllOtherwise":  {reason: "Why counts something, and changes from moment to moment.", before: ill(sick.Message), after: ill("Deployment shop/web: Failed: 3 crashes")},
+		"IllOtherwise":  {reason: "Why counts something, and changes from moment to moment.", before: ill(sick), after: ill(other(sick, v1alpha1.ReasonUnhealthy, "Failed: 3 crashes"))},
 		"RollsOut":      {reason: "What starts is not ill.", before: healthy, after: rolling},
 		"RolledOut":     {reason: "What started works.", before: rolling, after: healthy, want: rises},
-		"GetsWell":      {reason: "All objects work again.", before: ill(sick.Message), after: healthy, want: rises},
+		"GetsWell":      {reason: "All objects work again.", before: ill(sick), after: healthy, want: rises},
 		"IsHealthy":     {reason: "That it is so from the start is no news.", before: fine, after: healthy},
-		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick.Message), after: fine},
+		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick), after: fine},
 	}
+}
+
+// warned is a warning of the API server about a ConfigMap.
+func warned(name, message string) v1alpha1.Problem {
+	p := problem(v1alpha1.ReasonWarned, name, message)
+	p.Conditions = []string{v1alpha1.ConditionWarnings}
+	return p
 }
 
 func breakGlassRows() map[string]transition {
@@ -258,18 +350,15 @@ func breakGlassRows() map[string]transition {
 
 func suspendRows() map[string]transition {
 	paused := with(fine, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true")
-	warned := func(message string) v1alpha1.VidraResourceStatus {
-		return with(fine, v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, message)
-	}
-	altered := warned("ConfigMap shop/a: data.x is 1")
+	altered, other := warned("a", "data.x is 1"), warned("b", "data.y is 2")
 	return map[string]transition{
 		"Warned": {
-			reason: "What the API server does with an object besides is told once.", before: fine, after: altered,
+			reason: "What the API server does with an object besides is told once.", before: fine, after: listing(fine, altered),
 			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/a: data.x is 1"},
 		},
-		"StillWarned": {reason: "The same is no news.", before: altered, after: altered},
+		"StillWarned": {reason: "The same is no news.", before: listing(fine, altered), after: listing(fine, altered)},
 		"WarnedOfAnother": {
-			reason: "Only the other warning is news.", before: altered, after: warned("ConfigMap shop/a: data.x is 1; ConfigMap shop/b: data.y is 2"),
+			reason: "Only the other warning is news.", before: listing(fine, altered), after: listing(fine, altered, other),
 			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/b: data.y is 2"},
 		},
 		"Paused": {

@@ -98,7 +98,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	all = append(all, prunedEvents(manifest, changes)...)
 	all = append(all, watchEvents(owner, before, after)...)
 	all = append(all, destinationEvents(owner, before, after)...)
-	all = append(all, readyEvents(manifest, before, after, changes)...)
+	all = append(all, problemEvents(manifest, before, after, changes)...)
 	all = append(all, healthEvents(owner, before, after)...)
 	all = append(all, warningEvents(manifest, before, after)...)
 	all = append(all, suspensionEvents(owner, before, after)...)

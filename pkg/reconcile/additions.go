@@ -135,34 +135,20 @@ func (p *recorder) noteAdditions(r result) {
 	}
 	was := r.known.additions
 	r.known.additions = text
-	if text != "" && was != text && !s.inheritedOf(r.id, text) {
+	message, inherited := s.inherited[r.id.subject()]
+	inherited = s.inheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
+	if text != "" && was != text && !inherited {
 		s.pendingEvents = append(s.pendingEvents, events.Change{
 			Action: events.Detected, Object: referenceTo(r.id, r.gvk, types.UID(r.known.entry.UID)), Fields: r.additions, Note: text,
 		})
 	}
 }
 
-// inheritedOf reports whether the status that a Vidra before this one wrote has a text about
-// an object.
-func (s *vrState) inheritedOf(id identity, text string) bool {
-	for _, message := range s.inherited {
-		if _, said, named := strings.Cut(message, id.String()+": "); named && strings.HasPrefix(said, text) {
-			return true
-		}
-	}
-	return false
-}
-
-// withAdditions are the objects with additions of users that are not reverted.
-func (p *pass) withAdditions() map[identity]failure {
-	all := map[identity]failure{}
+// forgetAdditions forgets additions that do not count any more.
+func (p *pass) forgetAdditions() {
 	for o := range p.state.all() {
 		if o.entry == nil || o.desired == nil || p.applier.additions.policy == v1alpha1.AdditionsKeep {
 			o.additions = ""
 		}
-		if o.additions != "" {
-			all[o.id] = failure{v1alpha1.ReasonDriftDetected, o.additions}
-		}
 	}
-	return all
 }

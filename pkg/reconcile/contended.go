@@ -53,17 +53,6 @@ func (p *planner) holdContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	}
 }
 
-// contended returns the contended objects of the manifest, for the condition Drifted.
-func (s *vrState) contended() map[identity]failure {
-	all := map[identity]failure{}
-	for _, o := range s.manifest {
-		if o.contention.Contended() {
-			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.Text}
-		}
-	}
-	return all
-}
-
 // held reports whether the heal of a contended object is not due yet.
 func (p *planner) held(o *objectState) bool {
 	return o.contention != nil && p.now.Before(o.contention.NotBefore)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,26 +126,28 @@ func paths(changes []ownership.Change) []string {
 	return all
 }
 
-// TestSays knows again what the status told before a restart.
+// TestSays compares drift with what the status reported before a restart.
 func TestSays(t *testing.T) {
 	t.Parallel()
-	id := idOf(configMapKind, "shop", "a")
+	id, other := idOf(configMapKind, "shop", "a"), idOf(configMapKind, "shop", "b")
+	long := strings.Repeat("x", v1alpha1.MaxProblemMessage+1)
 	cases := map[string]struct {
-		reason, message, text string
-		want                  bool
+		reason  string
+		problem v1alpha1.Problem
+		text    string
+		want    bool
 	}{
-		"Same":    {"It was told.", "ConfigMap shop/a: x is 1; ConfigMap shop/b: y is 2", "x is 1", true},
-		"Other":   {"It was another one.", "ConfigMap shop/a: x is 1", "x is 1; y is 2", false},
-		"Unnamed": {"What is one of those that are not named is not told again.", "ConfigMap shop/b: y is 2; and 1 more", "x is 1", true},
-		"Cut":     {"A text that was cut is known by its beginning.", "ConfigMap shop/a: x i…", "x is 1", true},
-		"CutOtherwise": {
-			"And so is another one.", "ConfigMap shop/a: x i…", "y is 2", false,
-		},
+		"Same":      {"It was reported.", wrong(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1", true},
+		"Other":     {"It was another drift.", wrong(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1; y is 2", false},
+		"Unnamed":   {"What is not listed is not reported again.", wrong(other, v1alpha1.ReasonDriftDetected, "y is 2"), "x is 1", true},
+		"NoDrift":   {"Another problem of the object has another text.", wrong(id, v1alpha1.ReasonApplyFailed, "no"), "x is 1", true},
+		"Truncated": {"The status has the beginning of a long text.", wrong(id, v1alpha1.ReasonDriftDetected, long), long, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, (&vrState{inherited: []string{tc.message}}).says(id, tc.text), tc.reason)
+			s := newOwnerState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{tc.problem}}}, nil)
+			require.Equal(t, tc.want, s.says(id, tc.text), tc.reason)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -147,13 +146,8 @@ func (p *recorder) recordObserved(r result) {
 // says reports whether the status that an earlier process wrote has a text about an object.
 // Of what it does not name it is not known.
 func (s *vrState) says(id identity, text string) bool {
-	for _, message := range s.inherited {
-		if _, said, named := strings.Cut(message, id.String()+": "); named {
-			begin, _, cut := strings.Cut(said, display.Ellipsis)
-			return strings.HasPrefix(said, text) || cut && strings.HasPrefix(text, begin)
-		}
-	}
-	return true
+	message, found := s.inherited[id.subject()]
+	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 }
 
 // expectAgain has objects that were left as they are expected as they were
@@ -186,24 +180,4 @@ func (p *planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 		p.Index.Load(p.owner, known)
 	}
 	return causes
-}
-
-// withDrifts are the failures, and differences that are not reverted, or reverted with a
-// delay, for the conditions.
-func (s *vrState) withDrifts() map[identity]failure {
-	all := map[identity]failure{}
-	for o := range s.all() {
-		switch {
-		case o.problem != nil:
-			all[o.id] = *o.problem
-		case o.desired == nil:
-		case o.in(v1alpha1.ObjectContended) && o.contention.Delays():
-			all[o.id] = failure{v1alpha1.ReasonDriftContended, o.contention.Text}
-		case o.in(v1alpha1.ObjectDrifted) && o.drift != nil && !o.drift.unobserved:
-			all[o.id] = failure{v1alpha1.ReasonDriftDetected, o.drift.text()}
-		case o.in(v1alpha1.ObjectDrifted):
-			all[o.id] = failure{v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted"}
-		}
-	}
-	return all
 }

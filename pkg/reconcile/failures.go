@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
@@ -167,79 +166,5 @@ func invalidText(err error) string {
 	return strings.Join(slices.Compact(parts), "; ")
 }
 
-const (
-	// maxNamed is how many failing objects a message names.
-	maxNamed = 20
-	// maxMessage is how many bytes are kept of one message: the API server quotes
-	// values in full, and refuses a status with too long a message.
-	maxMessage = 1024
-	// maxPart is how many bytes are kept of what is said of one object among several,
-	// its name included, which has up to 400.
-	maxPart = 640
-	// maxList and maxBesides are how many bytes the objects take that are named, and
-	// those that are named besides: both fit into a condition.
-	maxList, maxBesides = 6144, 1536
-)
-
-// severity orders the reasons: the first one that occurs is the reason of the
-// whole. Those that an Event reports come first: while none of them is the reason of
-// Ready, none is the case.
-var severity = []string{
-	v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonDestinationUnreachable,
-	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed,
-	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonDriftContended,
-	v1alpha1.ReasonDriftDetected, v1alpha1.ReasonSuspended, v1alpha1.ReasonProgressing,
-}
-
-// worst is the reason of several failures, and a message that names the objects,
-// those with that reason ahead, and besides those with which nothing is wrong in that
-// way. order is the objects' order. The package events takes the message apart.
-func worst(failures map[identity]failure, order []identity) (reason, message string) {
-	rank := func(id identity) int { return slices.Index(severity, failures[id].reason) }
-	ids := make([]identity, 0, len(failures))
-	for _, id := range order {
-		if _, failed := failures[id]; failed {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortStableFunc(ids, func(a, b identity) int { return rank(a) - rank(b) })
-	if len(ids) == 0 {
-		return "", ""
-	}
-	reason = failures[ids[0]].reason
-	var alike, besides []string
-	for _, id := range ids {
-		switch why := failures[id]; {
-		case why.reason == reason:
-			alike = append(alike, fmt.Sprintf("%s: %s", id, why.message))
-		case events.IsProblem(why.reason):
-			alike = append(alike, fmt.Sprintf("%s: %s: %s", id, why.reason, why.message))
-		default:
-			besides = append(besides, fmt.Sprintf("%s: %s", id, why.message))
-		}
-	}
-	message = few(alike, maxList)
-	if len(besides) > 0 {
-		message += events.Besides + few(besides, maxBesides)
-	}
-	return reason, message
-}
-
-// few joins the first of several parts, in about as many bytes as there is room for, so
-// that no message is cut further on. Each differs from the others.
-func few(parts []string, room int) string {
-	var shown []string
-	for i, text := range parts {
-		most := room
-		if len(parts) > 1 {
-			most = maxPart
-		}
-		text = display.Truncate(events.Inline(text), most)
-		if room -= len(text); i == maxNamed || i > 0 && room < 0 {
-			shown = append(shown, events.More(len(parts)-i))
-			break
-		}
-		shown = append(shown, text)
-	}
-	return strings.Join(shown, events.Between)
-}
+// maxMessage is how many bytes are kept of one message: the API server quotes values in full.
+const maxMessage = v1alpha1.MaxProblemMessage

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -33,7 +31,7 @@ type healthReport struct {
 
 // illness is an object that is not healthy.
 type illness struct {
-	id identity
+	object v1alpha1.ProblemObject
 	trigger.Health
 }
 
@@ -71,7 +69,7 @@ func (p *planner) checkup() {
 			report.unknown = true
 			report.starting = report.starting || s.watches[watchKey(d.key)].State == watchregistry.Starting
 		case health.Status != status.CurrentStatus:
-			report.ill = append(report.ill, illness{id: d.id, Health: health})
+			report.ill = append(report.ill, illness{object: *problemObject(d.gvk, d.id), Health: health})
 		}
 	}
 	if p.watched {
@@ -94,51 +92,62 @@ func (o *objectState) recordHealth(live *unstructured.Unstructured) {
 	o.lastHealth = &health
 }
 
-// healthyCondition returns the condition Healthy.
-func healthyCondition(report *healthReport, before *metav1.Condition) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy, Message: "All objects are healthy"}
-	switch {
-	case report.starting && before != nil:
-		return *before // it is about to be known, and some of it is not told before all
-	case len(report.ill) > 0:
-		var failed, others []string
-		for _, one := range report.ill {
-			part := fmt.Sprintf("%s: %s: %s", one.id, one.Status, display.Truncate(one.Message, maxReason))
-			if one.failed() {
-				failed = append(failed, part)
-			} else {
-				others = append(others, part)
-			}
-		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, few(append(failed, others...), maxList)
-		if report.failed() {
-			c.Reason = v1alpha1.ReasonUnhealthy
-		}
-		if before != nil && sameIllnesses(before.Message, c.Message) {
-			c.Message = before.Message
-		}
-	case report.unknown && before != nil:
-		return *before
-	case report.unknown:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonStarting, "Not every object has been seen yet"
-	}
-	return c
+// asBefore reports whether the health is taken to be as the status has it: it is about to be
+// known, or nothing else is known.
+func (r *healthReport) asBefore(before v1alpha1.VidraResourceStatus) bool {
+	return healthOf(before) != nil && (r.starting || r.unknown && len(r.ill) == 0)
 }
 
-// sameIllnesses reports whether two messages name the same objects with the same status.
-// Why they are ill counts something, such as replicas, and is reported anew only with
-// something else, also after a restart.
-func sameIllnesses(a, b string) bool {
-	bare := func(message string) []string {
-		parts := strings.Split(message, events.Between)
-		for i, part := range parts {
-			if fields := strings.SplitN(part, ": ", 3); len(fields) == 3 { // object, status, why
-				parts[i] = fields[0] + ": " + fields[1]
-			}
-		}
-		return parts
+// healthProblems returns the objects that are not healthy. While they are the same, so are
+// their messages, which count replicas for instance.
+func healthProblems(o *outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
+	if o.health == nil {
+		return nil
 	}
-	return slices.Equal(bare(a), bare(b))
+	var was, all []v1alpha1.Problem
+	for _, p := range before.Problems {
+		if p.Conditions[0] == v1alpha1.ConditionHealthy {
+			was = append(was, p)
+		}
+	}
+	switch healthy := healthOf(before); {
+	case !o.health.asBefore(before):
+		all = o.health.problems()
+		same := len(all) >= len(was) && (len(all) == len(was) || before.UnlistedProblems > 0) && slices.EqualFunc(was, all[:len(was)],
+			func(a, b v1alpha1.Problem) bool { return a.Subject() == b.Subject() && a.Reason == b.Reason })
+		if same {
+			copy(all, was)
+		}
+	case len(was) == 0 && healthy.Status != metav1.ConditionTrue: // an earlier version wrote it
+		all = []v1alpha1.Problem{problemOf(nil, healthy.Reason, healthy.Message)}
+	default:
+		all = was
+	}
+	conditions := []string{v1alpha1.ConditionHealthy}
+	if o.wait {
+		conditions = append(conditions, v1alpha1.ConditionReady)
+	}
+	for i := range all {
+		all[i].Conditions, all[i].Unconfirmed = conditions, false
+	}
+	return all
+}
+
+// problems returns the objects that are not healthy, those that have failed first.
+func (r *healthReport) problems() []v1alpha1.Problem {
+	var failed, others []v1alpha1.Problem
+	for _, one := range r.ill {
+		message := fmt.Sprintf("%s: %s", one.Status, display.Truncate(one.Message, maxReason))
+		if one.failed() {
+			failed = append(failed, problemOf(&one.object, v1alpha1.ReasonUnhealthy, message))
+		} else {
+			others = append(others, problemOf(&one.object, v1alpha1.ReasonProgressing, message))
+		}
+	}
+	if len(r.ill) == 0 && r.unknown {
+		return []v1alpha1.Problem{problemOf(nil, v1alpha1.ReasonStarting, "Not every object has been seen yet")}
+	}
+	return append(failed, others...)
 }
 
 // healthOf is the Healthy condition of a status; nil if it has none.

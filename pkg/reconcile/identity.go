@@ -58,3 +58,13 @@ func referenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
 func (id identity) String() string {
 	return display.Name(id.Kind, id.namespace, id.name)
 }
+
+// subject is how problems name the object in every version of its kind.
+func (id identity) subject() v1alpha1.Subject {
+	return v1alpha1.Subject{Group: id.Group, Kind: id.Kind, Namespace: id.namespace, Name: id.name}
+}
+
+// problemObject is how problems name an object.
+func problemObject(gvk schema.GroupVersionKind, id identity) *v1alpha1.ProblemObject {
+	return &v1alpha1.ProblemObject{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: id.namespace, Name: id.name}
+}

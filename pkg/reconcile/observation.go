@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -126,13 +125,13 @@ func (p *planner) isObserved(o *objectState) (observed, watching bool) {
 	return synced && found && p.Index.HasObserved(p.owner, d.key, kept), synced
 }
 
-// unobservedText names an object that a synced watch has not shown yet; empty if there is
+// unobservedObject returns an object that a synced watch has not shown yet; nil if there is
 // none. That a watch is not synced is reported elsewhere.
-func (s *vrState) unobservedText() string {
-	for _, o := range s.manifest { // in order, so that the text stays
+func (s *vrState) unobservedObject() *v1alpha1.ProblemObject {
+	for _, o := range s.manifest { // in order, so that it stays the same
 		if o.unobserved && o.watching {
-			return fmt.Sprintf("%s is applied, and its watch has not seen it yet", o.id)
+			return problemObject(o.desired.gvk, o.id)
 		}
 	}
-	return ""
+	return nil
 }

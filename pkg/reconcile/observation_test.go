@@ -50,7 +50,7 @@ func TestStatusWaitsForTheWatches(t *testing.T) {
 				}
 				ready := meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionReady)
 				if !tc.ready {
-					require.Equal(t, "ConfigMap default/a is applied, and its watch has not seen it yet", ready.Message)
+					require.Equal(t, "ConfigMap default/a: is applied, and its watch has not shown it yet", ready.Message)
 				} else {
 					require.Equal(t, v1alpha1.ReasonApplied, ready.Reason, tc.reason)
 				}

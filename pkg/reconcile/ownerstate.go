@@ -30,8 +30,10 @@ type vrState struct {
 	uid types.UID
 	// status as it was last written. The cache may lag behind it.
 	status v1alpha1.VidraResourceStatus
-	// inherited are the messages about drift that the status had when the state was made.
-	inherited []string
+	// inherited is the drift that the status had when the state was made. inheritedInPart
+	// reports that it may have had more.
+	inherited       map[v1alpha1.Subject]string
+	inheritedInPart bool
 	// unjudged reports that the status calls the objects drifted, and that no reconcile of this
 	// process has compared all of them: their watches have not synced.
 	unjudged bool
@@ -110,12 +112,14 @@ type ownerState struct {
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	s := &ownerState{vrState: vrState{
 		uid: vr.UID, keys: keys, status: *vr.Status.DeepCopy(), objects: map[identity]*objectState{},
+		inherited: map[v1alpha1.Subject]string{},
 	}}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
 	s.recoversInventory = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
-	for _, kind := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
-		if c := meta.FindStatusCondition(s.status.Conditions, kind); c != nil {
-			s.inherited = append(s.inherited, c.Message)
+	s.inheritedInPart = s.status.UnlistedProblems > 0 || s.unjudged && len(s.status.Problems) == 0
+	for _, p := range s.status.Problems {
+		if p.Reason == v1alpha1.ReasonDriftDetected {
+			s.inherited[p.Subject()] = p.Message
 		}
 	}
 	for i := range s.status.ManagedResources {
@@ -148,22 +152,13 @@ func appliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
 }
 
-// entries is the inventory in the order of the manifest, then what is to be
-// removed. order also has what is not in the inventory but can fail.
-func (s *vrState) entries() (entries []v1alpha1.ManagedResourceStatus, order []identity) {
-	add := func(id identity, o *objectState) {
-		order = append(order, id)
-		if o != nil && o.entry != nil {
-			entries = append(entries, s.seal(o))
-		}
-	}
-	for _, o := range s.manifest {
-		add(o.id, o)
-	}
+// ordered returns the objects in the order of the manifest, then those that are to be removed.
+func (s *vrState) ordered() []*objectState {
+	all := slices.Clone(s.manifest)
 	waiting := s.waitingKinds()
 	for _, u := range s.unresolved {
-		if waiting[u.id] {
-			add(u.id, s.objects[u.id])
+		if o := s.objects[u.id]; waiting[u.id] && o != nil {
+			all = append(all, o)
 			waiting[u.id] = false
 		}
 	}
@@ -174,10 +169,17 @@ func (s *vrState) entries() (entries []v1alpha1.ManagedResourceStatus, order []i
 		}
 	}
 	slices.SortFunc(removed, func(a, b *objectState) int { return compareForRemoval(a.id, b.id) })
-	for _, o := range removed {
-		add(o.id, o)
+	return append(all, removed...)
+}
+
+// entries returns the inventory, in order.
+func (s *vrState) entries() (entries []v1alpha1.ManagedResourceStatus) {
+	for _, o := range s.ordered() {
+		if o.entry != nil {
+			entries = append(entries, s.seal(o))
+		}
 	}
-	return entries, order
+	return entries
 }
 
 // waitingKinds are the objects of the manifest whose kinds are not served.

@@ -50,7 +50,7 @@ func TestSealedInventory(t *testing.T) {
 			s := newOwnerState(vr, keys)
 			require.Equal(t, tc.inside, *s.objects[identityOf(&tc.in)].entry, tc.reason)
 			for range 2 {
-				entries, _ := s.entries()
+				entries := s.entries()
 				require.Equal(t, []v1alpha1.ManagedResourceStatus{tc.want}, entries, tc.reason)
 			}
 		})

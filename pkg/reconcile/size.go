@@ -16,7 +16,7 @@ const maxObject = 1_400_000
 func (p *pass) tooLarge() *failure {
 	vr := p.vr.DeepCopy()
 	vr.Status = *p.state.status.DeepCopy()
-	vr.Status.ManagedResources = nil
+	vr.Status.ManagedResources, vr.Status.Problems = nil, nil
 	for _, o := range p.state.manifest {
 		d := o.desired
 		entry := entryOf(d.id, d.gvk)
@@ -30,7 +30,7 @@ func (p *pass) tooLarge() *failure {
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	if size := sizeOf(vr); size > maxObject {
+	if size := sizeOf(vr) + maxProblems; size > maxObject {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
@@ -43,7 +43,7 @@ func (p *pass) tooLarge() *failure {
 			going++
 		}
 	}
-	if size := sizeOf(vr); size > maxObject {
+	if size := sizeOf(vr) + maxProblems; size > maxObject {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",

@@ -2,16 +2,14 @@ package reconcile
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -28,32 +26,25 @@ type outcome struct {
 	// source is why parts of the manifest cannot be read, while those that were read
 	// before are kept.
 	source *failure
-	// unobserved is what no watch has seen yet as it was applied; empty if there is nothing.
-	unobserved string
+	// objects are the problems of the objects, in their order.
+	objects []v1alpha1.Problem
+	// unobserved is an object that its watch has not shown as it was applied; nil if there is
+	// none.
+	unobserved *v1alpha1.ProblemObject
 	// wait reports that Ready waits for health, which is what is known of it.
 	wait   bool
 	health *healthReport
-	// warnings are what the API server said besides; nil if nothing is known of it.
-	warnings []string
-	// deleting reports that the VidraResource is going.
+	// warnings are those of the API server; nil if it is not known which there are.
+	warnings []v1alpha1.Problem
+	// deleting reports that the VidraResource is being deleted.
 	deleting bool
 	// all reports that every object was considered.
 	all bool
 	// entries is the inventory, in order.
 	entries []v1alpha1.ManagedResourceStatus
-	// failures and order say which objects are not as they should be.
-	failures map[identity]failure
-	order    []identity
-	// additions are the objects with additions of people that are not reverted.
-	additions map[identity]failure
-	// unjudged reports that additions may be missing here that the status names, because no
-	// watch has shown their objects since this process began.
+	// unjudged reports that drift may be missing here that the status names, because no
+	// watch has shown its objects since this process began.
 	unjudged bool
-	// drifted are the objects that are known to have been changed and not put
-	// back.
-	drifted []identity
-	// contended are the objects that another writer keeps changing.
-	contended map[identity]failure
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
 	// suspended reports that no object is written; waits, that something would be.
@@ -87,50 +78,79 @@ func summarize(before v1alpha1.VidraResourceStatus, o outcome) v1alpha1.VidraRes
 	if o.synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
-	watching := watchingCondition(o, watched(before, o.generation))
-	var healthy *metav1.Condition
-	if o.health != nil {
-		healthy = ptr.To(healthyCondition(o.health, healthOf(before)))
+	problems := o.problems(before)
+	after.Problems, after.UnlistedProblems = bounded(problems)
+	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: after.ObservedGeneration,
+		})
 	}
-	ready := readyCondition(o, watching, healthy, before)
-	ready.Message = display.Truncate(ready.Message, maxCondition)
-	set := func(c metav1.Condition) {
-		c.Message = display.Truncate(c.Message, maxCondition)
-		c.ObservedGeneration = after.ObservedGeneration
-		meta.SetStatusCondition(&after.Conditions, c)
-	}
+	// True while there are problems, and otherwise not in the status.
 	standing := func(kind string, holds bool, reason, message string) {
 		if holds {
-			set(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+			set(kind, metav1.ConditionTrue, reason, message)
 		} else {
 			meta.RemoveStatusCondition(&after.Conditions, kind)
 		}
 	}
-	if o.stalled == nil && o.blocked == nil { // otherwise nothing was watched or compared
-		set(watching)
-		if drifted := driftedCondition(o); drifted.Status == metav1.ConditionTrue || !o.unjudged {
-			set(drifted)
+	// False while there are problems.
+	fulfilled := func(kind, reason, message string) {
+		switch wrong, why := describe(inCondition(problems, kind)); {
+		case wrong == "":
+			set(kind, metav1.ConditionTrue, reason, message)
+		case kind == v1alpha1.ConditionHealthy && wrong == v1alpha1.ReasonStarting:
+			set(kind, metav1.ConditionUnknown, wrong, why)
+		default:
+			set(kind, metav1.ConditionFalse, wrong, why)
 		}
-		standing(v1alpha1.ConditionUnmatchedIgnoreRules, len(o.unmatched) > 0, v1alpha1.ReasonNothingMatches,
-			"Nothing in the manifest is matched by "+few(o.unmatched, maxList))
-		if healthy != nil {
-			set(*healthy)
+	}
+	if !o.unread() { // otherwise nothing was watched
+		if o.watched {
+			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches)))
+		} else {
+			set(v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
+		}
+		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules))
+		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
+		if o.health != nil && !o.health.asBefore(before) {
+			fulfilled(v1alpha1.ConditionHealthy, v1alpha1.ReasonHealthy, "All objects are healthy")
 		}
 		if o.warnings != nil {
-			standing(v1alpha1.ConditionWarnings, len(o.warnings) > 0, v1alpha1.ReasonWarned, few(o.warnings, maxList))
+			reason, message := describe(o.warnings)
+			standing(v1alpha1.ConditionWarnings, reason != "", reason, message)
 		}
-	} else if o.compared {
-		set(driftedCondition(o))
+	}
+	if !o.unread() || o.compared {
+		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted)); reason != "" {
+			set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+		} else if !o.unjudged || o.unread() {
+			set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
+		}
 	}
 	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
-	set(ready)
+	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.entries)))
+	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
 	standing(v1alpha1.ConditionStalled, o.stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
-	after.DeployState = deployState(ready)
-	after.LastError = events.LastError(before, after)
+	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems)
 	return after
+}
+
+// lastError returns the message of what is wrong, for users of the first operator: that of
+// Ready, or of the worst problem that is not known to be over.
+func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	case !inProgress(ready.Reason):
+		return ready.Message
+	}
+	_, message := describe(slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Problem) bool {
+		return !p.Unconfirmed || !p.In(v1alpha1.ConditionReady)
+	}))
+	return display.Truncate(message, maxCondition)
 }
 
 // skipped reports whether a reason means that Vidra leaves things as they are.
@@ -154,34 +174,6 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	}
 }
 
-func readyCondition(o outcome, watching metav1.Condition, healthy *metav1.Condition, before v1alpha1.VidraResourceStatus) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
-	reason, message := worst(o.failures, o.order)
-	switch {
-	case o.stalled != nil:
-		c.Reason, c.Message = o.stalled.reason, o.stalled.message
-	case o.blocked != nil:
-		c.Reason, c.Message = o.blocked.reason, o.blocked.message
-	case o.source != nil:
-		c.Reason, c.Message = o.source.reason, o.source.message+". What was read before is kept as it is"
-	case o.deleting && reason == "":
-		c.Reason = v1alpha1.ReasonDeleting
-		c.Message = "Waiting until the last object is gone"
-	case reason != "":
-		c.Reason, c.Message = reason, message
-	case watching.Status == metav1.ConditionFalse && watching.Reason != v1alpha1.ReasonEventsOff:
-		c.Reason, c.Message = watching.Reason, watching.Message
-	case o.unobserved != "" && !wasReady(before, o.generation): // what was seen once is not doubted for a cut stream
-		c.Reason, c.Message = v1alpha1.ReasonProgressing, o.unobserved
-	case o.wait && healthy != nil && healthy.Status != metav1.ConditionTrue:
-		c.Reason, c.Message = healthy.Reason, healthy.Message
-	default:
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonApplied
-		c.Message = fmt.Sprintf("All objects are applied (%d)", len(o.entries))
-	}
-	return c
-}
-
 // wasReady reports whether a generation is ready according to a status.
 func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
@@ -193,34 +185,26 @@ func watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
 }
 
-func watchingCondition(o outcome, before bool) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionFalse}
+// watchProblems returns the kinds that cannot be watched, or not yet. before reports whether
+// all were watched.
+func watchProblems(o *outcome, before bool) []v1alpha1.Problem {
 	if !o.watched {
-		c.Reason, c.Message = v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"
-		return c
+		return nil
 	}
-	var failed, starting []string
+	var all []v1alpha1.Problem
 	for key, status := range o.watches {
+		object := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource}
+		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
 		switch {
 		case status.State == watchregistry.Synced, tolerable(status, before, o.now):
+			continue
 		case status.State == watchregistry.Starting:
-			starting = append(starting, key.String())
-		default:
-			failed = append(failed, fmt.Sprintf("%s: %s: %s", key, status.Reason, display.Truncate(status.Message, maxMessage)))
+			reason, message = v1alpha1.ReasonStarting, "Starting to watch "+key.String()
 		}
+		all = append(all, problemOf(object, reason, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
-	slices.Sort(failed)
-	slices.Sort(starting)
-	switch {
-	case len(failed) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonWatchFailed, events.CannotWatch+few(failed, maxList)
-	case len(starting) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "Starting to watch "+few(starting, maxList)
-	default:
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonSynced
-		c.Message = fmt.Sprintf("All kinds are watched (%d)", len(o.watches))
-	}
-	return c
+	slices.SortFunc(all, func(a, b v1alpha1.Problem) int { return strings.Compare(a.Message, b.Message) })
+	return all
 }
 
 // tolerable reports whether a watch that is out of order is expected to be back
@@ -230,28 +214,4 @@ func watchingCondition(o outcome, before bool) metav1.Condition {
 func tolerable(status watchregistry.Status, before bool, now time.Time) bool {
 	return before && (status.State == watchregistry.Starting || status.State == watchregistry.Degraded) &&
 		now.Sub(status.Since) < watchGrace
-}
-
-func driftedCondition(o outcome) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInSync}
-	known := map[identity]failure{}
-	for _, id := range o.drifted {
-		known[id] = failure{v1alpha1.ReasonDriftDetected, "changed and not reverted yet"}
-	}
-	maps.Copy(known, o.contended)
-	for id, why := range o.failures {
-		if why.reason == v1alpha1.ReasonDriftDetected || why.reason == v1alpha1.ReasonDriftContended {
-			known[id] = why
-		}
-	}
-	for id, why := range o.additions {
-		if _, worse := known[id]; !worse {
-			known[id] = why
-		}
-	}
-	if len(known) > 0 {
-		c.Status = metav1.ConditionTrue
-		c.Reason, c.Message = worst(known, o.order)
-	}
-	return c
 }

@@ -45,7 +45,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 func (p *pass) writeInventory(ctx context.Context) error {
 	s := p.state
 	status := *s.status.DeepCopy()
-	status.ManagedResources, _ = s.entries()
+	status.ManagedResources = s.entries()
 	status.Objects = int32(len(status.ManagedResources)) //nolint:gosec // bounded by the size of a manifest
 	status.DeployState = v1alpha1.DeployRunning
 	progressing := func(kind string, value metav1.ConditionStatus) {
@@ -57,6 +57,11 @@ func (p *pass) writeInventory(ctx context.Context) error {
 	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
 	if problem := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); problem == nil || problem.Status == metav1.ConditionTrue {
 		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
+		applying := problemOf(nil, v1alpha1.ReasonProgressing, "Applying the manifest", v1alpha1.ConditionReady)
+		applying.Since = metav1.NewTime(p.now.Truncate(time.Second))
+		var more int32
+		status.Problems, more = bounded(append([]v1alpha1.Problem{applying}, status.Problems...))
+		status.UnlistedProblems += more
 	}
 	return p.writeStatus(ctx, status)
 }
@@ -72,25 +77,21 @@ func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) 
 		p.checkup()
 		o.health = s.health
 	}
-	o.source, o.unobserved = p.source, s.unobservedText()
+	o.source, o.unobserved = p.source, s.unobservedObject()
 	if o.all { // a heal changes none
-		o.warnings = s.warningsIn()
+		o.warnings = s.warningProblems()
 	}
-	o.failures, o.contended, o.unmatched = s.withDrifts(), s.contended(), s.unmatched
-	o.additions, o.unjudged = p.withAdditions(), s.unjudged && p.applier.additions.policy != v1alpha1.AdditionsKeep
+	p.forgetAdditions()
+	o.objects, o.unmatched = s.objectProblems(p.pendingDrift), s.unmatched
+	o.unjudged = s.unjudged && p.applier.additions.policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
-	if o.entries, o.order = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
+	if o.entries = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
 		o.entries = s.status.ManagedResources
-	}
-	for _, object := range s.manifest {
-		if _, drifted := p.pendingDrift[object.desired.key]; drifted {
-			o.drifted = append(o.drifted, object.id)
-		}
 	}
 	p.awaitRights(o.all)
 	s.forgetUnused()
 	after := summarize(s.status, o)
-	end := ending{all: o.all, stalled: o.stalled != nil, blocked: o.blocked != nil || o.source != nil, unobserved: o.unobserved != ""}
+	end := ending{all: o.all, stalled: o.stalled != nil, blocked: o.blocked != nil || o.source != nil, unobserved: o.unobserved != nil}
 	s.schedule.attempted(p.failed(end), end.all, p.now)
 	restores, later := p.restores(ctx)
 	next := earliest(append(p.wakes(end), wake{later, wakeStatus}))

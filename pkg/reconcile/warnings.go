@@ -2,16 +2,12 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
@@ -76,22 +72,22 @@ func (p *recorder) recordWarnings(r result) {
 	}
 }
 
-// warningsIn are the warnings of the objects of the manifest. Of those that this process
-// has not applied, what the status says stands.
-func (s *vrState) warningsIn() []string {
-	var before []string
-	if told := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionWarnings); told != nil {
-		before = strings.Split(told.Message, events.Between)
+// warningProblems returns the warnings about the objects of the manifest. Of those that this
+// process has not applied, the warnings in the status stand. It is never nil.
+func (s *vrState) warningProblems() []v1alpha1.Problem {
+	before := map[v1alpha1.Subject][]v1alpha1.Problem{}
+	for _, p := range s.status.Problems {
+		if p.Reason == v1alpha1.ReasonWarned {
+			before[p.Subject()] = append(before[p.Subject()], p)
+		}
 	}
-	all := []string{}
+	all := []v1alpha1.Problem{}
 	for _, o := range s.manifest {
 		for _, text := range o.warnings {
-			all = append(all, fmt.Sprintf("%s: %s", o.id, display.Truncate(events.Inline(text), maxReason)))
+			all = append(all, problemOf(problemObject(o.desired.gvk, o.id), v1alpha1.ReasonWarned, display.Truncate(text, maxReason), v1alpha1.ConditionWarnings))
 		}
-		for _, text := range before {
-			if len(o.warnings) == 0 && !o.warningsKnown && strings.HasPrefix(text, o.id.String()+": ") {
-				all = append(all, text)
-			}
+		if len(o.warnings) == 0 && !o.warningsKnown {
+			all = append(all, before[o.id.subject()]...)
 		}
 	}
 	return all

@@ -313,8 +313,8 @@ type VidraResourceStatus struct {
 	// DeployState summarizes the last reconcile in one word.
 	// +optional
 	DeployState DeployState `json:"DeployState,omitempty"`
-	// LastError is the message of a problem that is not known to be over; empty when there
-	// is none.
+	// LastError is the message of the condition Ready, or of a problem that is not known to
+	// be over; empty when there is none. See problems.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 	// LastSyncTime is when the manifest was last applied in full.
@@ -330,6 +330,15 @@ type VidraResourceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Problems are what the conditions report, one entry for each object and reason, the worst
+	// first. At most 100 are listed, in at most 64 KiB.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Problems []Problem `json:"problems,omitempty"`
+	// UnlistedProblems is how many further problems there are.
+	// +optional
+	UnlistedProblems int32 `json:"unlistedProblems,omitempty"`
 	// Objects is how many objects are in the inventory.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`

@@ -16,99 +16,17 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-func TestWorstNamesTheWorstFirst(t *testing.T) {
-	ids := []identity{idOf(configMapKind, "a", "1"), idOf(configMapKind, "a", "2"), idOf(configMapKind, "a", "3"), idOf(configMapKind, "a", "4")}
-	for name, tc := range map[string]struct {
-		reason   string
-		failures []failure
-		want     string
-		message  string
-	}{
-		"Nothing": {reason: "Nothing is wrong."},
-		"Alike": {
-			"The order is the manifest's.", []failure{{v1alpha1.ReasonApplyFailed, "w"}, {v1alpha1.ReasonApplyFailed, "x"}},
-			v1alpha1.ReasonApplyFailed, "ConfigMap a/1: w; ConfigMap a/2: x",
-		},
-		"OtherProblems": {
-			"Other reasons are named.",
-			[]failure{{v1alpha1.ReasonKindUnavailable, "w"}, {v1alpha1.ReasonApplyFailed, "x"}, {v1alpha1.ReasonManifestInvalid, "y"}, {v1alpha1.ReasonApplyFailed, "z"}},
-			v1alpha1.ReasonManifestInvalid, "ConfigMap a/3: y; ConfigMap a/2: ApplyFailed: x; ConfigMap a/4: ApplyFailed: z; ConfigMap a/1: KindUnavailable: w",
-		},
-		"UnderWay": {
-			"What is no problem comes besides.",
-			[]failure{{v1alpha1.ReasonProgressing, "w"}, {v1alpha1.ReasonDriftDetected, "x"}, {v1alpha1.ReasonPruneFailed, "y"}},
-			v1alpha1.ReasonPruneFailed, "ConfigMap a/3: y. Besides: ConfigMap a/2: x; ConfigMap a/1: w",
-		},
-		"NoProblem": {
-			"A problem comes before what is left or contended.",
-			[]failure{{v1alpha1.ReasonDriftContended, "w"}, {v1alpha1.ReasonSuspended, "x"}, {v1alpha1.ReasonNamespaceTerminating, "y"}},
-			v1alpha1.ReasonNamespaceTerminating, "ConfigMap a/3: y. Besides: ConfigMap a/1: w; ConfigMap a/2: x",
-		},
-		"Separators": {
-			"A text makes no parts.", []failure{{v1alpha1.ReasonApplyFailed, "w; ConfigMap a/9: x. Besides: y"}},
-			v1alpha1.ReasonApplyFailed, "ConfigMap a/1: w, ConfigMap a/9: x, besides: y",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			failures := map[identity]failure{}
-			for i, why := range tc.failures {
-				failures[ids[i]] = why
-			}
-			got, message := worst(failures, ids)
-			require.Equal(t, tc.want, got, tc.reason)
-			require.Equal(t, tc.message, message, tc.reason)
-		})
-	}
-}
-
-// TestProblemsComeBeforeTheRest: events.Transitions takes a problem for over when
-// another reason is that of Ready.
-func TestProblemsComeBeforeTheRest(t *testing.T) {
-	rest := false
-	for _, reason := range severity {
-		require.False(t, rest && events.IsProblem(reason), "%s is behind a reason that is none", reason)
-		rest = rest || !events.IsProblem(reason)
-	}
-}
-
-// TestMessagesFit: however much there is to say, the message is accepted, and no name
-// is cut.
-func TestMessagesFit(t *testing.T) {
-	failures := map[identity]failure{}
-	var order []identity
-	for i := range 200 {
-		id := idOf(configMapKind, strings.Repeat("n", 63), fmt.Sprintf("%s-%03d", strings.Repeat("o", 249), i))
-		failures[id], order = failure{v1alpha1.ReasonApplyFailed, strings.Repeat("x", maxMessage)}, append(order, id)
-		if i%2 == 0 {
-			failures[id] = failure{v1alpha1.ReasonProgressing, strings.Repeat("x", maxMessage)}
-		}
-	}
-	_, message := worst(failures, order)
-	require.Less(t, len(message), maxCondition)
-	wrong, besides, _ := strings.Cut(message, events.Besides)
-	for i, list := range []string{wrong, besides} {
-		parts := strings.Split(list, events.Between)
-		for n, part := range parts[:len(parts)-1] {
-			require.Contains(t, part, order[2*n+1-i].String()+": x")
-		}
-		require.Equal(t, events.More(100-len(parts)+1), parts[len(parts)-1])
-	}
-	_, message = worst(map[identity]failure{order[1]: failures[order[1]]}, order)
-	require.Equal(t, order[1].String()+": "+failures[order[1]].message, message, "one alone is not cut")
-}
-
 // TestEveryFailureIsNamed: an object that fails besides others is named in the Event
 // that its failure makes, however many fail already and however much is said of them.
 func TestEveryFailureIsNamed(t *testing.T) {
 	for name, text := range map[string]string{"Many": "no", "Long": strings.Repeat("it is denied for a long reason ", 33)} {
 		t.Run(name, func(t *testing.T) {
-			failures := map[identity]failure{}
-			var order []identity
+			var o outcome
 			var before v1alpha1.VidraResourceStatus
 			for i := range 8 {
 				id := idOf(configMapKind, "shop", fmt.Sprintf("page-%d", i))
-				failures[id], order = failure{v1alpha1.ReasonApplyFailed, text}, append(order, id)
-				after := summarize(before, outcome{failures: failures, order: order})
+				o.objects = append(o.objects, wrong(id, v1alpha1.ReasonApplyFailed, text))
+				after := summarize(before, o)
 				told := toldOf(before, after)
 				require.Len(t, told, 1)
 				require.Contains(t, told[0].Note, id.String()+": ")
@@ -137,24 +55,24 @@ func TestBeginningsAndEnds(t *testing.T) {
 		if !events.IsProblem(reason) {
 			text = "differs"
 		}
-		o.failures, o.order = map[identity]failure{id: {reason, text}}, []identity{one, two}
+		o.objects = []v1alpha1.Problem{wrong(id, reason, text)}
 		return o
 	}
 	and := func(o outcome, how func(o *outcome)) outcome { how(&o); return o }
 	blind := and(well, func(o *outcome) { o.watches = watch(watchregistry.Degraded) })
-	unseen := and(well, func(o *outcome) { o.unobserved = "ConfigMap shop/a is not seen yet" })
+	unseen := and(well, func(o *outcome) { o.unobserved = problemObject(configMapKind, one) })
 	away := outcome{watched: true, all: true, blocked: &failure{v1alpha1.ReasonDestinationUnreachable, "https://far:6443 is away"}}
 	bad := outcome{watched: true, all: true, stalled: &failure{v1alpha1.ReasonManifestInvalid, "document 1: bad"}}
 	healthy := func(s status.Status) outcome {
 		return and(well, func(o *outcome) {
-			o.wait, o.health = true, &healthReport{ill: []illness{{id: one, Health: trigger.Health{Status: s, Message: "no"}}}}
+			o.wait, o.health = true, &healthReport{ill: []illness{{object: *problemObject(configMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
 			if s == status.CurrentStatus {
 				o.health.ill = nil
 			}
 		})
 	}
 	unhealed := func(reason string) outcome {
-		return and(fails(one, reason), func(o *outcome) { o.drifted = []identity{one} })
+		return and(fails(one, reason), func(o *outcome) { o.objects = append(o.objects, unreverted(one)) })
 	}
 	suspended := func(o outcome) outcome { return and(o, func(o *outcome) { o.suspended = true }) }
 	for name, tc := range map[string]struct {
@@ -185,8 +103,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 			"The end of each is told, and told once.",
 			[]outcome{
 				and(well, func(o *outcome) {
-					o.failures = map[identity]failure{one: {v1alpha1.ReasonApplyFailed, "no"}, two: {v1alpha1.ReasonApplyFailed, "never"}}
-					o.order = []identity{one, two}
+					o.objects = []v1alpha1.Problem{wrong(one, v1alpha1.ReasonApplyFailed, "no"), wrong(two, v1alpha1.ReasonApplyFailed, "never")}
 				}), fails(one, v1alpha1.ReasonApplyFailed), fails(one, v1alpha1.ReasonProgressing), well,
 			},
 			[]string{"ApplyFailed ConfigMap shop/a: no; ConfigMap shop/b: never", "Recovered ConfigMap shop/b: never", "Recovered ConfigMap shop/a: no"},
@@ -196,7 +113,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), bad, fails(one, v1alpha1.ReasonApplyFailed), well},
 			[]string{
 				"ApplyFailed ConfigMap shop/a: no", "ManifestInvalid document 1: bad",
-				"ApplyFailed ConfigMap shop/a: no", "Recovered document 1: bad", "Recovered ConfigMap shop/a: no",
+				"Recovered document 1: bad", "Recovered ConfigMap shop/a: no",
 			},
 		},
 		"DestinationAndManifest": {
@@ -212,14 +129,24 @@ func TestBeginningsAndEnds(t *testing.T) {
 			},
 		},
 		"SuspendedInBetween": {
-			"What is not written has not recovered.",
+			"What is not written has not recovered, and drift ends when it is gone.",
 			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), suspended(fails(one, v1alpha1.ReasonSuspended)), suspended(fails(two, v1alpha1.ReasonDriftDetected)), well},
-			[]string{"ApplyFailed ConfigMap shop/a: no", "Suspended", "Recovered ConfigMap shop/a: no", "Resumed"},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "Suspended", "Recovered ConfigMap shop/a: no", "Recovered ConfigMap shop/b: differs", "Resumed"},
 		},
 		"HealFails": {
 			"What cannot be put back is drifted, and a problem.",
 			[]outcome{unhealed(v1alpha1.ReasonApplyFailed), unhealed(v1alpha1.ReasonProgressing), away, unhealed(v1alpha1.ReasonProgressing), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "DestinationUnreachable", "DestinationRestored", "Recovered ConfigMap shop/a: no"},
+		},
+		"BeingDeleted": {
+			"The deletion of the VidraResource is no recovery.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *outcome) { o.deleting = true }), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
+		},
+		"OtherText": {
+			"Another message is news, and one problem ends once.",
+			[]outcome{fails(one, v1alpha1.ReasonApplyFailed), and(fails(one, v1alpha1.ReasonApplyFailed), func(o *outcome) { o.objects[0].Message = "never" }), well},
+			[]string{"ApplyFailed ConfigMap shop/a: no", "ApplyFailed ConfigMap shop/a: never", "Recovered ConfigMap shop/a: never"},
 		},
 		"SuspendedAlone": {
 			"Resumed is its end.", []outcome{well, suspended(fails(one, v1alpha1.ReasonSuspended)), well}, []string{"Suspended", "Resumed"},
