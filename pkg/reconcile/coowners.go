@@ -143,7 +143,7 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id identity) bool {
 // genuine reports whether a manager owns in an object what its VidraResource applied. The
 // digests of sensitive objects are sealed with the key of each installation: that of another
 // one cannot be compared, and counts. Its own operator reverts what it did not apply.
-func (a *claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+func (s *claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
 	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {
@@ -151,7 +151,7 @@ func (a *claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim tri
 	}
 	id := identityIn(live)
 	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
-		sealed := !a.installation.Applies(manager) && strings.HasPrefix(e.Digest, seal.Prefix)
+		sealed := !s.installation.Applies(manager) && strings.HasPrefix(e.Digest, seal.Prefix)
 		return e.Name == id.name && identityOf(&e) == id && (sealed || e.Digest == digest.String())
 	})
 }
