@@ -60,7 +60,7 @@ func desiredOf(objects []*objectState) (all []*desired) {
 func TestMakePlan(t *testing.T) {
 	a, b := wanted("a"), wanted("b")
 	in := func(entries map[identity]*v1alpha1.ManagedResourceStatus, change func(*planInput)) planInput {
-		s := &ownerState{}
+		s := &vrState{}
 		s.setManifest([]*desired{a, b})
 		for id, entry := range entries {
 			s.track(id).entry = entry

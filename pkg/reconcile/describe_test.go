@@ -131,22 +131,25 @@ func TestSays(t *testing.T) {
 	t.Parallel()
 	id, other := idOf(configMapKind, "shop", "a"), idOf(configMapKind, "shop", "b")
 	long := strings.Repeat("x", v1alpha1.MaxProblemMessage+1)
+	problem := func(id identity, reason, message string) v1alpha1.Problem {
+		return problemOf(problemObject(configMapKind, id), reason, message, v1alpha1.ConditionDrifted)
+	}
 	cases := map[string]struct {
 		reason  string
 		problem v1alpha1.Problem
 		text    string
 		want    bool
 	}{
-		"Same":      {"It was reported.", wrong(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1", true},
-		"Other":     {"It was another drift.", wrong(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1; y is 2", false},
-		"Unnamed":   {"What is not listed is not reported again.", wrong(other, v1alpha1.ReasonDriftDetected, "y is 2"), "x is 1", true},
-		"NoDrift":   {"Another problem of the object has another text.", wrong(id, v1alpha1.ReasonApplyFailed, "no"), "x is 1", true},
-		"Truncated": {"The status has the beginning of a long text.", wrong(id, v1alpha1.ReasonDriftDetected, long), long, true},
+		"Same":      {"It was reported.", problem(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1", true},
+		"Other":     {"It was another drift.", problem(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1; y is 2", false},
+		"Unnamed":   {"What is not listed is not reported again.", problem(other, v1alpha1.ReasonDriftDetected, "y is 2"), "x is 1", true},
+		"NoDrift":   {"Another problem of the object has another text.", problem(id, v1alpha1.ReasonApplyFailed, "no"), "x is 1", true},
+		"Truncated": {"The status has the beginning of a long text.", problem(id, v1alpha1.ReasonDriftDetected, long), long, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newOwnerState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{tc.problem}}}, nil)
+			s := newVRState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{tc.problem}}}, nil)
 			require.Equal(t, tc.want, s.says(id, tc.text), tc.reason)
 		})
 	}

@@ -53,7 +53,7 @@ func (p *pass) read(ctx context.Context) *failure {
 			d.configuration = identify([]byte(d.configuration), []byte(policy))
 		}
 	}
-	if why := p.tooLarge(); why != nil {
+	if why := tooLarge(p.vr, &s.vrState); why != nil {
 		return why
 	}
 	for _, was := range old {

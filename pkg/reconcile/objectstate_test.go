@@ -30,7 +30,7 @@ func TestObjectStateLives(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &ownerState{}
+			s := &vrState{}
 			s.setManifest([]*desired{a, b})
 			o := s.objects[b.id]
 			s.setManifest([]*desired{a})

@@ -110,12 +110,19 @@ type ownerState struct {
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
-	s := &ownerState{vrState: vrState{
+	return &ownerState{
+		vrState:           newVRState(vr, keys),
+		recoversInventory: slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0,
+	}
+}
+
+// newVRState returns what the status of a VidraResource says of its objects.
+func newVRState(vr *v1alpha1.VidraResource, keys seal.Keys) vrState {
+	s := vrState{
 		uid: vr.UID, keys: keys, status: *vr.Status.DeepCopy(), objects: map[identity]*objectState{},
 		inherited: map[v1alpha1.Subject]string{},
-	}}
+	}
 	s.unjudged = meta.IsStatusConditionTrue(s.status.Conditions, v1alpha1.ConditionDrifted)
-	s.recoversInventory = slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
 	s.inheritedInPart = s.status.UnlistedProblems > 0 || s.unjudged && len(s.status.Problems) == 0
 	for _, p := range s.status.Problems {
 		if p.Reason == v1alpha1.ReasonDriftDetected {

@@ -13,11 +13,11 @@ const maxObject = 1_400_000
 
 // tooLarge says why a VidraResource would not fit into the API server with the status
 // that its manifest makes; nil if it does. Nothing is written then.
-func (p *pass) tooLarge() *failure {
-	vr := p.vr.DeepCopy()
-	vr.Status = *p.state.status.DeepCopy()
+func tooLarge(of *v1alpha1.VidraResource, s *vrState) *failure {
+	vr := of.DeepCopy()
+	vr.Status = *s.status.DeepCopy()
 	vr.Status.ManagedResources, vr.Status.Problems = nil, nil
-	for _, o := range p.state.manifest {
+	for _, o := range s.manifest {
 		d := o.desired
 		entry := entryOf(d.id, d.gvk)
 		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
@@ -34,10 +34,10 @@ func (p *pass) tooLarge() *failure {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
-			size, len(p.state.manifest), maxObject)}
+			size, len(s.manifest), maxObject)}
 	}
 	going := 0
-	for _, o := range p.state.others { // what it removes is there until it is gone
+	for _, o := range s.others { // what it removes is there until it is gone
 		if o.entry != nil {
 			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.entry)
 			going++
@@ -47,7 +47,7 @@ func (p *pass) tooLarge() *failure {
 		return &failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",
-			size, len(p.state.manifest), going, maxObject)}
+			size, len(s.manifest), going, maxObject)}
 	}
 	return nil
 }

@@ -39,13 +39,12 @@ func TestTooLarge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &ownerState{}
+			s := &vrState{}
 			s.setManifest(many("new", tc.objects))
 			for _, d := range many("old", tc.pruned) {
 				s.track(d.id).entry = entryOf(d.id, d.gvk)
 			}
-			p := &pass{planner: &planner{vr: &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}}, state: s}
-			why := p.tooLarge()
+			why := tooLarge(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s)
 			if tc.want == "" {
 				require.Nil(t, why, tc.reason)
 				return
@@ -67,7 +66,7 @@ func TestLastHealNamesTenFields(t *testing.T) {
 			ownership.Change{Path: fmt.Sprintf("data.f%d", i), Manager: "kubectl"},
 			ownership.Change{Path: fmt.Sprintf("data.a%d", i), Kind: ownership.Added})
 	}
-	s := &ownerState{}
+	s := &vrState{}
 	s.healed(change, time.Now(), healFlush)
 	heal := s.withHeals(v1alpha1.VidraResourceStatus{}).Drift.LastHeal
 	require.Len(t, heal.Fields, 10)
