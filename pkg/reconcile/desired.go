@@ -96,15 +96,15 @@ func resolveManifest(ctx context.Context, vr *v1alpha1.VidraResource, by signatu
 	w := &resolved{}
 	mappings, missing := resolve(ctx, parsed, kinds)
 	var known []manifest.Object
-	for _, object := range parsed {
-		gvk := object.GroupVersionKind()
+	for _, obj := range parsed {
+		gvk := obj.GroupVersionKind()
 		if err := missing[gvk]; err != nil {
 			why := *err
-			why.message = object.Position.String() + ": " + why.message
-			w.unresolved = append(w.unresolved, unresolved{id: identityIn(object.Unstructured), gvk: gvk, why: why})
+			why.message = obj.Position.String() + ": " + why.message
+			w.unresolved = append(w.unresolved, unresolved{id: identityIn(obj.Unstructured), gvk: gvk, why: why})
 			continue
 		}
-		known = append(known, object)
+		known = append(known, obj)
 	}
 	namespaced := func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced }
 	if known, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, namespaced); err != nil {
@@ -112,12 +112,12 @@ func resolveManifest(ctx context.Context, vr *v1alpha1.VidraResource, by signatu
 	}
 	manifest.Sort(known, namespaced)
 	w.objects = make([]*desired, 0, len(known))
-	for _, object := range known {
-		d, err := newDesired(by, kinds.Name(), object, mappings[object.GroupVersionKind()])
+	for _, obj := range known {
+		d, err := newDesired(by, kinds.Name(), obj, mappings[obj.GroupVersionKind()])
 		if err != nil {
 			return nil, err
 		}
-		if err := d.setIgnoreRules(rules, object.Unstructured); err != nil {
+		if err := d.setIgnoreRules(rules, obj.Unstructured); err != nil {
 			return nil, err
 		}
 		w.objects = append(w.objects, d)
@@ -155,8 +155,8 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds Kinds) (
 ) {
 	mappings := map[schema.GroupVersionKind]cluster.Mapping{}
 	missing := map[schema.GroupVersionKind]*failure{}
-	for _, object := range objects {
-		gvk := object.GroupVersionKind()
+	for _, obj := range objects {
+		gvk := obj.GroupVersionKind()
 		if _, known := mappings[gvk]; known || missing[gvk] != nil {
 			continue
 		}
@@ -190,14 +190,14 @@ func notServed(gvk schema.GroupVersionKind) *failure {
 }
 
 // newDesired prepares an object of the manifest of an owner, for a cluster.
-func newDesired(by signature, at string, object manifest.Object, mapping cluster.Mapping) (*desired, error) {
-	u := object.Unstructured
+func newDesired(by signature, at string, obj manifest.Object, mapping cluster.Mapping) (*desired, error) {
+	u := obj.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &desired{
 		id:    identityIn(u),
 		gvk:   gvk,
 		key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
-		place: placeOf(object.Position),
+		place: placeOf(obj.Position),
 		stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), sensitive: ownership.Sensitive(u),
 	}
 	_, d.setsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
@@ -211,7 +211,7 @@ func newDesired(by signature, at string, object manifest.Object, mapping cluster
 	by.mark(u)
 	body, err := encode(u)
 	if err != nil {
-		return nil, fmt.Errorf("%s: encode %s: %w", object.Position, u.GetName(), err)
+		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
 	}
 	d.withholds = ownership.Withholds(u)
 	d.body, d.configuration, d.weight = body, identify(escaped(body)), manifest.Weight(body)
@@ -219,10 +219,10 @@ func newDesired(by signature, at string, object manifest.Object, mapping cluster
 }
 
 // setIgnoreRules takes over the ignore rules for the object.
-func (d *desired) setIgnoreRules(rules []*rule, object *unstructured.Unstructured) error {
+func (d *desired) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) error {
 	var mine []v1alpha1.IgnoreRule
-	d.ignored, mine = ignoredIn(rules, object)
-	d.exempt = exemptIn(rules, object)
+	d.ignored, mine = ignoredIn(rules, obj)
+	d.exempt = exemptIn(rules, obj)
 	if d.ignored == nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,78 +39,35 @@ func (r *Reconciler) DestinationChanged(name string) {
 // isLocal reports whether a destination is the cluster that Vidra runs in.
 func isLocal(server string) bool { return server == "" || server == v1alpha1.LocalServer }
 
+// destinations returns the clusters that objects are applied to.
+func (r *Reconciler) destinations() *destinations {
+	return &destinations{local: r.Local, remotes: r.Remotes, clusters: &r.clusters}
+}
+
 // connect finds the destination, and the client with which its objects are read and
 // written. It returns why nothing can be done.
 func (p *pass) connect(ctx context.Context) *failure {
-	destination := p.Local
-	if server := p.vr.Spec.Destination.Server; !isLocal(server) {
-		remote, err := p.remote(server)
-		if err != nil {
-			p.starting = errors.Is(err, cluster.ErrStarting)
-			return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
+	destination, scope, err := p.destinations().find(p.owner, p.vr.Spec.Destination.Server)
+	if err != nil {
+		if errors.Is(err, errServedByAnother) {
+			p.forget(p.owner)
 		}
-		destination = remote
+		p.starting = errors.Is(err, cluster.ErrStarting)
+		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
 	}
-	p.applier.destination = destination
+	if remote, is := destination.(*cluster.Cluster); is && destination != p.Local {
+		p.Watches.AddCluster(remote.Name(), remote)
+	}
+	p.applier.destination, p.kubeconfig = destination, scope
 	var why *failure
 	if p.applier.client, p.applier.user, why = p.accounts().clientOf(ctx, p.vr, destination); why != nil {
 		return why
 	}
-	if why := p.outOfScope(); why != nil {
+	if why := outOfScope(scope, p.vr); why != nil {
 		return why
 	}
-	if err := destination.Unreachable(); err != nil {
-		p.starting = errors.Is(err, cluster.ErrStarting)
-		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
-	}
-	if destination.MaybeUnreachable() {
-		p.starting = true
-		return &failure{v1alpha1.ReasonDestinationUnreachable, "requests fail"}
-	}
-	return nil
-}
-
-// usable reports whether requests to a cluster are answered, as far as is known.
-func usable(d Destination) bool { return d.Unreachable() == nil && !d.MaybeUnreachable() }
-
-// remote finds another cluster, whose kinds can be watched then.
-func (p *pass) remote(server string) (*cluster.Cluster, error) {
-	if p.Remotes == nil {
-		return nil, fmt.Errorf("the destination %s is another cluster, and this Vidra reads no kubeconfigs: it does not run in a Pod, so that "+
-			"--kubeconfig-namespace has to name the namespace of their Secrets", server)
-	}
-	name, matched, err := p.Remotes.Resolve(server)
-	if err != nil {
-		return nil, err
-	}
-	if at := p.clusters.of(p.owner); at != "" && at != name {
-		if matched {
-			p.forget(p.owner) // what is known is known of another cluster
-			return nil, fmt.Errorf("%s is served by another kubeconfig now: %w", server, cluster.ErrStarting)
-		}
-		name = at // its watches go on when there is a kubeconfig again
-	}
-	if !p.clusters.set(p.owner, name) { // from now on it is not forgotten
-		return nil, fmt.Errorf("%s is being forgotten, because its last VidraResource is gone: %w", server, cluster.ErrStarting)
-	}
-	remote, err := p.Remotes.Get(name)
-	if err != nil {
-		return nil, err
-	}
-	p.Watches.AddCluster(name, remote)
-	p.kubeconfig = remote.Scope()
-	return remote, nil
-}
-
-// isAway reports whether a cluster is known not to be reached: a pass then sends it nothing,
-// and takes no place. It makes no cluster known: it would never be forgotten if its
-// only VidraResource went before its first pass.
-func (r *Reconciler) isAway(server string) bool {
-	if r.Remotes == nil {
-		return true
-	}
-	remote := r.Remotes.Find(server)
-	return remote != nil && !usable(remote)
+	why, p.starting = unreachable(destination)
+	return why
 }
 
 // depart forgets the destination of an owner that is gone.
@@ -122,6 +78,9 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 		r.Trigger.ForgetCluster(server)
 	})
 }
+
+// usable reports whether requests to a cluster are answered, as far as is known.
+func usable(d Destination) bool { return d.Unreachable() == nil && !d.MaybeUnreachable() }
 
 // block ends a pass that cannot do anything at present. What was applied stays as it
 // is and in the inventory, and what was to be done is done later.

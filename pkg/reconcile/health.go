@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,7 +39,7 @@ type illness struct {
 func (r *healthReport) failed() bool { return slices.ContainsFunc(r.ill, illness.failed) }
 
 func (i illness) failed() bool {
-	return i.Status == status.FailedStatus || i.Status == status.UnknownStatus
+	return i.Status == kstatus.FailedStatus || i.Status == kstatus.UnknownStatus
 }
 
 // checkup finds out how healthy the objects are, from what the watches keep, at no
@@ -68,7 +68,7 @@ func (p *planner) checkup() {
 		case !known:
 			report.unknown = true
 			report.starting = report.starting || s.watches[watchKey(d.key)].State == watchregistry.Starting
-		case health.Status != status.CurrentStatus:
+		case health.Status != kstatus.CurrentStatus:
 			report.ill = append(report.ill, illness{object: *problemObject(d.gvk, d.id), Health: health})
 		}
 	}

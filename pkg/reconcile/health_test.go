@@ -3,7 +3,7 @@ package reconcile
 import (
 	"testing"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +15,7 @@ import (
 // TestHealthWhileWatchesStart has spec.wait meet what is not known: Vidra may have been
 // started again, and what it does not see yet is no news.
 func TestHealthWhileWatchesStart(t *testing.T) {
-	ill := illness{object: v1alpha1.ProblemObject{Name: "page"}, Health: trigger.Health{Status: status.InProgressStatus, Message: "0 of 1"}}
+	ill := illness{object: v1alpha1.ProblemObject{Name: "page"}, Health: trigger.Health{Status: kstatus.InProgressStatus, Message: "0 of 1"}}
 	healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy}
 	two := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing, Message: "two are ill"}
 	for name, tc := range map[string]struct {

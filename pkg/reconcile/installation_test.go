@@ -56,18 +56,18 @@ func TestOwnersOfOtherInstallations(t *testing.T) {
 				vidraResources: reader, index: trigger.NewIndex(),
 			}
 			key, live := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}, liveConfigMap("a", nil, own, tc.applied)
-			owners, err := a.coOwners(t.Context(), key, live)
+			others, err := a.coOwners(t.Context(), key, live)
 			require.NoError(t, err)
 			all, err := a.allOwners(t.Context(), key, live)
 			require.NoError(t, err)
 			if tc.owner == "" {
-				require.Empty(t, owners, tc.reason)
+				require.Empty(t, others, tc.reason)
 			} else {
-				require.Len(t, owners, 1, tc.reason)
-				require.Equal(t, tc.owner, owners[0].name, tc.reason)
-				require.Equal(t, tc.applied, owners[0].manager, tc.reason)
+				require.Len(t, others, 1, tc.reason)
+				require.Equal(t, tc.owner, others[0].name, tc.reason)
+				require.Equal(t, tc.applied, others[0].manager, tc.reason)
 			}
-			if all = all[len(owners):]; tc.elsewhere == "" {
+			if all = all[len(others):]; tc.elsewhere == "" {
 				require.Empty(t, all, tc.reason)
 				return
 			}

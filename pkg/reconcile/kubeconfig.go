@@ -4,14 +4,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
-// outOfScope returns why the kubeconfig of another cluster may not be used for the
+// outOfScope returns why the kubeconfig of another cluster may not be used for a
 // VidraResource.
-func (p *pass) outOfScope() *failure {
-	err := p.kubeconfig.VidraResource(p.vr.Name)
-	if namespace := p.vr.Spec.Destination.Namespace; err == nil && namespace != "" {
-		err = p.kubeconfig.Namespace(namespace)
+func outOfScope(kubeconfig cluster.Scope, vr *v1alpha1.VidraResource) *failure {
+	err := kubeconfig.VidraResource(vr.Name)
+	if namespace := vr.Spec.Destination.Namespace; err == nil && namespace != "" {
+		err = kubeconfig.Namespace(namespace)
 	}
 	if err != nil {
 		return &failure{v1alpha1.ReasonDestinationUnreachable, err.Error()}
@@ -19,20 +20,15 @@ func (p *pass) outOfScope() *failure {
 	return nil
 }
 
-// objectsOutOfScope returns why the kubeconfig of another cluster may not be used for an
+// objectOutOfScope returns why the kubeconfig of another cluster may not be used for an
 // object of the manifest. What was applied before may be removed.
-func (p *pass) objectsOutOfScope() *failure {
-	if !p.kubeconfig.LimitsNamespaces() {
-		return nil
+func objectOutOfScope(kubeconfig cluster.Scope, id identity) *failure {
+	namespace := id.namespace
+	if id.GroupKind == (schema.GroupKind{Kind: "Namespace"}) {
+		namespace = id.name
 	}
-	for _, o := range p.state.manifest {
-		namespace := o.id.namespace
-		if o.id.GroupKind == (schema.GroupKind{Kind: "Namespace"}) {
-			namespace = o.id.name
-		}
-		if err := p.kubeconfig.Namespace(namespace); err != nil {
-			return &failure{v1alpha1.ReasonDestinationUnreachable, o.id.String() + ": " + err.Error()}
-		}
+	if err := kubeconfig.Namespace(namespace); err != nil {
+		return &failure{v1alpha1.ReasonDestinationUnreachable, id.String() + ": " + err.Error()}
 	}
 	return nil
 }

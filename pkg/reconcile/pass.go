@@ -97,8 +97,10 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
-	if why := p.objectsOutOfScope(); why != nil {
-		return p.block(ctx, *why)
+	for _, o := range p.state.manifest {
+		if why := objectOutOfScope(p.kubeconfig, o.id); why != nil {
+			return p.block(ctx, *why)
+		}
 	}
 	p.load()
 	p.watch(ctx)

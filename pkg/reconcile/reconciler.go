@@ -138,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		server = at
 	}
 	exit, ok := r.remoteLimiter.enter(server)
-	if !ok && !r.isAway(server) {
+	if !ok && !r.destinations().isAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(remoteRetry, 1)}, nil
 	}
 	defer exit()

@@ -125,7 +125,7 @@ func (p *recorder) recordFailure(r result) {
 // recordBlocked notes the objects that are not applied by this pass: those whose kind is
 // not served, and those that failed and have to wait. A kind whose
 // CustomResourceDefinition is in the same manifest is waited for in silence.
-func (p *planner) recordBlocked(todo plan) {
+func (p *recorder) recordBlocked(todo plan) {
 	s := p.state
 	provided := map[schema.GroupKind]bool{}
 	for _, o := range s.manifest {

@@ -57,6 +57,49 @@ type outcome struct {
 	now    time.Time
 }
 
+// conclusion adds to an outcome what the states of the objects say.
+func (p *recorder) conclusion(o *outcome) {
+	s := p.state
+	o.generation, o.now = p.vr.Generation, p.now
+	o.all = p.scope.all || o.stalled != nil || o.blocked != nil // then that is all there is to say
+	o.watched, o.watches = p.watched, s.watches
+	o.unobserved = s.unobservedObject()
+	if o.all { // a heal changes none
+		o.warnings = s.warningProblems()
+	}
+	o.objects, o.unmatched = s.objectProblems(p.pendingDrift), s.unmatched
+	o.unjudged = s.unjudged && p.additions.policy != v1alpha1.AdditionsKeep
+	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
+	if o.entries = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
+		o.entries = s.status.ManagedResources
+	}
+}
+
+// applying returns the status while objects are applied that the inventory lists for the first
+// time.
+func applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, now time.Time) v1alpha1.VidraResourceStatus {
+	after := *before.DeepCopy()
+	after.ManagedResources = entries
+	after.Objects = int32(len(entries)) //nolint:gosec // bounded by the size of a manifest
+	after.DeployState = v1alpha1.DeployRunning
+	progressing := func(kind string, value metav1.ConditionStatus) {
+		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
+			Type: kind, Status: value, ObservedGeneration: after.ObservedGeneration,
+			Reason: v1alpha1.ReasonProgressing, Message: "Applying the manifest",
+		})
+	}
+	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	if ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status == metav1.ConditionTrue {
+		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
+		problem := problemOf(nil, v1alpha1.ReasonProgressing, "Applying the manifest", v1alpha1.ConditionReady)
+		problem.Since = metav1.NewTime(now.Truncate(time.Second))
+		var more int32
+		after.Problems, more = bounded(append([]v1alpha1.Problem{problem}, after.Problems...))
+		after.UnlistedProblems += more
+	}
+	return after
+}
+
 // watchGrace is how long a watch that was healthy may be out of order before it
 // counts as failed: a restart of Vidra or of the API server is no reason to write
 // every status twice.
@@ -193,7 +236,7 @@ func watchProblems(o *outcome, before bool) []v1alpha1.Problem {
 	}
 	var all []v1alpha1.Problem
 	for key, status := range o.watches {
-		object := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource}
+		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource}
 		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
 		switch {
 		case status.State == watchregistry.Synced, tolerable(status, before, o.now):
@@ -201,7 +244,7 @@ func watchProblems(o *outcome, before bool) []v1alpha1.Problem {
 		case status.State == watchregistry.Starting:
 			reason, message = v1alpha1.ReasonStarting, "Starting to watch "+key.String()
 		}
-		all = append(all, problemOf(object, reason, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
+		all = append(all, problemOf(kind, reason, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.Problem) int { return strings.Compare(a.Message, b.Message) })
 	return all

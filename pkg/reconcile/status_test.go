@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,7 +215,7 @@ func TestHealthMessages(t *testing.T) {
 		for i, text := range texts {
 			report.ill = append(report.ill, illness{
 				object: *problemObject(configMapKind, idOf(configMapKind, "shop", strconv.Itoa(i))),
-				Health: trigger.Health{Status: status.InProgressStatus, Message: text},
+				Health: trigger.Health{Status: kstatus.InProgressStatus, Message: text},
 			})
 		}
 		return summarize(before, outcome{watched: true, all: true, health: report})

@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -43,51 +41,20 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 
 // writeInventory writes the inventory before the objects are written that it speaks of.
 func (p *pass) writeInventory(ctx context.Context) error {
-	s := p.state
-	status := *s.status.DeepCopy()
-	status.ManagedResources = s.entries()
-	status.Objects = int32(len(status.ManagedResources)) //nolint:gosec // bounded by the size of a manifest
-	status.DeployState = v1alpha1.DeployRunning
-	progressing := func(kind string, value metav1.ConditionStatus) {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: value, ObservedGeneration: status.ObservedGeneration,
-			Reason: v1alpha1.ReasonProgressing, Message: "Applying the manifest",
-		})
-	}
-	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
-	if problem := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); problem == nil || problem.Status == metav1.ConditionTrue {
-		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
-		applying := problemOf(nil, v1alpha1.ReasonProgressing, "Applying the manifest", v1alpha1.ConditionReady)
-		applying.Since = metav1.NewTime(p.now.Truncate(time.Second))
-		var more int32
-		status.Problems, more = bounded(append([]v1alpha1.Problem{applying}, status.Problems...))
-		status.UnlistedProblems += more
-	}
-	return p.writeStatus(ctx, status)
+	return p.writeStatus(ctx, applying(p.state.status, p.state.entries(), p.now))
 }
 
 // finish writes the status if it changed, then the Events that speak of it.
 func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) {
 	s := p.state
-	o.generation, o.now = p.vr.Generation, p.now
-	o.all = p.scope.all || o.stalled != nil || o.blocked != nil // then that is all there is to say
-	o.watched, o.watches = p.applier.watched, s.watches
 	p.endContentions()
 	if o.stalled == nil && o.blocked == nil && !o.deleting {
 		p.checkup()
 		o.health = s.health
 	}
-	o.source, o.unobserved = p.source, s.unobservedObject()
-	if o.all { // a heal changes none
-		o.warnings = s.warningProblems()
-	}
 	p.forgetAdditions()
-	o.objects, o.unmatched = s.objectProblems(p.pendingDrift), s.unmatched
-	o.unjudged = s.unjudged && p.applier.additions.policy != v1alpha1.AdditionsKeep
-	o.suspended, o.waits, o.wait = p.vr.Spec.Suspend, p.waits, p.vr.Spec.Wait
-	if o.entries = s.entries(); o.blocked != nil || o.stalled != nil && !o.compared {
-		o.entries = s.status.ManagedResources
-	}
+	o.source = p.source
+	p.conclusion(&o)
 	p.awaitRights(o.all)
 	s.forgetUnused()
 	after := summarize(s.status, o)

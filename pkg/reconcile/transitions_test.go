@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,10 +63,10 @@ func TestBeginningsAndEnds(t *testing.T) {
 	unseen := and(well, func(o *outcome) { o.unobserved = problemObject(configMapKind, one) })
 	away := outcome{watched: true, all: true, blocked: &failure{v1alpha1.ReasonDestinationUnreachable, "https://far:6443 is away"}}
 	bad := outcome{watched: true, all: true, stalled: &failure{v1alpha1.ReasonManifestInvalid, "document 1: bad"}}
-	healthy := func(s status.Status) outcome {
+	healthy := func(s kstatus.Status) outcome {
 		return and(well, func(o *outcome) {
 			o.wait, o.health = true, &healthReport{ill: []illness{{object: *problemObject(configMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
-			if s == status.CurrentStatus {
+			if s == kstatus.CurrentStatus {
 				o.health.ill = nil
 			}
 		})
@@ -153,7 +153,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"Waiting": {
 			"Healthy is the end of what is waited for.",
-			[]outcome{healthy(status.FailedStatus), healthy(status.InProgressStatus), healthy(status.CurrentStatus)}, []string{"Unhealthy", "Healthy"},
+			[]outcome{healthy(kstatus.FailedStatus), healthy(kstatus.InProgressStatus), healthy(kstatus.CurrentStatus)}, []string{"Unhealthy", "Healthy"},
 		},
 		"Drift": {
 			"It was changed back, while something else went on.",
