@@ -15,7 +15,7 @@ import (
 
 func TestExplain(t *testing.T) {
 	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	secret := idOf(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "shop", "s")
+	secret := identity{GroupKind: secretKind, namespace: "shop", name: "s"}
 	deployment := identity{GroupKind: deployments, namespace: "shop", name: "web"}
 	internal := func(message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
