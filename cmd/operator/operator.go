@@ -32,6 +32,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -156,7 +158,7 @@ func run(ctx context.Context, o options) error {
 	}
 	nameRequests(restConfig)
 	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
-	restConfig.WarningHandlerWithContext = reconcile.Warnings{
+	restConfig.WarningHandlerWithContext = apply.Warnings{
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
 	}
 	mgr, err := newManager(restConfig, o)
@@ -285,7 +287,7 @@ func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, si
 	reconciler := &reconcile.Reconciler{
 		Installation: o.installation,
 		Client:       mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: told, Metrics: reconcile.NewMetrics(), Metadata: local.Metadata(),
+		Index: index, Trigger: factory, Recorder: told, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},

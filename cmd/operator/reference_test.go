@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/e2e/generate"
 	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
-	"github.com/vidra-operator/vidra/pkg/reconcile"
+	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -62,7 +62,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	registry := watchregistry.New(watchregistry.Options{})
 	defer registry.Stop()
-	found.MustRegister(registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcile.NewMetrics())
+	found.MustRegister(registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcilemetrics.New())
 
 	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 	var rows []string

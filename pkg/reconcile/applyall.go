@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
 // object that is not accepted does not keep the others from being applied.
-func (p *pass) applyAll(ctx context.Context, tasks []task) {
-	eachStage(tasks, func(t task) manifest.Stage { return t.stage }, func(stage []task) {
-		for _, batch := range batches(stage) {
+func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
+	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Stage }, func(stage []plan.Task) {
+		for _, batch := range apply.Batches(stage) {
 			p.applyBatch(ctx, batch)
 		}
 	})
@@ -21,64 +24,102 @@ func (p *pass) applyAll(ctx context.Context, tasks []task) {
 
 // applyBatch does tasks of a stage in parallel. What the API server answers is in memory
 // until all of them are done.
-func (p *pass) applyBatch(ctx context.Context, tasks []task) {
-	free, err := p.heavy.take(ctx, weightOf(tasks))
+func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task) {
+	free, err := p.heavy.Take(ctx, apply.WeightOf(tasks))
 	if err != nil { // ctx has ended, and the requests say so
 		free = func() {}
 	}
 	defer free()
-	results := make([]result, len(tasks))
-	p.applier.parallel(len(tasks), func(i int) { results[i] = p.applier.apply(ctx, tasks[i]) })
+	results := make([]apply.Result, len(tasks))
+	p.applier.Parallel(len(tasks), func(i int) { results[i] = p.applier.Apply(ctx, tasks[i]) })
 	p.replaceAll(ctx, results)
 	for _, r := range results {
-		p.recordResult(r)
+		p.RecordResult(r)
 	}
-}
-
-// parallel calls do for 0 to n-1, a limited number at a time.
-func (a *applier) parallel(n int, do func(i int)) { parallel(a.limit, n, do) }
-
-// parallel calls do for 0 to n-1, limit at a time.
-func parallel(limit, n int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(limit)
-	for i := range n {
-		group.Go(func() error { do(i); return nil })
-	}
-	_ = group.Wait() // what failed is in the results
 }
 
 func (r *Reconciler) limit() int {
 	if r.Parallel > 0 {
 		return r.Parallel
 	}
-	return DefaultParallel
+	return plan.DefaultParallel
 }
 
 // preflightAll looks at the objects that are to be applied for the first time, and
 // takes from the plan those that cannot be. What exists and is managed by another writer
 // does not enter the inventory: it is not to be removed one day.
-func (p *pass) preflightAll(ctx context.Context, todo plan) plan {
-	met := make([]task, len(todo.apply))
-	errs := make([]error, len(todo.apply))
-	p.applier.parallel(len(todo.apply), func(i int) {
-		if met[i] = todo.apply[i]; met[i].why == whyNew {
-			met[i], errs[i] = p.applier.preflight(ctx, met[i])
+func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
+	met := make([]plan.Task, len(todo.Apply))
+	errs := make([]error, len(todo.Apply))
+	p.applier.Parallel(len(todo.Apply), func(i int) {
+		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew {
+			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
 		}
 	})
-	todo.apply = nil
+	todo.Apply = nil
 	for i, t := range met {
 		if errs[i] == nil {
-			todo.apply = append(todo.apply, t)
+			todo.Apply = append(todo.Apply, t)
 			continue
 		}
-		why := explain(errs[i], t.gvk, t.id, t.sensitive)
-		t.known.problem = &why
-		p.applier.refused(t.known, errs[i], t.key, "get", "patch")
-		if refused := new(refusal); errors.As(errs[i], &refused) {
-			t.known.entry = nil
+		why := object.Explain(errs[i], t.GVK, t.ID, t.Sensitive)
+		t.Known.Problem = &why
+		p.applier.Refused(t.Known, errs[i], t.Key, "get", "patch")
+		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
+			t.Known.Entry = nil
 		}
-		p.state.reread = p.state.reread || kindGone(errs[i], t.id.name)
+		p.state.Reread = p.state.Reread || object.KindGone(errs[i], t.ID.Name)
 	}
 	return todo
+}
+
+// skipAll records what another writer changed while the manifest cannot be read: what the objects
+// should be is not known, so they are compared with what was applied last, and left as
+// they are. What fails is compared again when the manifest can be read.
+func (p *pass) skipAll(ctx context.Context, why object.Failure) {
+	reason := &plan.SkipReason{
+		Why: "nothing is reverted until the manifest can be read (" + why.Reason + ")", Silent: p.VR.DriftMode() == v1alpha1.DriftIgnore,
+	}
+	var tasks []plan.Task
+	for _, o := range p.state.Manifest {
+		d, entry := o.Desired, o.Entry
+		cause, changed := p.Causes.Objects[d.Key]
+		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() {
+			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Skip: reason})
+		}
+	}
+	results := make([]apply.Result, len(tasks))
+	p.applier.Parallel(len(tasks), func(i int) { results[i] = p.applier.Apply(ctx, tasks[i]) })
+	for _, r := range results {
+		if r.Err == nil {
+			delete(p.PendingDrift, r.Key)
+			p.RecordResult(r)
+		}
+	}
+}
+
+// replaceAll deletes the objects of a stage that are to be created anew. The status says
+// so before, so that a Vidra that is started in between does not do it a second time.
+func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
+	var replaced []int
+	for i, r := range results {
+		if r.Replace != nil {
+			r.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Configuration, UID: string(r.Replace.GetUID())}
+			replaced = append(replaced, i)
+		}
+	}
+	if len(replaced) == 0 {
+		return
+	}
+	written := p.writeInventory(ctx)
+	p.applier.Parallel(len(replaced), func(i int) {
+		r := &results[replaced[i]]
+		if r.Err = written; r.Err != nil {
+			return
+		}
+		if p.applier.Watched {
+			p.Index.ExpectRemoval(p.Owner, r.Key)
+		}
+		r.Err = p.applier.Delete(ctx, r.Key, r.Replace)
+	})
 }

@@ -13,7 +13,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -53,7 +57,7 @@ func TestTwoWriters(t *testing.T) {
 		l.mustPass(t)
 		told := &fielded{}
 		l.Recorder = told
-		object := trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: "a"}
+		object := trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: "a"}
 		heals, passes, statuses, held := 0, 0, 0, false
 		var longest time.Duration
 		for start := time.Now(); time.Since(start) < lasts; {
@@ -84,8 +88,8 @@ func TestTwoWriters(t *testing.T) {
 		require.GreaterOrEqual(t, heals, 100+600+540-5, "no token is wasted")
 		require.LessOrEqual(t, longest, time.Second+time.Millisecond)
 		require.True(t, held)
-		require.LessOrEqual(t, passes, 2*heals+int(lasts/healFlush), "a held heal is scheduled for the time at which it is due")
-		require.LessOrEqual(t, statuses, 5+int(lasts/(healFlush+contention.DelayedFlush)), "the status gathers heals")
+		require.LessOrEqual(t, passes, 2*heals+int(lasts/plan.HealFlush), "a held heal is scheduled for the time at which it is due")
+		require.LessOrEqual(t, statuses, 5+int(lasts/(plan.HealFlush+contention.DelayedFlush)), "the status gathers heals")
 		require.Len(t, told.withReason(events.ReasonDriftContended), 1)
 		require.Len(t, told.withReason(events.ReasonDriftCorrected), heals, "each heal is told; the recorder makes a series of them")
 		require.Empty(t, told.withReason(events.ReasonDriftSettled))
@@ -121,9 +125,9 @@ func TestTwoWriters(t *testing.T) {
 func TestStructuralHealsCostTwo(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	value, structural := &result{}, &result{added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}
+	value, structural := &apply.Result{}, &apply.Result{Added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}
 	for name, tc := range map[string]struct {
-		heal  *result
+		heal  *apply.Result
 		heals int
 	}{"Value": {value, contention.HealBurst}, "Structural": {structural, contention.HealBurst / 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +135,7 @@ func TestStructuralHealsCostTwo(t *testing.T) {
 			c := contention.New()
 			for range tc.heals {
 				require.Equal(t, now, c.Next(now))
-				c.Healed(nil, tc.heal.requests(), 5, now)
+				c.Healed(nil, tc.heal.Requests(), 5, now)
 			}
 			require.True(t, c.Next(now).After(now))
 		})
@@ -143,12 +147,12 @@ func TestStructuralHealsCostTwo(t *testing.T) {
 func TestHeldHealDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, colors("a", "b"))
-		l.Metrics = NewMetrics()
+		l.Metrics = metrics.New()
 		l.mustPass(t)
 		edit := func(names ...string) []string {
 			causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
 			for _, name := range names {
-				causes.Objects[trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: name}] = trigger.Cause{Deleted: true, Since: time.Now()}
+				causes.Objects[trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}] = trigger.Cause{Deleted: true, Since: time.Now()}
 			}
 			l.Trigger.RequeueCauses(faulty, causes)
 			return l.mustPass(t)
@@ -162,13 +166,13 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		require.NotContains(t, done, "a")
 		require.Contains(t, done, "b")
 		require.False(t, l.ready(t))
-		require.InDelta(t, 1, testutil.ToFloat64(l.Metrics.heldHeals.WithLabelValues("", "ConfigMap")), 0, "one heal was delayed")
+		require.InDelta(t, 1, testutil.ToFloat64(l.Metrics.HeldHeals.WithLabelValues("", "ConfigMap")), 0, "one heal was delayed")
 		drifted := meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionDrifted)
 		require.Equal(t, v1alpha1.ReasonDriftContended, drifted.Reason)
 		vr := l.get(t)
 		vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftIgnore, vr.Generation+1
 		require.NoError(t, l.client.Update(t.Context(), vr))
 		l.mustPass(t)
-		require.False(t, l.states[faulty].manifest[0].contention.NotBefore.After(time.Now()), "what is not healed is not held")
+		require.False(t, l.states[faulty].Manifest[0].Contention.NotBefore.After(time.Now()), "what is not healed is not held")
 	})
 }

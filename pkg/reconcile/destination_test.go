@@ -12,11 +12,11 @@ import (
 func TestIsAway(t *testing.T) {
 	const server = "https://example.com:6443"
 	r := &Reconciler{}
-	require.True(t, r.destinations().isAway(server), "none can be reached")
+	require.True(t, r.destinations().IsAway(server), "none can be reached")
 	r.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
-	require.False(t, r.destinations().isAway(server), "nothing is known of it")
+	require.False(t, r.destinations().IsAway(server), "nothing is known of it")
 	require.Nil(t, r.Remotes.Find(server), "and it is not made known: nobody would forget it")
 	_, err := r.Remotes.Get(server)
 	require.NoError(t, err)
-	require.True(t, r.destinations().isAway(server), "there is no kubeconfig")
+	require.True(t, r.destinations().IsAway(server), "there is no kubeconfig")
 }

@@ -27,6 +27,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -183,7 +185,7 @@ func (l *lab) pass(t *testing.T, changed ...string) ([]string, error) {
 	t.Helper()
 	causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
 	for _, name := range changed {
-		key := trigger.ObjectKey{GVR: configMaps, Namespace: "default", Name: name}
+		key := trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}
 		causes.Objects[key] = trigger.Cause{Deleted: true}
 	}
 	l.Trigger.RequeueCauses(faulty, causes)
@@ -261,7 +263,7 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
 	require.False(t, l.ready(t))
 	for range 3 {
-		l.states[faulty].schedule.retry = time.Now()
+		l.states[faulty].Schedule.Retry = time.Now()
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
@@ -337,13 +339,13 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	}
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
-	require.LessOrEqual(t, l.states[faulty].schedule.retries, 2, "and its time is not pushed away")
+	require.LessOrEqual(t, l.states[faulty].Schedule.Retries, 2, "and its time is not pushed away")
 }
 
 func TestStringDataIsOurs(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"data": map[string]any{"kept": "a2VwdA==", "both": "b2xk"}, "stringData": map[string]any{"both": "new", "text": "hi"},
 	}}
-	mergeStringData(u)
+	desired.MergeStringData(u)
 	require.Equal(t, map[string]any{"data": map[string]any{"kept": "a2VwdA==", "both": "bmV3", "text": "aGk="}}, u.Object)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -30,7 +31,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	states := r.allStates()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
-	parallel(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
+	apply.Parallel(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
 	for owner, s := range states {
 		r.flushEvents(owner, s)
 	}
@@ -59,8 +60,8 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	var untold []error
 	for owner, s := range r.allStates() {
 		r.flushEvents(owner, s)
-		if s.heals > 0 {
-			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.heals))
+		if s.Heals > 0 {
+			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.Heals))
 		}
 	}
 	return errors.Join(untold...)
@@ -68,29 +69,29 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 
 // flushHeals writes the heals into a status.
 func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
-	if s.heals == 0 {
+	if s.Heals == 0 {
 		return nil
 	}
-	base := &v1alpha1.VidraResource{Status: s.status}
+	base := &v1alpha1.VidraResource{Status: s.Status}
 	base.Name = owner.Name
 	changed := base.DeepCopy()
-	changed.Status = s.withHeals(s.status)
+	changed.Status = s.WithHeals(s.Status)
 	written := changed.Status // Patch overwrites changed with the answer
 	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
 	if err != nil {
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)
 	}
-	s.status, s.heals, s.schedule.flush = written, 0, time.Time{}
+	s.Status, s.Heals, s.Schedule.Flush = written, 0, time.Time{}
 	return nil
 }
 
 // flushEvents records what a pass did that could not write its status any more.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.uid, s.outdated),
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.UID, s.outdated),
 	}
-	r.record(owner, regarding, s.status, s.status, s.pendingEvents)
-	s.pendingEvents = nil
+	r.record(owner, regarding, s.Status, s.Status, s.PendingEvents)
+	s.PendingEvents = nil
 }
 
 // begin reports whether a pass may begin; r.passes.Done must be called when it ends.

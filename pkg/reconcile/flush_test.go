@@ -28,8 +28,8 @@ func unwritten(t *testing.T) *lab {
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
 	l.Recorder = ordered{l}
-	l.states[faulty].schedule.flush = time.Now()
-	l.states[faulty].heals = 1
+	l.states[faulty].Schedule.Flush = time.Now()
+	l.states[faulty].Heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")
 	require.Error(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,56 +18,6 @@ import (
 // client wrote: two clients that overwrite each other must not do so without end.
 const restoreInterval = 5 * time.Second
 
-// maxWrites is how many own writes of a status are remembered whose events have not come.
-const maxWrites = 64
-
-// statusWrites distinguishes the writes of a status by this process from those of other clients.
-// Reconciler.mu guards it.
-type statusWrites struct {
-	// own are the resourceVersions that own writes made and no event has shown, in order.
-	own []string
-	// writing is whether a write is under way; during are the versions that events showed
-	// meanwhile.
-	writing bool
-	during  []string
-	// foreign is whether another client wrote the status since restored, which is when it
-	// was put right last.
-	foreign  bool
-	restored time.Time
-}
-
-// seen notes an event that shows another status, and reports whether another client wrote
-// it.
-func (w *statusWrites) seen(version string) bool {
-	if i := slices.Index(w.own, version); i >= 0 {
-		w.own = w.own[i+1:] // events come in order
-		return false
-	}
-	if w.writing { // it may be the own one
-		w.during = append(w.during, version)
-		return false
-	}
-	w.foreign = true
-	return true
-}
-
-// end notes the end of a write, and the version that it made; none if it failed. It reports
-// whether another client wrote meanwhile.
-func (w *statusWrites) end(version string) (foreign bool) {
-	shown := false
-	for _, during := range w.during {
-		shown = shown || during == version
-		foreign = foreign || during != version
-	}
-	w.writing, w.during = false, nil
-	w.foreign = w.foreign || foreign
-	if version != "" && !shown {
-		w.own = append(w.own, version)
-		w.own = w.own[max(0, len(w.own)-maxWrites):]
-	}
-	return foreign
-}
-
 // foreignStatus reports whether an update of a VidraResource is that of its status by
 // another client. It is a predicate of the controller.
 func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
@@ -80,20 +29,20 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.states[trigger.Owner{Name: after.Name}]
-	return s != nil && s.uid == after.UID && s.writes.seen(after.ResourceVersion)
+	return s != nil && s.UID == after.UID && s.writes.Seen(after.ResourceVersion)
 }
 
 // beginWrite notes that this process is about to write a status.
 func (r *Reconciler) beginWrite(s *ownerState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.writes.writing = true
+	s.writes.Writing = true
 }
 
 // endWrite notes the version that the write of a status has made; none if it failed.
 func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string) {
 	r.mu.Lock()
-	foreign := s.writes.end(version)
+	foreign := s.writes.End(version)
 	r.mu.Unlock()
 	if foreign {
 		r.Trigger.EnqueueAll(owner)
@@ -106,17 +55,17 @@ func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.state.writes
-	if !w.foreign {
+	if !w.Foreign {
 		return false, time.Time{}
 	}
-	if due := w.restored.Add(restoreInterval); p.now.Before(due) {
+	if due := w.Restored.Add(restoreInterval); p.Now.Before(due) {
 		return false, due
 	}
-	w.foreign = false
-	if sameStatus(p.vr.Status, p.state.status) {
+	w.Foreign = false
+	if sameStatus(p.VR.Status, p.state.Status) {
 		return false, time.Time{} // an event was missed, and the writes are not known
 	}
-	w.restored = p.now
+	w.Restored = p.Now
 	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. It is put right.")
 	return true, time.Time{}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 // TestStatusWrites tells own writes from those of other clients, in whatever order the
@@ -31,25 +33,25 @@ func TestStatusWrites(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &statusWrites{}
+			w := &status.Writes{}
 			for step := range strings.SplitSeq(tc.steps, ", ") {
 				words := strings.Fields(step)
 				want := words[len(words)-1] == "!"
 				var foreign bool
 				switch words[0] {
 				case "begin":
-					w.writing = true
+					w.Writing = true
 				case "end":
-					foreign = w.end(words[1])
+					foreign = w.End(words[1])
 				case "fail":
-					foreign = w.end("")
+					foreign = w.End("")
 				case "event":
-					foreign = w.seen(words[1])
+					foreign = w.Seen(words[1])
 				}
 				require.Equal(t, want, foreign, "%s: %s", step, tc.reason)
 			}
-			require.Equal(t, strings.Contains(tc.steps, "!"), w.foreign)
-			require.Empty(t, w.own)
+			require.Equal(t, strings.Contains(tc.steps, "!"), w.Foreign)
+			require.Empty(t, w.Own)
 		})
 	}
 }

@@ -3,17 +3,14 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // This file has what concerns several installations of Vidra: which VidraResources this one
@@ -49,35 +46,7 @@ func release(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }
 
 // awaitRelease ends a pass over a VidraResource that another installation has not released.
 func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (reconcile.Result, error) {
-	return p.block(ctx, failure{v1alpha1.ReasonProgressing, fmt.Sprintf(
+	return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonProgressing, Message: fmt.Sprintf(
 		"the VidraResource waits until the Vidra installation %q has released its objects: an operator of that installation has to run; "+
 			"if there is none any more, remove the finalizer %s", other, other.Finalizer())})
-}
-
-// ownersElsewhere returns the field managers of other installations that applied an object
-// and that are of no VidraResource of this cluster: proven are those that are. Their
-// VidraResources are in another cluster, so nothing proves that they exist. None counts for an
-// object of the own cluster in the default installation, whose users would forge one.
-func (s *claimant) ownersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []coOwner) []coOwner {
-	if key.Cluster == "" && s.installation == "" {
-		return nil
-	}
-	var owners []coOwner
-	for manager := range s.marksOn(live).managers {
-		known := slices.ContainsFunc(proven, func(other coOwner) bool { return other.manager == manager })
-		if !known && !s.installation.Applies(manager) {
-			owners = append(owners, coOwner{manager: manager})
-		}
-	}
-	slices.SortFunc(owners, func(a, b coOwner) int { return strings.Compare(a.manager, b.manager) })
-	return owners
-}
-
-// allOwners returns the other owners of an object that is to be removed, of all installations.
-func (a *coOwnerFinder) allOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]coOwner, error) {
-	others, err := a.coOwners(ctx, key, live)
-	if err != nil {
-		return nil, err
-	}
-	return append(others, a.ownersElsewhere(key, live, others)...), nil
 }

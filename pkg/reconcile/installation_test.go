@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -43,35 +45,35 @@ func TestOwnersOfOtherInstallations(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reader := &cacheOf{all: map[string]*v1alpha1.VidraResource{}}
+			reader := &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{}}
 			if tc.vr != nil {
 				vr := &v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{ObservedGeneration: 1}}
 				vr.Name = "api"
 				tc.vr(vr)
-				reader.all[vr.Name] = vr
+				reader.All[vr.Name] = vr
 			}
 			own := tc.installation.FieldManager("web")
-			a := &coOwnerFinder{
-				claimant:       claimant{owner: trigger.Owner{Name: "web"}, installation: tc.installation, manager: own},
-				vidraResources: reader, index: trigger.NewIndex(),
+			a := &owners.Finder{
+				Claimant:       owners.Claimant{Owner: trigger.Owner{Name: "web"}, Installation: tc.installation, Manager: own},
+				VidraResources: reader, Index: trigger.NewIndex(),
 			}
-			key, live := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}, liveConfigMap("a", nil, own, tc.applied)
-			others, err := a.coOwners(t.Context(), key, live)
+			key, live := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}, fixture.LiveConfigMap("a", nil, own, tc.applied)
+			others, err := a.CoOwners(t.Context(), key, live)
 			require.NoError(t, err)
-			all, err := a.allOwners(t.Context(), key, live)
+			all, err := a.AllOwners(t.Context(), key, live)
 			require.NoError(t, err)
 			if tc.owner == "" {
 				require.Empty(t, others, tc.reason)
 			} else {
 				require.Len(t, others, 1, tc.reason)
-				require.Equal(t, tc.owner, others[0].name, tc.reason)
-				require.Equal(t, tc.applied, others[0].manager, tc.reason)
+				require.Equal(t, tc.owner, others[0].Name, tc.reason)
+				require.Equal(t, tc.applied, others[0].Manager, tc.reason)
 			}
 			if all = all[len(others):]; tc.elsewhere == "" {
 				require.Empty(t, all, tc.reason)
 				return
 			}
-			require.Equal(t, []coOwner{{manager: tc.elsewhere}}, all, tc.reason)
+			require.Equal(t, []owners.CoOwner{{Manager: tc.elsewhere}}, all, tc.reason)
 		})
 	}
 }

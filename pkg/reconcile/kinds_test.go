@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // TestKindGone tells a kind that is not served from what else may be missing.
@@ -41,9 +42,9 @@ func TestKindGone(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, kindGone(tc.err, "thing"), tc.reason)
-			why := explain(tc.err, gvk, identity{GroupKind: gvk.GroupKind(), name: "thing"}, false)
-			require.Equal(t, tc.says, why.reason, why.message)
+			require.Equal(t, tc.want, object.KindGone(tc.err, "thing"), tc.reason)
+			why := object.Explain(tc.err, gvk, object.Identity{GroupKind: gvk.GroupKind(), Name: "thing"}, false)
+			require.Equal(t, tc.says, why.Reason, why.Message)
 		})
 	}
 }

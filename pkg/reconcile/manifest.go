@@ -6,61 +6,105 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 // read makes the state hold what the manifest wants, if it does not. It
 // returns why only the author can help.
-func (p *pass) read(ctx context.Context) *failure {
+func (p *pass) read(ctx context.Context) *object.Failure {
 	s := p.state
-	if s.generation == p.vr.Generation && !p.scope.sources && !s.dropped && (s.stalled != nil || !p.scope.all || len(s.unresolved) == 0 && !s.reread) {
-		return s.stalled
+	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && (s.Stalled != nil || !p.Scope.All || len(s.Unresolved) == 0 && !s.Reread) {
+		return s.Stalled
 	}
 	p.unread = true
-	if s.unread != nil && s.generation == p.vr.Generation && !p.scope.retry {
+	if s.unread != nil && s.Generation == p.VR.Generation && !p.Scope.Retry {
 		return s.unread
 	}
-	from := reader{sources: &p.sources, metadata: p.Metadata, local: p.Local, accounts: p.accounts()}
-	got, why := from.gather(ctx, p.owner, p.vr)
-	s.unreadable = got.unreadable
+	from := desired.Reader{Sources: &p.sources, Metadata: p.Metadata, Local: p.Local, Accounts: p.accounts()}
+	got, why := from.Gather(ctx, p.Owner, p.VR)
+	s.unreadable = got.Unreadable
 	if why != nil {
 		s.unread = why
 		return why
 	}
-	old := make([]*desired, 0, len(s.manifest))
-	for _, o := range s.manifest {
-		old = append(old, o.desired)
+	old := make([]*desired.Object, 0, len(s.Manifest))
+	for _, o := range s.Manifest {
+		old = append(old, o.Desired)
 	}
 	defer func() {
-		if isLocal(p.vr.Spec.Destination.Server) {
-			p.namespaces.set(p.owner, s.manifest)
+		if access.IsLocal(p.VR.Spec.Destination.Server) {
+			p.namespaces.set(p.Owner, s.Manifest)
 		}
 	}()
 	held, err := p.holders(ctx)
 	if err == nil {
-		err = p.readParts(ctx, held, got.parts)
+		err = p.readParts(ctx, held, got.Parts)
 	}
 	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
-		if errors.Is(err, errEmpty) {
+		if errors.Is(err, desired.ErrEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty
 		}
-		s.unread = &failure{reason, display.Truncate(err.Error(), maxMessage)}
+		s.unread = &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 		return s.unread
 	}
-	p.unread, s.unread, s.sources = false, nil, got.versions
-	for _, o := range s.manifest {
-		if d, policy := o.desired, p.applier.additions.configuration(); policy != "" {
-			d.configuration = identify([]byte(d.configuration), []byte(policy))
+	p.unread, s.unread, s.sources = false, nil, got.Versions
+	for _, o := range s.Manifest {
+		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {
+			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
 		}
 	}
-	if why := tooLarge(p.vr, &s.vrState); why != nil {
+	if why := status.TooLarge(p.VR, &s.State); why != nil {
 		return why
 	}
 	for _, was := range old {
 		// The same object in another version is another watch's.
-		if is := s.objects[was.id]; is != nil && is.desired != nil && is.desired.key != was.key {
-			p.Index.Forget(p.owner, was.key)
+		if is := s.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
+			p.Index.Forget(p.Owner, was.Key)
 		}
 	}
 	return nil
+}
+
+// holders returns the VidraResources whose manifests hold this one, and those that hold
+// them. It fails for more than maxHolders.
+func (p *pass) holders(ctx context.Context) ([]string, error) {
+	holds := func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
+		vr, err := owners.Cached(ctx, p.Client, holder)
+		return vr, err == nil && vr != nil && owners.HoldsObject(vr, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
+	}
+	return desired.HoldersOf(p.VR, holds)
+}
+
+// readParts makes the state hold what the parts of the manifest want, when there is
+// memory to parse them.
+func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.Part) error {
+	free, err := p.heavy.Take(ctx, desired.WeightOfParts(parts))
+	if err != nil {
+		return err
+	}
+	defer free()
+	w, err := desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, p.applier.Destination)
+	if err != nil {
+		return err
+	}
+	p.state.adopt(p.VR.Generation, w.Objects, w.Unresolved)
+	p.state.Unmatched = w.Unmatched
+	return nil
+}
+
+// SourcesChanged reports whether what spec.manifestFrom names differs from what was read
+// last, and whether that is not known of some of it.
+func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
+	for _, source := range vr.Spec.ManifestFrom {
+		key := desired.SourceKeyOf(vr, source)
+		version, known := r.sources.Version(key)
+		changed = changed || known && version != s.sources[key]
+		unknown = unknown || !known
+	}
+	return changed, unknown
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/internal/relation"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -25,11 +26,11 @@ type namespaceIndex struct {
 }
 
 // set notes the namespaces of the objects of an owner; without objects the owner is forgotten.
-func (r *namespaceIndex) set(owner trigger.Owner, objects []*objectState) {
+func (r *namespaceIndex) set(owner trigger.Owner, objects []*plan.Object) {
 	names := map[string]struct{}{}
 	for _, o := range objects {
-		if o.id.namespace != "" {
-			names[o.id.namespace] = struct{}{}
+		if o.ID.Namespace != "" {
+			names[o.ID.Namespace] = struct{}{}
 		}
 	}
 	r.mu.Lock()
@@ -46,12 +47,12 @@ func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
 
 // isTerminating returns a function that reports whether a namespace is being deleted, from the
 // cache, which is that of the local cluster. It keeps its answers in known. Of another one the API server says so when it refuses to create an
-// object in it. That is tried again less and less often, at the latest after retryMax,
+// object in it. That is tried again less and less often, at the latest after plan.RetryMax,
 // which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
-		if !asked && namespace != "" && p.applier.destination.Name() == "" {
+		if !asked && namespace != "" && p.applier.Destination.Name() == "" {
 			ns := &metav1.PartialObjectMetadata{}
 			ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 			err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
@@ -60,16 +61,6 @@ func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, na
 		}
 		return terminating
 	}
-}
-
-// namespaceIsGone asks, as Vidra itself, whether a namespace does not exist.
-func (a *applier) namespaceIsGone(ctx context.Context, name string) bool {
-	if name == "" {
-		return false
-	}
-	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
-	live, err := getAsVidra(ctx, a.destination, trigger.ObjectKey{GVR: namespaces, Name: name})
-	return err == nil && live == nil
 }
 
 // onNamespace enqueues the VidraResources that have objects in a namespace when it is created or

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
 // TestStatusWaitsForTheWatches: the status is written after the watches have shown what was
@@ -24,7 +25,7 @@ func TestStatusWaitsForTheWatches(t *testing.T) {
 		ready bool
 	}{
 		"Shown":   {"It is written once.", func(_ *testing.T, l *lab) { l.unshown = false }, []string{"status"}, true},
-		"Unshown": {"It is written in any case.", func(*testing.T, *lab) { time.Sleep(observeTimeout) }, []string{"status"}, false},
+		"Unshown": {"It is written in any case.", func(*testing.T, *lab) { time.Sleep(plan.ObserveTimeout) }, []string{"status"}, false},
 		"Edit":    {"An edit does not wait.", func(t *testing.T, l *lab) { require.Equal(t, []string{"status", "a"}, l.mustPass(t, "a")) }, nil, false},
 		"Changed": {
 			"Another manifest waits, too, so that the Events of this one are told.",
@@ -67,7 +68,7 @@ func TestPostponedStatusIsDropped(t *testing.T) {
 	l.mustPass(t)
 	s := l.states[faulty]
 	require.NotNil(t, s.postponed)
-	s.pendingEvents = append(s.pendingEvents, events.Change{Action: events.Pruned})
+	s.PendingEvents = append(s.PendingEvents, events.Change{Action: events.Pruned})
 	require.NoError(t, l.FlushEvents(t.Context()))
 	require.Nil(t, s.postponed)
 	require.Equal(t, []string{events.ReasonPruned}, l.told)

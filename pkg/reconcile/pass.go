@@ -10,17 +10,38 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/prune"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
+
+// additionsOf is the policy of a VidraResource. A mode that ignores drift ignores additions.
+func (r *Reconciler) additionsOf(vr *v1alpha1.VidraResource) plan.Additions {
+	policy := vr.Additions(r.Additions)
+	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
+		return plan.Additions{Policy: v1alpha1.AdditionsKeep}
+	}
+	tools := r.PeopleTools
+	if tools == nil {
+		tools = ownership.DefaultTools
+	}
+	return plan.Additions{Policy: policy, Tools: tools}
+}
 
 // pass is one reconcile of one VidraResource.
 type pass struct {
 	*Reconciler
-	*planner
-	recorder
+	*plan.Planner
+	status.Recorder
 	state   *ownerState
-	applier *applier
+	applier *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
 	// kubeconfig is what the kubeconfig of another cluster may be used for.
@@ -28,7 +49,7 @@ type pass struct {
 	// unread reports that the manifest could not be read; source is why, if the pass goes on
 	// with what was read before.
 	unread bool
-	source *failure
+	source *object.Failure
 	// foreignWritten is the status as another client wrote it, which is corrected; nil if none
 	// did.
 	foreignWritten *v1alpha1.VidraResourceStatus
@@ -39,44 +60,44 @@ type pass struct {
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
-	by := &settings{
-		claimant: claimant{owner: owner, installation: r.Installation, manager: r.Installation.FieldManager(vr.Name)},
-		adopt:    vr.AdoptPolicy(), force: vr.Spec.Force, maxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
-		glassRoom: sync.OnceValue(func() *breakGlassRoom { return newBreakGlassRoom(s.inventory()) }),
-		additions: r.additionsOf(vr), watched: vr.WatchesEvents(),
+	by := &plan.Settings{
+		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name)},
+		Adopt:    vr.AdoptPolicy(), Force: vr.Spec.Force, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
+		Additions: r.additionsOf(vr), Watched: vr.WatchesEvents(),
 	}
 	p := &pass{
-		Reconciler: r, state: s, before: s.status,
-		planner: &planner{
-			planEnv:  &planEnv{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, budget: &r.budget, recompute: r.recompute},
-			settings: by, vr: vr, state: &s.vrState,
-			now: time.Now(), causes: causes, pendingDrift: map[trigger.ObjectKey]trigger.Cause{},
-			first: first || s.unbegun, skippedBefore: map[identity]*drift{},
+		Reconciler: r, state: s, before: s.Status,
+		Planner: &plan.Planner{
+			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute},
+			Settings: by, VR: vr, State: &s.State,
+			Now: time.Now(), Causes: causes, PendingDrift: map[trigger.ObjectKey]trigger.Cause{},
+			First: first || s.unbegun, SkippedBefore: map[object.Identity]*plan.Drift{},
 		},
-		applier: &applier{
-			settings: by, finder: &coOwnerFinder{claimant: by.claimant, index: r.Index, vidraResources: r.Client},
-			destination: r.Local, trigger: r.Trigger, index: r.Index, limit: r.limit(), orphans: vr.Orphans(),
+		applier: &apply.Applier{
+			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client},
+			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
-	p.recorder = recorder{planner: p.planner, applier: p.applier}
-	p.terminating = p.isTerminating(map[string]bool{})
+	p.Recorder = status.Recorder{Planner: p.Planner, Applier: p.applier}
+	p.Terminating = p.isTerminating(map[string]bool{})
 	s.unbegun = false
 	if first {
 		r.Trigger.EndContentions(owner)
 	}
 	if causes.Retry || s.attempted != vr.Generation {
-		s.schedule.retryNow()
+		s.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
-	p.scope = decideScope(scopeInput{
-		now: p.now, generation: vr.Generation, read: s.generation, observed: s.status.ObservedGeneration,
-		finalizing: !vr.DeletionTimestamp.IsZero() || !r.reconciles(vr), sourcesChanged: sourcesChanged, sourcesUnknown: sourcesUnknown,
-		reread: s.reread, accountMissing: s.accountMissing(), causes: causes, schedule: s.schedule,
-		comparesObjects: p.comparesObjects(), hasSuspects: s.suspects(),
+	p.Scope = plan.DecideScope(plan.ScopeInput{
+		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,
+		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
+		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule,
+		ComparesObjects: p.comparesObjects(), HasSuspects: s.Suspects(),
 	})
-	if p.scope.resync {
-		s.schedule.resync = p.now.Add(wait.Jitter(vr.ResyncInterval(), resyncJitter))
+	if p.Scope.Resync {
+		s.Schedule.Resync = p.Now.Add(wait.Jitter(vr.ResyncInterval(), plan.ResyncJitter))
 	}
 	return p
 }
@@ -89,86 +110,86 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.accountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
-	case p.unread && p.state.generation == p.vr.Generation && p.state.stalled == nil && len(p.state.manifest) > 0 && !p.state.dropped:
+	case p.unread && p.state.Generation == p.VR.Generation && p.state.Stalled == nil && len(p.state.Manifest) > 0 && !p.state.dropped:
 		p.source = why // what was read last is kept as it is until then
-	case why.reason == v1alpha1.ReasonSourceUnavailable:
+	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
-	for _, o := range p.state.manifest {
-		if why := objectOutOfScope(p.kubeconfig, o.id); why != nil {
+	for _, o := range p.state.Manifest {
+		if why := access.ObjectOutOfScope(p.kubeconfig, o.ID); why != nil {
 			return p.block(ctx, *why)
 		}
 	}
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
-	causes := p.selectObjects(p.scope.changed && p.source == nil)
+	causes := p.SelectObjects(p.Scope.Changed && p.source == nil)
 	p.backstop(ctx, causes)
-	p.holdContended(causes)
-	todo := p.preflightAll(ctx, p.suspend(p.webhooksLast(p.plan(ctx, causes))))
+	p.HoldContended(causes)
+	todo := p.preflightAll(ctx, p.Suspend(p.WebhooksLast(p.Plan(ctx, causes))))
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.requeueCauses()
 		return reconcile.Result{}, err
 	}
-	p.applyAll(ctx, todo.apply)
-	p.recordBlocked(todo)
-	todo.prune = p.keepUntilApplied(todo.prune)
-	p.remover().pruneAll(ctx, todo.prune)
-	if len(todo.prune) > 0 {
+	p.applyAll(ctx, todo.Apply)
+	p.RecordBlocked(todo)
+	todo.Prune = p.KeepUntilApplied(todo.Prune)
+	p.remover().Prune(ctx, todo.Prune)
+	if len(todo.Prune) > 0 {
 		p.watch(ctx)
 	}
-	return p.concludeObserved(ctx, todo.apply, outcome{synced: len(todo.apply) > 0 && p.scope.all && p.state.problems() == 0})
+	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
 
 // requeueCauses returns the causes, so that the next reconcile does what this one did not.
 func (p *pass) requeueCauses() {
-	p.causes.All = p.causes.All || p.scope.all
-	p.Trigger.RequeueCauses(p.owner, p.causes)
+	p.Causes.All = p.Causes.All || p.Scope.All
+	p.Trigger.RequeueCauses(p.Owner, p.Causes)
 }
 
 // requeuePending returns the causes that the status does not report. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
-	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.pendingDrift, All: all, Health: p.causes.Health})
+	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health})
 }
 
 // remover returns what removes objects of the VidraResource.
-func (p *pass) remover() *remover { return &remover{applier: p.applier, plan: p.planner} }
+func (p *pass) remover() *prune.Remover { return &prune.Remover{Applier: p.applier, Plan: p.Planner} }
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
-	if !p.watched {
+	if !p.Watched {
 		return
 	}
-	p.Index.CountAdditions(p.owner, p.applier.additions.tools)
+	p.Index.CountAdditions(p.Owner, p.applier.Additions.Tools)
 	if p.state.loaded {
 		return
 	}
 	p.state.loaded = true
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for _, o := range p.state.manifest {
-		if o.entry == nil {
+	for _, o := range p.state.Manifest {
+		if o.Entry == nil {
 			continue
 		}
-		if applied, ok := appliedBefore(p.manager, o.entry); ok {
-			known[o.desired.key] = applied
+		if applied, ok := plan.AppliedBefore(p.Manager, o.Entry); ok {
+			known[o.Desired.Key] = applied
 		}
 	}
-	p.Index.Load(p.owner, known)
+	p.Index.Load(p.Owner, known)
 }
 
 // stall ends a pass over a VidraResource that only its author can fix. What
 // was applied before stays as it is, and stays in the inventory.
-func (p *pass) stall(ctx context.Context, why failure) (reconcile.Result, error) {
-	p.state.generation, p.state.stalled = p.vr.Generation, &why
-	for key := range p.causes.Objects {
-		p.pendingDrift[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
+func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
+	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
+	for key := range p.Causes.Objects {
+		p.PendingDrift[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
 	}
-	if why.reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
+	if why.Reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.skipAll(ctx, why)
 	}
-	return p.finish(ctx, outcome{stalled: &why, compared: len(p.state.manifest) > 0})
+	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.Manifest) > 0})
 }

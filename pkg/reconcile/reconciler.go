@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,33 +19,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
-)
-
-const (
-	// healFlush is how long heals are gathered before the status counts them.
-	healFlush = 5 * time.Second
-	// crdEstablishTimeout is how long the kind of a CustomResourceDefinition in the same
-	// manifest may take to be served before that counts as a problem.
-	crdEstablishTimeout = 30 * time.Second
-	// kindGoneTimeout is how long a kind must not have been served before its objects
-	// count as gone.
-	kindGoneTimeout = 10 * time.Second
-	// resyncJitter spreads resyncs over this part of their interval.
-	resyncJitter = 0.1
-	// remoteRetry is when a pass over a VidraResource of another cluster is tried
-	// again that found no place. See remoteLimiter.
-	remoteRetry = 250 * time.Millisecond
-	// heavyRetry is when a reconcile of a large manifest is tried again that found no
-	// worker. See heavyShare.
-	heavyRetry = 250 * time.Millisecond
-	// recomputeQPS is how many objects a second are applied only because their digest
-	// is of another version of Vidra.
-	recomputeQPS = 50
-	// DefaultParallel is how many objects of a stage are applied at a time.
-	DefaultParallel = 16
 )
 
 // Reconciler makes VidraResources true. Its fields must not be changed after
@@ -55,7 +37,7 @@ type Reconciler struct {
 	// Client reads VidraResources and writes their status and finalizer.
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
-	Local Destination
+	Local access.Destination
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations
 	// Metadata watches what spec.manifestFrom names.
@@ -71,7 +53,7 @@ type Reconciler struct {
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
-	// spec.drift.maxBreakGlass does not say. Zero accepts none.
+	// spec.drift.MaxBreakGlass does not say. Zero accepts none.
 	MaxBreakGlass time.Duration
 	// Additions is what is done about what people add to objects where spec.drift.additions
 	// does not say. Defaults to Keep.
@@ -88,17 +70,17 @@ type Reconciler struct {
 	// them a key of the process is used.
 	DigestKeys *seal.Store
 	// Metrics count what is done. Optional.
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
 	// DefaultParallel.
 	Parallel int
 
 	namespaces    namespaceIndex
-	clusters      clusterIndex
-	remoteLimiter *remoteLimiter
-	heavy         *heavyShare
-	sources       sources
-	grants        *grants
+	clusters      access.ClusterIndex
+	remoteLimiter *limits.RemoteLimiter
+	heavy         *limits.HeavyShare
+	sources       desired.Sources
+	grants        *access.Grants
 	budget        contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
@@ -134,12 +116,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	server := vr.Spec.Destination.Server
-	if at := r.clusters.of(owner); at != "" { // other URLs may stand for the same cluster
+	if at := r.clusters.Of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
-	exit, ok := r.remoteLimiter.enter(server)
-	if !ok && !r.destinations().isAway(server) {
-		return reconcile.Result{RequeueAfter: wait.Jitter(remoteRetry, 1)}, nil
+	exit, ok := r.remoteLimiter.Enter(server)
+	if !ok && !r.destinations().IsAway(server) {
+		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
 	defer exit()
 	keys, err := r.digestKeys(ctx)
@@ -151,10 +133,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return result, err
 	}
 	if r.isHeavy(owner, vr, causes) {
-		exitHeavy, ok := r.heavy.enter()
+		exitHeavy, ok := r.heavy.Enter()
 		if !ok {
 			r.Trigger.RequeueCauses(owner, causes)
-			return reconcile.Result{RequeueAfter: wait.Jitter(heavyRetry, 1)}, nil
+			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}
 		defer exitHeavy()
 	}
@@ -183,12 +165,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.states[owner]; s != nil && s.uid == vr.UID {
+	if s := r.states[owner]; s != nil && s.UID == vr.UID {
 		return s, false
 	}
 	if r.states == nil {
 		r.states = map[trigger.Owner]*ownerState{}
-		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(recomputeQPS, recomputeQPS)
+		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	}
 	s = newOwnerState(vr, keys)
 	if old := r.states[owner]; old != nil && old.outdated == vr.UID {
@@ -202,9 +184,9 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetState(owner)
 	r.namespaces.set(owner, nil)
-	r.sources.release(owner)
+	r.sources.Release(owner)
 	if r.grants != nil {
-		r.grants.await(owner, nil)
+		r.grants.Await(owner, nil)
 	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
@@ -230,7 +212,7 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil {
-		s.uid, s.outdated = "", s.uid
+		s.UID, s.outdated = "", s.UID
 	}
 }
 
@@ -245,4 +227,15 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, vr *v1alpha1.VidraReso
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", vr.Name, err)
 	}
 	return nil
+}
+
+// digestKeys returns the keys of the reconciler.
+func (r *Reconciler) digestKeys(ctx context.Context) (seal.Keys, error) {
+	r.mu.Lock()
+	if r.DigestKeys == nil {
+		r.DigestKeys = &seal.Store{Log: logr.Discard()}
+	}
+	keys := r.DigestKeys
+	r.mu.Unlock()
+	return keys.Get(ctx)
 }

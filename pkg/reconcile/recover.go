@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -12,35 +15,35 @@ import (
 // Objects of other kinds are not found, because their kinds are not watched.
 func (p *pass) recoverInventory() {
 	s := p.state
-	if !s.recoversInventory || !p.scope.all || !p.applier.watched {
+	if !s.recoversInventory || !p.Scope.All || !p.applier.Watched {
 		return
 	}
-	found := map[identity]*desired{} // with an object of the same kind
-	for _, like := range kindsOf(s.manifest) {
-		objs, synced := p.Watches.List(watchKey(like.key))
+	found := map[object.Identity]*desired.Object{} // with an object of the same kind
+	for _, like := range kindsOf(s.Manifest) {
+		objs, synced := p.Watches.List(plan.WatchKey(like.Key))
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
 		}
 		for _, kept := range objs {
-			if namespace, name, applied := trigger.AppliedBy(kept, p.applier.manager); applied {
-				found[identity{GroupKind: like.id.GroupKind, namespace: namespace, name: name}] = like
+			if namespace, name, applied := trigger.AppliedBy(kept, p.applier.Manager); applied {
+				found[object.Identity{GroupKind: like.ID.GroupKind, Namespace: namespace, Name: name}] = like
 			}
 		}
 	}
 	s.recoversInventory = false
 	for id, like := range found {
-		if o := s.track(id); o.entry == nil && o.desired == nil {
-			o.entry = entryOf(id, like.gvk)
+		if o := s.Track(id); o.Entry == nil && o.Desired == nil {
+			o.Entry = object.NewEntry(id, like.GVK)
 		}
 	}
 }
 
 // kindsOf returns one object of each kind.
-func kindsOf(objects []*objectState) map[trigger.ObjectKey]*desired {
-	kinds := map[trigger.ObjectKey]*desired{}
+func kindsOf(objects []*plan.Object) map[trigger.ObjectKey]*desired.Object {
+	kinds := map[trigger.ObjectKey]*desired.Object{}
 	for _, o := range objects {
-		d := o.desired
-		kinds[trigger.ObjectKey{Cluster: d.key.Cluster, GVR: d.key.GVR}] = d
+		d := o.Desired
+		kinds[trigger.ObjectKey{Cluster: d.Key.Cluster, GVR: d.Key.GVR}] = d
 	}
 	return kinds
 }
@@ -53,13 +56,13 @@ func (p *pass) recoverForRemoval(ctx context.Context) {
 	if !s.recoversInventory {
 		return
 	}
-	s.recoversInventory, s.generation = false, 0
+	s.recoversInventory, s.Generation = false, 0
 	if p.read(ctx) == nil {
-		for _, o := range s.manifest {
-			if o.entry == nil {
-				o.entry = entryOf(o.id, o.desired.gvk)
+		for _, o := range s.Manifest {
+			if o.Entry == nil {
+				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}
 		}
 	}
-	s.adopt(p.vr.Generation, nil, nil)
+	s.adopt(p.VR.Generation, nil, nil)
 }

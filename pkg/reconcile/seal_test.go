@@ -8,6 +8,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
@@ -24,7 +26,7 @@ func TestSealedInventory(t *testing.T) {
 	}
 	sealedWith := func(keys seal.Keys, kind string) v1alpha1.ManagedResourceStatus {
 		e := entryOfKind(kind, "", "")
-		d, c := (&vrState{uid: "u"}).places(&e)
+		d, c := (&plan.State{UID: "u"}).Places(&e)
 		return entryOfKind(kind, keys.Seal(d, digest), keys.Seal(c, "configuration"))
 	}
 	cases := map[string]struct {
@@ -48,9 +50,9 @@ func TestSealedInventory(t *testing.T) {
 			vr := &v1alpha1.VidraResource{}
 			vr.UID, vr.Status.ManagedResources = "u", []v1alpha1.ManagedResourceStatus{tc.in}
 			s := newOwnerState(vr, keys)
-			require.Equal(t, tc.inside, *s.objects[identityOf(&tc.in)].entry, tc.reason)
+			require.Equal(t, tc.inside, *s.Objects[object.IdentityOf(&tc.in)].Entry, tc.reason)
 			for range 2 {
-				entries := s.entries()
+				entries := s.Entries()
 				require.Equal(t, []v1alpha1.ManagedResourceStatus{tc.want}, entries, tc.reason)
 			}
 		})
@@ -65,7 +67,7 @@ func recreatedFor(e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStat
 
 // sealedEntryOf seals what an entry has.
 func sealedEntryOf(keys seal.Keys, e v1alpha1.ManagedResourceStatus) v1alpha1.ManagedResourceStatus {
-	d, _ := (&vrState{uid: "u"}).places(&e)
+	d, _ := (&plan.State{UID: "u"}).Places(&e)
 	e.Digest = keys.Seal(d, e.Digest)
 	return e
 }

@@ -14,15 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that
 // are being deleted, and on the owners that the trigger names. workers is how
 // many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	r.remoteLimiter, r.heavy = newRemoteLimiter(workers), newHeavyShare(workers)
-	r.sources.changed = r.Trigger.EnqueueAll
-	r.grants = newGrants(r.granted)
+	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
+	r.sources.Changed = r.Trigger.EnqueueAll
+	r.grants = access.NewGrants(r.granted)
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
@@ -36,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
 		WatchesMetadata(&corev1.Namespace{}, r.onNamespace()).
 		WatchesRawSource(r.Trigger.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: newRateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: plan.NewRateLimiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)

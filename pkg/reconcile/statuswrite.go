@@ -14,17 +14,29 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// forgetAdditions forgets additions that do not count any more.
+func (p *pass) forgetAdditions() {
+	for o := range p.state.All() {
+		if o.Entry == nil || o.Desired == nil || p.applier.Additions.Policy == v1alpha1.AdditionsKeep {
+			o.Additions = ""
+		}
+	}
+}
+
 // writeAhead writes the objects that are about to be created into the
 // inventory: should Vidra stop in between, they are found again.
-func (p *pass) writeAhead(ctx context.Context, todo plan) error {
-	var added []*objectState
-	for _, t := range todo.apply {
-		if t.why == whyNew && t.known.entry == nil {
-			t.known.entry = entryOf(t.id, t.gvk)
-			added = append(added, t.known)
+func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
+	var added []*plan.Object
+	for _, t := range todo.Apply {
+		if t.Why == plan.WhyNew && t.Known.Entry == nil {
+			t.Known.Entry = object.NewEntry(t.ID, t.GVK)
+			added = append(added, t.Known)
 		}
 	}
 	if len(added) == 0 {
@@ -33,7 +45,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 	err := p.writeInventory(ctx)
 	if err != nil {
 		for _, o := range added {
-			o.entry = nil // it is not written, so nothing may be created yet
+			o.Entry = nil // it is not written, so nothing may be created yet
 		}
 	}
 	return err
@@ -41,44 +53,44 @@ func (p *pass) writeAhead(ctx context.Context, todo plan) error {
 
 // writeInventory writes the inventory before the objects are written that it speaks of.
 func (p *pass) writeInventory(ctx context.Context) error {
-	return p.writeStatus(ctx, applying(p.state.status, p.state.entries(), p.now))
+	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), p.Now))
 }
 
 // finish writes the status if it changed, then the Events that speak of it.
-func (p *pass) finish(ctx context.Context, o outcome) (reconcile.Result, error) {
+func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	s := p.state
-	p.endContentions()
-	if o.stalled == nil && o.blocked == nil && !o.deleting {
-		p.checkup()
-		o.health = s.health
+	p.EndContentions()
+	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
+		p.Checkup()
+		o.Health = s.Health
 	}
 	p.forgetAdditions()
-	o.source = p.source
-	p.conclusion(&o)
-	p.awaitRights(o.all)
-	s.forgetUnused()
-	after := summarize(s.status, o)
-	end := ending{all: o.all, stalled: o.stalled != nil, blocked: o.blocked != nil || o.source != nil, unobserved: o.unobserved != nil}
-	s.schedule.attempted(p.failed(end), end.all, p.now)
+	o.Source = p.source
+	p.Conclusion(&o)
+	p.awaitRights(o.All)
+	s.ForgetUnused()
+	after := status.Summarize(s.Status, o)
+	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil || o.Source != nil, Unobserved: o.Unobserved != nil}
+	s.Schedule.Attempted(p.Failed(end), end.All, p.Now)
 	restores, later := p.restores(ctx)
-	next := earliest(append(p.wakes(end), wake{later, wakeStatus}))
+	next := plan.Earliest(append(p.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus}))
 	if restores {
-		p.foreignWritten = p.vr.Status.DeepCopy()
+		p.foreignWritten = p.VR.Status.DeepCopy()
 	}
-	if restores || s.schedule.flushDue(p.now) || !equality.Semantic.DeepEqual(s.status, after) {
+	if restores || s.Schedule.FlushDue(p.Now) || !equality.Semantic.DeepEqual(s.Status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
-			p.requeuePending(o.all)
+			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
-				s.pendingEvents = slices.DeleteFunc(s.pendingEvents, foundAgain)
+				s.PendingEvents = slices.DeleteFunc(s.PendingEvents, foundAgain)
 			}
 			return reconcile.Result{}, err
 		}
 	}
-	p.Trigger.RequeueCauses(p.owner, trigger.Causes{Objects: p.pendingDrift})
-	p.record(p.owner, referenceToOwner(p.vr), p.before, s.status, s.pendingEvents)
-	s.pendingEvents = nil
-	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.at, "why", next.why)
-	return p.requeue(next), nil
+	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
+	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, s.PendingEvents)
+	s.PendingEvents = nil
+	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
+	return p.Requeue(next), nil
 }
 
 // foundAgain reports whether the next reconcile finds a change again that no status has, so
@@ -95,12 +107,12 @@ func foundAgain(change events.Change) bool {
 // writeStatus writes a status, with the heals that it does not count yet.
 func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
 	s := p.state
-	base, changed := p.vr.DeepCopy(), p.vr.DeepCopy()
-	base.Status = s.status
+	base, changed := p.VR.DeepCopy(), p.VR.DeepCopy()
+	base.Status = s.Status
 	if p.foreignWritten != nil {
 		base.Status = *p.foreignWritten
 	}
-	changed.Status = s.withHeals(status)
+	changed.Status = s.WithHeals(status)
 	written := changed.Status // Patch overwrites changed with the answer
 	patch := client.MergeFrom(base)
 	if !s.written {
@@ -110,17 +122,17 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	p.beginWrite(s)
 	err := p.Client.Status().Patch(ctx, changed, patch)
 	if err != nil {
-		p.endWrite(p.owner, s, "")
+		p.endWrite(p.Owner, s, "")
 	} else {
-		p.endWrite(p.owner, s, changed.ResourceVersion)
+		p.endWrite(p.Owner, s, changed.ResourceVersion)
 	}
 	if apierrors.IsConflict(err) {
-		p.restartState(p.owner)
+		p.restartState(p.Owner)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of VidraResource %s: %w", p.vr.Name, err)
+		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, err)
 	}
-	p.vr.ResourceVersion = changed.ResourceVersion
-	s.status, s.heals, s.schedule.flush, s.written = written, 0, time.Time{}, true
+	p.VR.ResourceVersion = changed.ResourceVersion
+	s.Status, s.Heals, s.Schedule.Flush, s.written = written, 0, time.Time{}, true
 	return nil
 }

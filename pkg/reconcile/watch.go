@@ -5,7 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -14,49 +15,44 @@ import (
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
 	switch {
-	case !p.applier.watched:
-		p.Watches.Release(p.owner)
-		p.Trigger.Release(p.owner)
+	case !p.applier.Watched:
+		p.Watches.Release(p.Owner)
+		p.Trigger.Release(p.Owner)
 		// It is known, and no event of its objects is work.
-		p.Index.Load(p.owner, nil)
-		s.watches, s.loaded = nil, false
+		p.Index.Load(p.Owner, nil)
+		s.Watches, s.loaded = nil, false
 		return
-	case !p.scope.all:
+	case !p.Scope.All:
 		return // nothing that a watch depends on has changed
 	}
 	want, complete := p.needed(ctx)
 	if complete {
-		s.watches = p.Watches.Sync(p.owner, want)
+		s.Watches = p.Watches.Sync(p.Owner, want)
 	} else {
-		s.watches = p.Watches.Ensure(p.owner, want)
+		s.Watches = p.Watches.Ensure(p.Owner, want)
 	}
 	var kinds []watchregistry.Kind
-	for _, u := range s.unresolved {
-		kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.destination.Name(), GVK: u.gvk})
+	for _, u := range s.Unresolved {
+		kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 	}
-	p.Watches.Await(p.owner, kinds)
-}
-
-// watchOf is the watch of a kind at the destination.
-func (a *applier) watchOf(mapping cluster.Mapping) watchregistry.Key {
-	return watchregistry.Key{Cluster: a.destination.Name(), GVR: mapping.GVR}
+	p.Watches.Await(p.Owner, kinds)
 }
 
 // needed lists what has to be watched. It is not complete when discovery cannot
 // say how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete bool) {
 	complete = true
-	for _, o := range p.state.manifest {
-		want = append(want, watchKey(o.desired.key))
+	for _, o := range p.state.Manifest {
+		want = append(want, plan.WatchKey(o.Desired.Key))
 	}
-	for _, o := range p.state.others {
-		if o.entry == nil {
+	for _, o := range p.state.Others {
+		if o.Entry == nil {
 			continue
 		}
-		mapping, err := p.applier.destination.MappingInAnyVersion(ctx, gvkOf(o.entry))
+		mapping, err := p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry))
 		switch {
 		case err == nil:
-			want = append(want, p.applier.watchOf(mapping))
+			want = append(want, p.applier.WatchOf(mapping))
 		case !meta.IsNoMatchError(err):
 			complete = false
 		}

@@ -1,0 +1,114 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// This file makes every client of this package. A test requires that no other file
+// does: a client that is made elsewhere would not keep the rule of --require-service-account.
+
+// Accounts decides as whom Vidra reads and writes for a VidraResource.
+type Accounts struct {
+	// Cache has the namespaces of the local cluster.
+	Cache client.Reader
+	// Own is the namespace that Vidra runs in; empty if it is not known.
+	Own string
+	// Required refuses VidraResources that name no account.
+	Required bool
+	// Impersonated selects the namespaces whose accounts Vidra may impersonate. Nil selects all.
+	Impersonated labels.Selector
+}
+
+// ClientOf returns the client with which a VidraResource reads and writes at a cluster,
+// and the user that the client impersonates: none, or the ServiceAccount that the
+// VidraResource names. It applies to every request for a VidraResource: applies, dry runs,
+// removals, the release of fields, and the reads of spec.manifestFrom.
+func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
+	if why := a.missing(vr); why != nil {
+		return nil, "", why
+	}
+	if why := a.refused(ctx, vr); why != nil {
+		return nil, "", why
+	}
+	account := vr.Spec.ServiceAccountName
+	if account == "" {
+		return d.Dynamic(), "", nil
+	}
+	user = "system:serviceaccount:" + vr.Spec.Destination.Namespace + ":" + account
+	as, err := d.As(user)
+	if err != nil {
+		return nil, "", &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
+	}
+	return as, user, nil
+}
+
+// missing returns why Vidra sends no request for a VidraResource: it runs with
+// --require-service-account, and the VidraResource names no account that it may act as.
+func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
+	if !a.Required {
+		return nil
+	}
+	if vr.Spec.ServiceAccountName == "" {
+		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired,
+			Message: "this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
+	}
+	if in := vr.Spec.Destination.Namespace; in == metav1.NamespaceSystem || in == a.Own {
+		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired,
+			Message: "this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
+	}
+	return nil
+}
+
+// refused returns why Vidra does not act as the account that a VidraResource names: its
+// namespace is not one of those whose accounts Vidra may impersonate.
+func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
+	in := vr.Spec.Destination.Namespace
+	if a.Impersonated == nil || vr.Spec.ServiceAccountName == "" {
+		return nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := a.Cache.Get(ctx, client.ObjectKey{Name: in}, namespace)
+	if err == nil && a.Impersonated.Matches(labels.Set(namespace.Labels)) {
+		return nil
+	}
+	return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: fmt.Sprintf(
+		"this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
+			"ask the administrators of the cluster to set them", in, a.Impersonated)}
+}
+
+// GetAsVidra reads an object with the rights of Vidra itself; nil if it does not exist.
+// Its callers report only whether the object exists, or is to be kept. It lists, because
+// Vidra itself may list and watch in config/restricted, and get nothing.
+func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	found, err := d.Dynamic().Resource(key.GVR).Namespace(key.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // that it does not exist is no error here
+	case err != nil:
+		return nil, err
+	case len(found.Items) == 0:
+		return nil, nil //nolint:nilnil // likewise
+	}
+	return &found.Items[0], nil
+}
+
+// ReviewsAsVidra returns the client with which Vidra asks for rights of its own, those to
+// list and watch: watches are shared, and use no account.
+func ReviewsAsVidra(d Destination) dynamic.Interface { return d.Dynamic() }

@@ -1,0 +1,39 @@
+package access
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+)
+
+// Kinds finds how kinds are served. See cluster.Cluster.
+type Kinds interface {
+	Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
+	MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
+	Invalidate(group string)
+}
+
+// Destination is a cluster that objects are applied to. See cluster.Cluster.
+type Destination interface {
+	Kinds
+	Dynamic() dynamic.Interface
+	// Name is the cluster in the keys of objects and watches; empty for the local one.
+	Name() string
+	// As is a client that impersonates.
+	As(username string) (dynamic.Interface, error)
+	// Unreachable says why nothing can be done there at present; nil if it can.
+	Unreachable() error
+	// MaybeUnreachable reports that requests fail, and that it will be known soon whether it is
+	// Unreachable.
+	MaybeUnreachable() bool
+}
+
+// IsLocal reports whether a destination is the cluster that Vidra runs in.
+func IsLocal(server string) bool { return server == "" || server == v1alpha1.LocalServer }
+
+// Usable reports whether requests to a cluster are answered, as far as is known.
+func Usable(d Destination) bool { return d.Unreachable() == nil && !d.MaybeUnreachable() }

@@ -1,0 +1,76 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Destinations finds the clusters that objects are applied to. It is safe for concurrent use.
+type Destinations struct {
+	Local Destination
+	// Remotes are the other clusters; nil without them.
+	Remotes  *cluster.Destinations
+	Clusters *ClusterIndex
+}
+
+// ErrServedByAnother is why a VidraResource starts anew: its server is another cluster now.
+var ErrServedByAnother = errors.New("is served by another kubeconfig now")
+
+// Find finds the destination of an owner. It returns what the kubeconfig of a remote cluster may
+// be used for. The error wraps cluster.ErrStarting while it is not known whether the cluster can
+// be reached, and ErrServedByAnother if what is known of the owner is known of another cluster.
+func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cluster.Scope, error) {
+	if IsLocal(server) {
+		return d.Local, cluster.Scope{}, nil
+	}
+	if d.Remotes == nil {
+		return nil, cluster.Scope{}, fmt.Errorf("the destination %s is another cluster, and this Vidra reads no kubeconfigs: it does not run in a Pod, so that "+
+			"--kubeconfig-namespace has to name the namespace of their Secrets", server)
+	}
+	name, matched, err := d.Remotes.Resolve(server)
+	if err != nil {
+		return nil, cluster.Scope{}, err
+	}
+	if at := d.Clusters.Of(owner); at != "" && at != name {
+		if matched {
+			return nil, cluster.Scope{}, fmt.Errorf("%s %w: %w", server, ErrServedByAnother, cluster.ErrStarting)
+		}
+		name = at // its watches go on when there is a kubeconfig again
+	}
+	if !d.Clusters.set(owner, name) { // from now on it is not forgotten
+		return nil, cluster.Scope{}, fmt.Errorf("%s is being forgotten, because its last VidraResource is gone: %w", server, cluster.ErrStarting)
+	}
+	remote, err := d.Remotes.Get(name)
+	if err != nil {
+		return nil, cluster.Scope{}, err
+	}
+	return remote, remote.Scope(), nil
+}
+
+// Unreachable returns why no request can be sent to a destination; nil if it can. starting
+// reports that it is not known yet, and soon will be.
+func Unreachable(d Destination) (why *object.Failure, starting bool) {
+	if err := d.Unreachable(); err != nil {
+		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}, errors.Is(err, cluster.ErrStarting)
+	}
+	if d.MaybeUnreachable() {
+		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "requests fail"}, true
+	}
+	return nil, false
+}
+
+// IsAway reports whether a cluster is known not to be reached: a reconcile then sends it no
+// request, and occupies no worker. It makes no cluster known: it would never be forgotten if its
+// only VidraResource went before its first reconcile.
+func (d *Destinations) IsAway(server string) bool {
+	if d.Remotes == nil {
+		return true
+	}
+	remote := d.Remotes.Find(server)
+	return remote != nil && !Usable(remote)
+}

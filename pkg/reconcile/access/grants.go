@@ -1,0 +1,237 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// grantsInterval is how often it is asked whether a right has been granted, but
+	// for the jitter, and grantsQPS how many questions are asked a second in all.
+	grantsInterval = 5 * time.Second
+	grantsJitter   = 0.2
+	grantsQPS      = 20
+	// reviewTimeout is how long the API server may take to answer one.
+	reviewTimeout = 10 * time.Second
+)
+
+// Subject is who asks an API server for something.
+type Subject struct {
+	// Cluster is the name of the cluster, and user whom Vidra impersonates there;
+	// none if it acts as itself.
+	Cluster, User string
+}
+
+// Right is one right of a subject. It is comparable as long as its selectors are
+// not set. That of a request about an object that Vidra manages names no object: a
+// role that names some is not noticed then.
+type Right struct {
+	Subject
+	authorizationv1.ResourceAttributes
+}
+
+// Rights are those to do verbs with a resource in a namespace, or in all if it is
+// empty.
+func (s Subject) Rights(gvr schema.GroupVersionResource, namespace string, verbs ...string) []Right {
+	rights := make([]Right, 0, len(verbs))
+	for _, verb := range verbs {
+		rights = append(rights, Right{Subject: s, ResourceAttributes: authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
+		}})
+	}
+	return rights
+}
+
+// Refused are the rights that may have been missing if a request failed with err:
+// none unless the API server answered 403. verbs are all that it may have asked for,
+// such as patch and create for an apply of an object that may not exist.
+func (s Subject) Refused(err error, gvr schema.GroupVersionResource, namespace string, verbs ...string) []Right {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	return s.Rights(gvr, namespace, verbs...)
+}
+
+// reviewer asks whether the subject of a client has a right.
+type reviewer interface {
+	review(ctx context.Context, client dynamic.Interface, right Right) (allowed bool, err error)
+}
+
+// Grants notices that rights which were refused have been granted. It asks the API
+// server that refused them as the subject that it refused, which needs no right but
+// that to impersonate the subject: it watches neither roles nor bindings.
+//
+// A quota and an admission policy refuse with 403, too. Then the right is there when
+// it is first asked for, so it is not what was missing: no owner is notified, or it
+// would be refused again, and again.
+//
+// Its methods are safe for concurrent use.
+type Grants struct {
+	// granted is called when an owner was granted a right. It may be called from
+	// several goroutines, and must not block.
+	granted  func(owner trigger.Owner, right Right)
+	reviewer reviewer
+	limiter  flowcontrol.RateLimiter
+	// due holds the rights to ask for.
+	due workqueue.TypedDelayingInterface[Right]
+
+	// mu guards awaited, missing and the rights in missing.
+	mu sync.Mutex
+	// awaited relates the owners to the rights that they wait for; missing has the same
+	// rights.
+	awaited relation.Relation[trigger.Owner, Right]
+	missing map[Right]*missingRight
+}
+
+// missingRight is a right that some owners wait for. It ends with the last of them.
+type missingRight struct {
+	client dynamic.Interface
+	// denied is whether the API server has said that the right is missing: of the right
+	// itself, or of that to ask for it, as that to impersonate the subject is.
+	denied bool
+}
+
+// NewGrants makes grants, which ask nothing before run is called. run must be called,
+// once, for its goroutines to end.
+func NewGrants(granted func(owner trigger.Owner, right Right)) *Grants {
+	return &Grants{
+		granted:  granted,
+		reviewer: selfReviewer{},
+		limiter:  flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
+		due:      workqueue.NewTypedDelayingQueue[Right](),
+		missing:  map[Right]*missingRight{},
+	}
+}
+
+// Await makes the set of rights that owner waits for exactly rights, after a request
+// was refused for want of one of them; nil empties it. Each comes with the client that
+// asks as its subject.
+// Each is asked for at once, and then now and then. Once it is known not to be missing
+// any more, it is waited for no longer. It does not block.
+func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, removed := g.awaited.Set(owner, maps.Keys(rights))
+	for _, right := range removed {
+		if !g.awaited.Needed(right) {
+			delete(g.missing, right)
+		}
+	}
+	for right, client := range rights {
+		m := g.missing[right]
+		if m == nil {
+			m = &missingRight{}
+			g.missing[right] = m
+			g.due.Add(right)
+		}
+		m.client = client // the newest credentials
+	}
+}
+
+// Run asks until ctx ends, and returns when it is not asking any more.
+func (g *Grants) Run(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	context.AfterFunc(ctx, g.due.ShutDown)
+	for {
+		right, shutdown := g.due.Get()
+		if shutdown {
+			return
+		}
+		if g.limiter.Wait(ctx) != nil {
+			g.due.Done(right)
+			return
+		}
+		// An API server that does not answer must not delay another one.
+		asking.Go(func() {
+			defer g.due.Done(right)
+			g.ask(ctx, right)
+		})
+	}
+}
+
+// ask asks for a right, and notifies the owners that wait for it if it was granted.
+func (g *Grants) ask(ctx context.Context, right Right) {
+	m, client := g.waited(right)
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	allowed, err := g.reviewer.review(ctx, client, right)
+	for _, owner := range g.answered(right, m, allowed, err) {
+		g.granted(owner, right)
+	}
+}
+
+// waited is a right that an owner waits for, with the client to ask; nil if none
+// does any more.
+func (g *Grants) waited(right Right) (*missingRight, dynamic.Interface) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.missing[right]
+	if m == nil {
+		return nil, nil
+	}
+	return m, m.client
+}
+
+// answered notes an answer, and returns the owners that were granted the right. An owner that
+// began to wait for the right after it was asked for waits for another m, and is not returned.
+func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error) []trigger.Owner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil || !allowed {
+		m.denied = m.denied || err == nil || apierrors.IsForbidden(err)
+		g.due.AddAfter(right, wait.Jitter(grantsInterval, grantsJitter))
+		return nil
+	}
+	if g.missing[right] != m {
+		return nil
+	}
+	delete(g.missing, right)
+	owners := g.awaited.Drop(right)
+	if !m.denied {
+		return nil
+	}
+	return owners
+}
+
+// selfReviewer asks the API server itself, with a SelfSubjectAccessReview.
+type selfReviewer struct{}
+
+var selfReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
+
+func (selfReviewer) review(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
+	}
+	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	if err != nil {
+		return false, fmt.Errorf("write the review of the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	answer, err := client.Resource(selfReviews).Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, err
+}

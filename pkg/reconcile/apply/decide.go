@@ -1,0 +1,267 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// owners.Conflict returns an owners.Conflict if the conflict with which the API server
+// refused the apply is with a VidraResource that owns the field, or with one of another
+// installation, unless an edit is reverted or spec.adopt says to take the field: anyone who may
+// edit the object can apply it under such a name. others are the other owners of the object.
+func (r request) ownershipConflict(live *unstructured.Unstructured, others []owners.CoOwner) error {
+	var elsewhere []owners.CoOwner
+	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
+		elsewhere = r.settings.OwnersElsewhere(r.Key, live, others)
+	}
+	others = append(slices.DeleteFunc(others, func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
+	return owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
+		i := slices.IndexFunc(others, func(other owners.CoOwner) bool { return other.Manager == manager })
+		if i < 0 {
+			return nil, false
+		}
+		return &others[i], true
+	})
+}
+
+// decide returns the first request of a task, or how the task ends.
+func decide(k known) request {
+	r := request{known: k, as: k.Why, live: k.Cause.Found}
+	switch found := k.Cause.Found; {
+	case k.asExpected:
+		r.kind = inOrder
+	case found != nil && found.GetDeletionTimestamp() != nil:
+		r.kind = beingDeleted
+	case k.Skip != nil && (found == nil || k.Skip.Silent):
+		return r.observedAs(nil)
+	case k.Skip != nil:
+		r.kind = observe
+	case k.settings.Additions.Policy == v1alpha1.AdditionsWarn && k.onlyAdditions():
+		r.kind = unchanged
+	case k.Cause.Deleted && k.Why != plan.WhyNew:
+		r.kind = create
+	default:
+		return r.change()
+	}
+	return r
+}
+
+// next returns the request that follows the answer to another one.
+func next(r request, got answer) request {
+	switch r.kind {
+	case observe:
+		return r.compared(got)
+	case create:
+		return r.created(got)
+	case reclaim:
+		return r.reclaimAnswered(got)
+	case releaseIgnored:
+		return r.released(got)
+	case apply:
+		return r.applyAnswered(got)
+	case replaceLists:
+		if got.err != nil {
+			return r.goalAnswered(got)
+		}
+		r.kind, r.listsReplaced = apply, true
+		return r
+	case askOwners:
+		return r.ownersKnown(got)
+	case claim:
+		return r.goalAnswered(answer{err: errors.Join(r.refused, got.err)})
+	case recheck:
+		if got.err != nil {
+			return r.goalAnswered(got)
+		}
+		r.kind = apply
+		return r
+	case read:
+		return r.reread(got)
+	case giveBack:
+		return r.givenBack(got)
+	case applyMarks:
+		return r.attemptOn(got)
+	case migrate:
+		return r.migrated(got)
+	case probe:
+		return r.probed(got)
+	case readReplaced:
+		return r.replacement(got)
+	case inOrder, beingDeleted, unchanged, observed, applied, replaced, failed:
+	}
+	return r
+}
+
+// change returns the first request that changes the object, which exists unless it is new.
+func (r request) change() request {
+	r.live = r.Cause.Found
+	switch {
+	case r.settings.Additions.Policy == v1alpha1.AdditionsRevert && r.onlyAdditions():
+		return r.accepted(r.live)
+	case r.edited(r.live):
+		return r.undoEdit()
+	}
+	return r.apply()
+}
+
+// edited reports whether an object holds an edit that is to be undone.
+func (r request) edited(found *unstructured.Unstructured) bool {
+	if r.as == plan.WhyNew || found == nil {
+		return false
+	}
+	return r.as == plan.WhyDrift || r.expectedKnown && !asExpected(found, r.expected)
+}
+
+// created follows a create. An object that lost the label by which it is watched looks
+// deleted, too: then the answer has what is there.
+func (r request) created(got answer) request {
+	switch {
+	case got.err == nil && r.Ignored != nil:
+		return r.releaseAfter(got.live)
+	case got.err == nil:
+		return r.accepted(got.live)
+	case !apierrors.IsConflict(got.err) && !unreadable(got.err):
+		return r.failed(got.err)
+	case got.freshErr != nil:
+		return r.failed(got.freshErr)
+	}
+	r.Cause.Found = got.fresh
+	return r.change()
+}
+
+// apply returns the apply of r.live, after the release of the fields that ignore rules name.
+func (r request) apply() request {
+	r.kind, r.force, r.listsReplaced, r.lean = apply, false, false, nil
+	if r.Ignored != nil && (r.live != nil || r.base != nil) {
+		r.kind = releaseIgnored
+	}
+	return r
+}
+
+// releaseAfter returns the release of fields after the whole configuration was applied.
+func (r request) releaseAfter(live *unstructured.Unstructured) request {
+	r.kind, r.live, r.whole = releaseIgnored, live, true
+	return r
+}
+
+func (r request) released(got answer) request {
+	switch {
+	case got.err != nil && r.whole:
+		return r.failed(got.err)
+	case got.err != nil:
+		return r.goalAnswered(got)
+	case r.whole:
+		return r.accepted(got.live)
+	}
+	r.kind, r.lean = apply, got.lean
+	return r
+}
+
+func (r request) applyAnswered(got answer) request {
+	switch {
+	case unreadable(got.err) && r.as != plan.WhyNew && !r.listsReplaced:
+		r.kind = replaceLists
+	case !got.forced && apierrors.IsConflict(got.err):
+		r.kind, r.refused = askOwners, got.err
+	default:
+		return r.goalAnswered(got)
+	}
+	return r
+}
+
+// ownersKnown follows a conflict with other field managers. Fields are taken from them unless
+// they are other VidraResources: two of them would take the field from each other for ever.
+func (r request) ownersKnown(got answer) request {
+	if got.err != nil {
+		return r.goalAnswered(got)
+	}
+	refused := r.refused
+	if got.live != nil { // otherwise it is gone, and is tried again
+		refused = r.ownershipConflict(got.live, got.others)
+	}
+	r.refused = refused
+	switch {
+	case refused == nil && r.as == plan.WhyNew: // another client may have created or changed it
+		r.kind, r.force = recheck, true
+	case refused == nil:
+		r.kind, r.force = apply, true
+	case r.as == plan.WhyNew && r.live != nil && !slices.Contains(ownership.Managers(r.live, r.settings.Manager), r.settings.Manager):
+		r.kind = claim
+	default:
+		return r.goalAnswered(answer{err: refused})
+	}
+	return r
+}
+
+// goalAnswered follows the last answer to an apply.
+func (r request) goalAnswered(got answer) request {
+	switch r.goal {
+	case toUndo:
+		return r.undoAnswered(got)
+	case toClean:
+		return r.cleanAnswered(got)
+	case toApply:
+	}
+	switch {
+	case got.err != nil:
+		return r.failed(got.err)
+	case r.Ignored != nil && r.live == nil && r.base == nil:
+		return r.releaseAfter(got.live)
+	}
+	return r.accepted(got.live)
+}
+
+// accepted follows the apply that brought the object to what the manifest says.
+func (r request) accepted(live *unstructured.Unstructured) request {
+	if r.live = live; r.settings.Additions.Policy == v1alpha1.AdditionsRevert {
+		return r.removeAdditions()
+	}
+	return r.finish()
+}
+
+// finish returns what is done about an object that has no field of another value than the
+// manifest has.
+func (r request) finish() request {
+	if r.Why == plan.WhyNew && slices.Contains(owners.Listed(r.live), r.settings.Owner.Name) {
+		r.kind = migrate
+		return r
+	}
+	return r.end()
+}
+
+func (r request) migrated(got answer) request {
+	if got.err != nil {
+		return r.failed(fmt.Errorf("release the fields of the first operator: %w", got.err))
+	}
+	r.live = got.live
+	return r.end()
+}
+
+func (r request) end() request {
+	if !labelled(r.live) {
+		return r.failed(fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
+			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
+	}
+	r.kind = applied
+	return r
+}
+
+// failed ends the task with an error, unless the API server may accept the object as a new
+// one.
+func (r request) failed(err error) request {
+	r.kind, r.err, r.live = failed, err, nil
+	if apierrors.IsInvalid(err) && !object.Denied(err) && (r.Why != plan.WhyNew || r.Cause.Found != nil) {
+		return r.refuse()
+	}
+	return r
+}

@@ -1,0 +1,36 @@
+package apply
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Bare is an object without content.
+func Bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
+	return u
+}
+
+// Delete deletes exactly the object that was read. No other function sends a deletion. One that
+// does not exist any more is deleted, too.
+func (a *Applier) Delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := a.resource(key).Delete(ctx, key.Name, metav1.DeleteOptions{
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}

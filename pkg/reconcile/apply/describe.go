@@ -1,0 +1,76 @@
+package apply
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// describe finds out what the apply did. expected is what the last one left behind, if
+// that is known.
+func (r *Result) describe(manager string, expected trigger.Applied, known bool) {
+	found := r.Cause.Found
+	deleted := r.Cause.Deleted && (r.Why == plan.WhyDrift || r.Why == plan.WhyChanged)
+	drifted := known && found != nil && !asExpected(found, expected)
+	switch {
+	case r.Why == plan.WhyNew && (found == nil || r.Begun):
+		r.Action = events.Created
+	case r.Why == plan.WhyNew && found.GetResourceVersion() == r.Live.GetResourceVersion(): // it was so
+	case deleted && r.Live.GetUID() != expected.UID && (found == nil || labelled(found)): // another owner may have been first
+		r.Action = events.Recreated
+	case deleted:
+		r.Action, r.Fields = events.Relabelled, r.revertedFields(manager)
+	case r.Why == plan.WhyDrift:
+		if r.Fields = r.revertedFields(manager); len(r.Fields) > 0 {
+			r.Action = events.Restored
+		}
+	case expected.UID != "" && r.Live.GetUID() != expected.UID:
+		r.Action = events.Created
+	case r.digest != expected.Digest:
+		r.Action = events.Configured
+	}
+	if drifted && !deleted && (r.Why == plan.WhyChanged || r.Why == plan.WhyRetry) {
+		r.Reverted = r.revertedFields(manager)
+	}
+}
+
+// revertedFields is what another writer had changed, of all that the apply changed.
+func (r *Result) revertedFields(manager string) []ownership.Change {
+	changes := ownership.Drift(r.Cause.Found, r.Live, manager)
+	if r.Why != plan.WhyDrift {
+		changes = byOthers(changes, manager, r.Seen)
+	}
+	return r.Added.With(changes)
+}
+
+// byOthers are the changes that another writer had made, among those that the apply of
+// another configuration made an end to. seen are those that were seen before, with the
+// configuration that was applied last. A field with a value of its own is the manifest's
+// while it is still ours, and else whose it is. What is missing may have been removed, or
+// be new in the manifest: it counts if it was seen before, or if nothing else says what
+// had become of the object.
+func byOthers(changes []ownership.Change, manager string, seen []ownership.Change) []ownership.Change {
+	var sure, perhaps []ownership.Change
+	explained := seen != nil
+	for _, c := range changes {
+		ours := c.Manager == manager && c.Operation == string(metav1.ManagedFieldsOperationApply)
+		switch {
+		case c.Kind == ownership.Taken: // the manifest has agreed
+			explained = true
+		case ours:
+		case c.Kind == ownership.Changed && c.Manager != "", slices.ContainsFunc(seen, func(s ownership.Change) bool { return s.Path == c.Path }):
+			sure = append(sure, c)
+		default:
+			perhaps = append(perhaps, c)
+		}
+	}
+	if len(sure) == 0 && !explained {
+		return perhaps
+	}
+	return sure
+}

@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const ourManager = "vidra/shop"
+
+// versionOf is a ConfigMap in a version, with data, of which fields are ours and others a
+// person's.
+func versionOf(t *testing.T, version, data, ours, theirs string) *unstructured.Unstructured {
+	t.Helper()
+	if theirs != "" {
+		theirs = fmt.Sprintf(`,{"manager":"person","operation":"Update","apiVersion":"v1","time":"2026-01-02T03:05:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}`, theirs)
+	}
+	return fixture.UnstructuredOf(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{
+		"name":"a","namespace":"shop","uid":"u","resourceVersion":%q,"labels":{"managed-by":"vidra"},"managedFields":[
+		{"manager":"vidra/shop","operation":"Apply","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{%s}}}%s]},"data":{%s}}`,
+		version, ours, theirs, data))
+}
+
+// TestDescribe tells what somebody had changed from what the manifest changes.
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	const x, y, xy, xyz = `"f:x":{}`, `"f:y":{}`, `"f:x":{},"f:y":{}`, `"f:x":{},"f:y":{},"f:z":{}`
+	applied := versionOf(t, "5", `"x":"1","y":"1"`, xy, "")
+	expected := trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(applied, ourManager, false, nil), UID: "u"}
+	edited := versionOf(t, "6", `"x":"9","y":"1"`, y, x)
+	removed := versionOf(t, "6", `"y":"1"`, y, "")
+	next := versionOf(t, "7", `"x":"1","y":"2"`, xy, "")
+	stripped := edited.DeepCopy()
+	stripped.SetLabels(nil)
+	stranger := applied.DeepCopy()
+	stranger.SetUID("v")
+	put := func(found *unstructured.Unstructured) trigger.Cause { return trigger.Cause{Found: found} }
+	cases := map[string]struct {
+		reason   string
+		task     plan.Task
+		live     *unstructured.Unstructured
+		unknown  bool
+		action   events.Action
+		fields   []string
+		reverted []string
+	}{
+		"New":     {reason: "It was not there.", task: plan.Task{Why: plan.WhyNew, Cause: trigger.Cause{Deleted: true}}, live: applied, action: events.Created},
+		"Taken":   {reason: "It was there, and is changed.", task: plan.Task{Why: plan.WhyNew, Cause: put(edited)}, live: next, unknown: true, action: events.Configured},
+		"WasSo":   {reason: "An apply that changes nothing is not told.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied)}, live: applied, unknown: true},
+		"WasOurs": {reason: "Whose creation nobody told is told now.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied), Begun: true}, live: applied, unknown: true, action: events.Created},
+		"Restored": {
+			reason: "What somebody changed is put back.", task: plan.Task{Why: plan.WhyDrift, Cause: put(edited)}, live: applied,
+			action: events.Restored, fields: []string{"data.x"},
+		},
+		"Changed": {reason: "Only the manifest has changed.", task: plan.Task{Why: plan.WhyChanged}, live: next, action: events.Configured},
+		"ChangedLookedAt": {
+			reason: "Also if it was looked at first.", task: plan.Task{Why: plan.WhyChanged, Cause: put(applied)}, live: next, action: events.Configured,
+		},
+		"ChangedAndEdited": {
+			reason: "The edit is told for itself.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)}, live: next,
+			action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndRemoved": {
+			reason: "What is missing is what had become of it, if nothing else is.", task: plan.Task{Why: plan.WhyChanged, Cause: put(removed)}, live: next,
+			action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndEditedAndMore": {
+			reason: "What the manifest adds was nobody's.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
+			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
+		},
+		"ChangedAndSeen": {
+			reason: "What was seen to be removed is told, and what is new is not.", task: plan.Task{Why: plan.WhyChanged, Cause: put(removed), Seen: []ownership.Change{{Path: "data.x"}}},
+			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
+		},
+		"Agreed": {
+			reason: "A manifest that says what somebody did puts nothing back.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
+			live: versionOf(t, "7", `"x":"9","y":"1","z":"1"`, xyz, ""), action: events.Configured,
+		},
+		"Told": {
+			reason: "An apply whose answer was lost is told with the next.", task: plan.Task{Why: plan.WhyChanged, Cause: put(next)}, live: next, action: events.Configured,
+		},
+		"Recreated": {
+			reason: "It was deleted.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true}}, live: stranger, action: events.Recreated,
+		},
+		"RecreatedByAnotherOwner": {
+			reason: "It was deleted, and somebody was faster.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true, Found: stranger}},
+			live: stranger, action: events.Recreated,
+		},
+		"Relabelled": {
+			reason: "It has only lost its label, and what else was changed.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true, Found: stripped}},
+			live: applied, action: events.Relabelled, fields: []string{"data.x"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := Result{Task: tc.task, Live: tc.live, digest: trigger.DigestOf(tc.live, ourManager, false, nil)}
+			if tc.unknown {
+				r.describe(ourManager, trigger.Applied{}, false)
+			} else {
+				r.describe(ourManager, expected, true)
+			}
+			require.Equal(t, tc.action, r.Action, tc.reason)
+			require.Equal(t, tc.fields, paths(r.Fields), tc.reason)
+			require.Equal(t, tc.reverted, paths(r.Reverted), tc.reason)
+		})
+	}
+}
+
+func paths(changes []ownership.Change) []string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, c.Path)
+	}
+	return all
+}

@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// known is all that is known of a task before the first request is sent. The skip reason of
+// the task is the one that holds for the object as it was found.
+type known struct {
+	plan.Task
+	settings *plan.Settings
+	// expected is what the last apply of the object resulted in, if expectedKnown.
+	expected      trigger.Applied
+	expectedKnown bool
+	// before are the paths that others owned in the object before it was edited; nil if that
+	// is not known.
+	before *ownership.Paths
+	// asExpected reports that the object was read, and is as expected: unlike what the cause
+	// says.
+	asExpected bool
+	// glass is the answer to the break-glass annotations of the object.
+	glass breakglass.Answer
+	// base is the object whose ignored fields are released, where the cause has no object;
+	// nil if there is none.
+	base *unstructured.Unstructured
+}
+
+// gather returns what is known of a task. It reads the object only if the cause does not have
+// it and the decision needs it: the heal of an edit needs no read.
+func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
+	k := known{Task: t, settings: a.Settings}
+	if t.Cause.Unsure {
+		live, err := a.Get(ctx, t.Key)
+		if err != nil {
+			return k, err
+		}
+		k.Cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.Cause.Since}
+	}
+	k.expected, k.expectedKnown = a.expected(t)
+	k.before = k.Cause.Before
+	if a.Watched && k.before == nil {
+		if before, is := a.Index.Before(a.Owner, t.Key); is {
+			k.before = &before
+		}
+	}
+	found := k.Cause.Found
+	k.asExpected = t.Cause.Unsure && t.Why == plan.WhyDrift && found != nil && k.expectedKnown && asExpected(found, k.expected)
+	if !k.asExpected && found != nil && found.GetDeletionTimestamp() != nil {
+		return k, nil
+	}
+	k.Skip, k.glass = a.SkipReason(k.Task)
+	var err error
+	switch {
+	case k.asExpected || found != nil:
+	case k.Skip != nil && !k.Skip.Silent: // what lost its label looks as if it were deleted
+		k.Cause.Found, err = a.Get(ctx, t.Key)
+	case k.Skip == nil && t.Ignored != nil && !k.Cause.Deleted:
+		k.base, err = a.Get(ctx, t.Key)
+	}
+	return k, err
+}
+
+// expected is what the last apply of an object resulted in.
+func (a *Applier) expected(t plan.Task) (trigger.Applied, bool) {
+	if a.Watched {
+		return a.Index.Expected(a.Owner, t.Key)
+	}
+	if entry := t.Entry(); entry != nil {
+		applied, known := plan.AppliedBefore(a.Manager, entry)
+		applied.Tools = a.Additions.Tools
+		return applied, known
+	}
+	return trigger.Applied{}, false
+}
+
+// asExpected reports whether what is ours in live is as expected, and its label.
+func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
+	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && labelled(live)
+}
+
+// labelled reports whether an object has the label by which it is watched.
+func labelled(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}

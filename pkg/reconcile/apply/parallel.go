@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// Parallel calls do for 0 to n-1, a limited number at a time.
+func (a *Applier) Parallel(n int, do func(i int)) { Parallel(a.Limit, n, do) }
+
+// Parallel calls do for 0 to n-1, limit at a time.
+func Parallel(limit, n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error { do(i); return nil })
+	}
+	_ = group.Wait() // what failed is in the results
+}
+
+// Batches cuts tasks into pieces of at most limits.BatchWeight, or of one task.
+func Batches(tasks []plan.Task) [][]plan.Task {
+	var all [][]plan.Task
+	weight := int64(0)
+	for i, t := range tasks {
+		if weight += t.Weight; i == 0 || weight > limits.BatchWeight {
+			all, weight = append(all, nil), t.Weight
+		}
+		last := len(all) - 1
+		all[last] = append(all[last], t)
+	}
+	return all
+}
+
+// WeightOf is the weight of tasks while they are done.
+func WeightOf(tasks []plan.Task) int64 {
+	weight := int64(0)
+	for _, t := range tasks {
+		weight += limits.ApplyFactor * t.Weight
+	}
+	return weight
+}

@@ -1,0 +1,152 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Requests returns how many writes a heal took: what an edit added is taken over before the
+// apply removes it.
+func (r *Result) Requests() int {
+	if len(r.Added.Changes) > 0 {
+		return 2
+	}
+	return 1
+}
+
+// Result is what came of a task.
+type Result struct {
+	plan.Task
+	Err error
+	// Live is the object as the API server has it now; nil if it was not applied.
+	Live *unstructured.Unstructured
+	// digest of what is ours in live, and of what is counted with it.
+	digest ownership.Digest
+	// Compared reports that additions are what users added to the object and what is not reverted.
+	Compared  bool
+	Additions []ownership.Change
+	// Added is what an edit added, or users, and what was removed. unremovable describes what
+	// users added and what cannot be removed, and why.
+	Added       ownership.Addition
+	Unremovable string
+	// Action and fields are what was done; no action if nothing was. reverted is what
+	// another writer had changed and the new configuration of the manifest has reverted.
+	Action   events.Action
+	Fields   []ownership.Change
+	Reverted []ownership.Change
+	// Skipped is why the object was not reverted; nil if it was. unknown is why what differs
+	// is not known then.
+	Skipped *plan.SkipReason
+	Unknown string
+	// AsSkipped reports that the object is as it was when it was last skipped.
+	AsSkipped bool
+	// Glass is the answer to its break-glass annotations.
+	Glass breakglass.Answer
+	// Ending reports that the object is being deleted.
+	Ending bool
+	// Replaced is why it is deleted to be created again; empty if it is not. replace is
+	// the object that is still to be deleted then.
+	Replaced string
+	Replace  *unstructured.Unstructured
+	// Warnings are those of the API server about the object, and fields that a webhook changed.
+	Warnings []string
+}
+
+// begin notifies the index before the first request: it defers the events of the object
+// until record.
+func (a *Applier) begin(r request) {
+	if a.Watched && r.kind != inOrder && r.kind != beingDeleted && (r.kind != observed || r.Cause.Found != nil) {
+		a.Index.Begin(a.Owner, r.Key, a.Manager)
+	}
+}
+
+// record notifies the index of how a task ended, and returns the result.
+func (a *Applier) record(r request, warnings []string) Result {
+	done := Result{
+		Task: r.Task, Err: r.err, Glass: r.glass, Added: r.added, Unremovable: r.unremovable,
+		Warnings: withheld(r, warnings),
+	}
+	switch r.kind {
+	case inOrder:
+		done.AsSkipped = r.expected.Unreverted
+	case beingDeleted:
+		if done.Ending = true; r.Why == plan.WhyNew && a.Watched {
+			a.Index.ExpectRemoval(a.Owner, r.Key) // its end is no drift
+		}
+	case observed:
+		done.Skipped, done.Fields, done.Unknown = r.Skip, r.fields, r.unknown
+		if found := r.Cause.Found; a.Watched && found != nil {
+			a.Trigger.Observed(a.Owner, r.Key, a.seen(found, !r.Skip.Silent))
+		}
+	case unchanged:
+		found := r.Cause.Found
+		if a.Watched {
+			a.Trigger.Commit(a.Owner, r.Key, a.expectation(found))
+		}
+		done.Compared, done.Additions = true, r.byTools(found).Changes
+	case applied:
+		done.Live = r.live
+		expectation := a.expectation(r.live)
+		if done.digest = expectation.Digest; a.Watched {
+			expectation.Raced = r.raced(expectation.Others)
+			a.Trigger.Commit(a.Owner, r.Key, expectation)
+		}
+		if !r.glass.Seen {
+			done.Glass = a.AnswerTo(r.Entry(), r.Object, r.live)
+		}
+		done.describe(a.Manager, r.expected, r.expectedKnown)
+		if done.Compared = true; a.Additions.Policy == v1alpha1.AdditionsWarn {
+			done.Additions = r.byTools(r.live).Changes
+		}
+		if len(done.Fields) == 0 && len(done.Reverted) == 0 {
+			done.Reverted = done.Added.Changes
+		}
+		done.Ending = r.Why != plan.WhyDrift && r.live.GetDeletionTimestamp() != nil
+		if r.Ignored == nil { // otherwise not all of it was sent
+			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live)...)
+		}
+	case replaced, failed:
+		if a.Watched {
+			a.Trigger.Abort(a.Owner, r.Key)
+		}
+		if r.kind == replaced {
+			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, r.Sensitive), r.replace
+		}
+	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, giveBack, applyMarks,
+		migrate, probe, readReplaced: // these are requests
+	}
+	return done
+}
+
+// expectation is what is expected of an object that is as the manifest says.
+func (a *Applier) expectation(live *unstructured.Unstructured) trigger.Applied {
+	expected := a.seen(live, false)
+	expected.Others = ownership.Others(live, v1alpha1.FieldManagerPrefix)
+	return expected
+}
+
+// seen is what is expected of an object that stays as it is; unreverted reports that the object
+// differs from the manifest.
+func (a *Applier) seen(live *unstructured.Unstructured, unreverted bool) trigger.Applied {
+	return trigger.Applied{
+		Manager: a.Manager, Digest: trigger.DigestOf(live, a.Manager, unreverted, a.Additions.Tools), Unreverted: unreverted,
+		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+	}
+}
+
+// withheld returns the warnings of the API server about an object. Those about a sensitive
+// object may quote a value.
+func withheld(r request, warnings []string) []string {
+	if len(warnings) > 0 && (r.Sensitive || r.live == nil || ownership.Sensitive(r.live)) {
+		return []string{"the API server warns of it; the warning is withheld because it may quote a value"}
+	}
+	return warnings
+}

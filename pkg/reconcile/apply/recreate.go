@@ -1,0 +1,222 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// immutable is why an object stays as it is although the API server would accept it
+// as a new one: a field of it cannot change.
+type immutable struct {
+	// fields that cannot change, as the API server names them.
+	fields []string
+	why    string
+	// text is all that is to be said; empty if fields and why are.
+	text string
+}
+
+// Error implements error.
+func (i *immutable) Error() string {
+	if i.text != "" {
+		return i.text
+	}
+	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
+}
+
+// AsFailure returns why the object stays as it is.
+func (i *immutable) AsFailure(whole error, _ bool) object.Failure {
+	return object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: whole.Error()}
+}
+
+// keepers are the kinds that hold data, or other objects: they are created again
+// only if the object allows it.
+var keepers = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}: true, {Kind: "PersistentVolume"}: true, {Kind: "PersistentVolumeClaim"}: true,
+	{Group: "apps", Kind: "StatefulSet"}: true, object.CRDKind: true,
+}
+
+// refuse follows an apply that the API server called invalid, if the object exists.
+func (r request) refuse() request {
+	r.refused = r.err
+	if refusedFields(r.refused) == nil {
+		return r.unreplaceable(nil)
+	}
+	r.kind = probe
+	return r
+}
+
+// refusedFields are the fields that the API server names as invalid; nil if it names none in
+// the way in which it does of an invalid object.
+func refusedFields(refused error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(refused, &status) || status.Status().Details == nil {
+		return nil
+	}
+	fields := []string{}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	return fields
+}
+
+// probed follows the question whether the API server accepts the object as a new one.
+func (r request) probed(got answer) request {
+	fields := refusedFields(r.refused)
+	if got.err != nil || slices.ContainsFunc(fields, func(field string) bool { return !r.Sets(field) }) {
+		return r.unreplaceable(fields) // a default is in the way
+	}
+	r.kind = readReplaced
+	return r
+}
+
+// unreplaceable ends the task of an object that cannot become what the manifest says.
+func (r request) unreplaceable(fields []string) request {
+	if r.kind, r.err = failed, r.naming(r.Cause.Found, fields); r.err == nil {
+		r.err = r.refused
+	}
+	return r
+}
+
+// replacement ends the task with the object that is to be deleted, so that it is created anew,
+// because its fields cannot become what the manifest says. It has none if the object is being
+// deleted.
+func (r request) replacement(got answer) request {
+	if r.err = r.irreplaceable(got); r.err != nil {
+		r.kind = failed
+		return r
+	}
+	if r.kind = replaced; got.live.GetDeletionTimestamp() == nil {
+		r.replace = got.live
+	}
+	return r
+}
+
+// irreplaceable returns why an object must not be deleted and created anew; nil if it may.
+func (r request) irreplaceable(got answer) error {
+	fields := refusedFields(r.refused)
+	why := func(text string, args ...any) error {
+		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+	}
+	entry, live := r.Entry(), got.live
+	switch {
+	case got.err != nil:
+		return got.err
+	case live == nil:
+		return r.refused // it is created with the next attempt
+	case live.GetDeletionTimestamp() != nil:
+		return nil
+	case r.Why == plan.WhyDrift:
+		if named := r.naming(live, fields); named != nil {
+			return named
+		}
+		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
+			object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)))
+	case !r.settings.Owns(live, entry):
+		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
+	case !r.settings.Force:
+		return why("fix the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
+	case len(got.others) > 0:
+		return why("another VidraResource owns the object, too, so that it is not deleted")
+	case keepers[r.ID.GroupKind] && !allowsRecreate(live) && !allowsRecreate(r.Unstructured()):
+		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
+			r.ID.Kind, v1alpha1.AllowRecreateAnnotation)
+	case AsksToStay(live) || AsksToStay(r.Unstructured()):
+		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
+	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.Configuration && entry.Recreated.UID != string(live.GetUID()):
+		return why("it was created again for this manifest before, so it is left: something else changes it")
+	}
+	if glass := r.settings.AnswerTo(entry, r.Object, live); breakglass.Exempts(glass.Status, time.Now()) {
+		return why("it is deleted and created again when its break-glass ends: %s", plan.Exemption(glass.Status).Why)
+	}
+	return nil
+}
+
+// naming returns the error of a refused heal with the names of what is in the way; nil if
+// nothing is.
+func (r request) naming(live *unstructured.Unstructured, fields []string) error {
+	if r.Why != plan.WhyDrift || live == nil {
+		return nil
+	}
+	others := r.inTheWay(live)
+	if others == "" {
+		return nil
+	}
+	return &immutable{fields: fields, text: fmt.Sprintf(
+		"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
+		strings.Join(fields, ", "), object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)), others)}
+}
+
+// inTheWay names what other field managers own beside what the API server refused to
+// revert: an ignore rule leaves it to them, or it was there before. Empty if there is nothing.
+func (r request) inTheWay(live *unstructured.Unstructured) string {
+	undo := r.undoOf()
+	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
+	found := r.Cause.Found
+	if found == nil {
+		return ""
+	}
+	var named []string
+	for _, c := range undo.Added(found, live).Changes {
+		if len(named) < desired.MaxAltered {
+			named = append(named, fmt.Sprintf("%s of %q", c.Path, c.Manager))
+		}
+	}
+	return strings.Join(named, ", ")
+}
+
+// probe asks whether the API server would accept as a new object what it refused
+// as a change. There is no other mark of a field that cannot change: the answers are those to
+// any invalid object. So it is asked with a dry run under a name that no object has.
+func (a *Applier) probe(ctx context.Context, t plan.Task) error {
+	probe := t.Unstructured()
+	sum := sha256.Sum256([]byte(t.ID.Name))
+	probe.SetName("vidra-probe-" + hex.EncodeToString(sum[:4]))
+	if t.ID.GroupKind == (schema.GroupKind{Kind: "Service"}) { // the present one holds them
+		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+			unstructured.RemoveNestedField(probe.Object, "spec", field)
+		}
+		withoutNodePorts(probe)
+	}
+	body, err := desired.Encode(probe)
+	if err != nil {
+		return err
+	}
+	key := t.Key
+	key.Name = probe.GetName()
+	_, err = a.patchDry(ctx, key, body)
+	return err
+}
+
+// withoutNodePorts removes the ports of the nodes from a Service.
+func withoutNodePorts(service *unstructured.Unstructured) {
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	for _, port := range ports {
+		if fields, ok := port.(map[string]any); ok {
+			delete(fields, "nodePort")
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(service.Object, ports, "spec", "ports") // it was a list before
+	}
+}
+
+func allowsRecreate(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[v1alpha1.AllowRecreateAnnotation] == "true"
+}

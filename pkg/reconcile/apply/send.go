@@ -1,0 +1,252 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// EditMetadata merges metadata into those of the object that was read, if no client has
+// written to it since, and returns the object.
+func (a *Applier) EditMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
+	*unstructured.Unstructured, error,
+) {
+	metadata["resourceVersion"] = live.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+}
+
+// claim notes on an object that another VidraResource holds, and that is not applied for
+// that reason, that we want it, too: our mark and nothing else. Otherwise the other one
+// would be its last owner, and would delete it when it releases it: a Namespace with all
+// that we have in it, for example.
+func (a *Applier) claim(ctx context.Context, t plan.Task) error {
+	claim := Bare(t.GVK, t.Key)
+	a.Signature().Mark(claim)
+	body, err := claim.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if _, err := a.ApplyBody(ctx, t.Key, body, false); err != nil {
+		return fmt.Errorf("note on it that it is wanted here, too: %w", err)
+	}
+	return nil
+}
+
+// noVersion is a resourceVersion that no object has: an apply with it creates an object,
+// and is refused with a conflict if there is one. So it costs one request to recreate what was
+// deleted, and no change goes unseen.
+const noVersion = "1"
+
+// send sends a request and returns the answer. It is the only code that does I/O about a
+// task after gather.
+func (a *Applier) send(ctx context.Context, r request) (got answer) {
+	switch r.kind {
+	case observe:
+		got.live, got.err = a.dryRun(ctx, r.Task)
+	case create:
+		anew := r.Unstructured()
+		anew.SetResourceVersion(noVersion)
+		if got = a.applyObject(ctx, r.Key, anew); apierrors.IsConflict(got.err) || unreadable(got.err) {
+			got.fresh, got.freshErr = a.Get(ctx, r.Key)
+		}
+	case reclaim:
+		got.live, got.err = a.patchJSON(ctx, r.Key, r.addition.Patch)
+		if got.err != nil && r.reclaims < maxReclaims && (apierrors.IsConflict(got.err) || apierrors.IsInvalid(got.err)) && !object.Denied(got.err) {
+			got.fresh, got.freshErr = a.Get(ctx, r.Key)
+		}
+	case releaseIgnored:
+		live := r.live
+		if live == nil {
+			live = r.base
+		}
+		got.live, got.lean, got.err = a.releaseFields(ctx, r.Task, live)
+	case apply:
+		body := r.Body
+		if r.lean != nil {
+			body = r.lean
+		}
+		if got.forced, got.err = a.forces(ctx, r); got.err == nil {
+			got.live, got.err = a.ApplyBody(ctx, r.Key, body, got.forced)
+		}
+	case replaceLists:
+		got.err = a.replaceLists(ctx, r.Task)
+	case askOwners, readReplaced:
+		if got.live = r.live; got.live == nil {
+			got.live, got.err = a.Get(ctx, r.Key)
+		}
+		if got.err == nil && got.live != nil {
+			got.others, got.err = a.Finder.CoOwners(ctx, r.Key, got.live)
+		}
+	case claim:
+		got.err = a.claim(ctx, r.Task)
+	case recheck:
+		_, got.err = a.Preflight(ctx, r.Task)
+	case read:
+		got.live, got.err = a.Get(ctx, r.Key)
+	case giveBack:
+		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
+			return ownership.RestoreEntries(live, r.previous, a.Manager), true, nil
+		})
+	case applyMarks:
+		marks := Bare(r.GVK, r.Key)
+		marks.SetResourceVersion(r.live.GetResourceVersion()) // another write makes it fail
+		a.Signature().Mark(marks)
+		got = a.applyObject(ctx, r.Key, marks)
+	case migrate:
+		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, withoutFirstOperator)
+	case probe:
+		got.err = a.probe(ctx, r.Task)
+	case inOrder, beingDeleted, unchanged, observed, applied, replaced, failed:
+	}
+	return got
+}
+
+// forces reports whether an apply takes fields from all other managers. A heal does, unless
+// other VidraResources own the object.
+func (a *Applier) forces(ctx context.Context, r request) (bool, error) {
+	if r.force || r.as != plan.WhyDrift || r.live == nil {
+		return r.force || r.as == plan.WhyDrift, nil
+	}
+	others, err := a.Finder.CoOwners(ctx, r.Key, r.live)
+	return len(others) == 0, err
+}
+
+// Get reads an object; nil if it does not exist.
+func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && object.IsObject(err, key.Name) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// dryRun asks what an apply would make of an object that exists.
+func (a *Applier) dryRun(ctx context.Context, t plan.Task) (*unstructured.Unstructured, error) {
+	whole, err := a.patchDry(ctx, t.Key, t.Body)
+	if err != nil || t.Ignored == nil {
+		return whole, err
+	}
+	_, lean, err := t.Ignored.Without(t.Body, t.Cause.Found, whole, a.Signature())
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(lean)
+	if err != nil {
+		return nil, err
+	}
+	return a.patchDry(ctx, t.Key, body)
+}
+
+// patchDry sends an apply that writes nothing.
+func (a *Applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []byte) (*unstructured.Unstructured, error) {
+	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+}
+
+// lastAnswer is how long send waits for an answer after the operator began to end. The
+// operator waits for reconciles a little longer.
+const lastAnswer = 1500 * time.Millisecond
+
+// ApplyBody sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
+// lastAnswer at most: a revert whose answer is lost could not be reported later.
+func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ended := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ended))
+	defer cancel()
+	defer context.AfterFunc(ended, func() { time.AfterFunc(lastAnswer, cancel) })()
+	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
+}
+
+// applyObject sends an apply that takes fields from all other managers.
+func (a *Applier) applyObject(ctx context.Context, key trigger.ObjectKey, object *unstructured.Unstructured) (got answer) {
+	body, err := desired.Encode(object)
+	if err != nil {
+		return answer{err: err}
+	}
+	got.live, got.err = a.ApplyBody(ctx, key, body, true)
+	return got
+}
+
+// patchJSON sends a JSON patch (RFC 6902).
+func (a *Applier) patchJSON(ctx context.Context, key trigger.ObjectKey, operations any) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return a.resource(key).Patch(ctx, key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+}
+
+// editManagedFields writes what change makes of the managedFields of an object, if that
+// is another than they are, and returns the object. Should another client write meanwhile, it
+// begins again with what they wrote.
+func (a *Applier) editManagedFields(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured,
+	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
+) (*unstructured.Unstructured, error) {
+	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		managedFields, changed, err := change(live)
+		if err != nil || !changed {
+			return err
+		}
+		written, err := a.patchJSON(ctx, key, []map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		})
+		if apierrors.IsConflict(err) {
+			if fresh, getErr := a.Get(ctx, key); getErr == nil && fresh != nil {
+				live = fresh
+			}
+		}
+		if err == nil {
+			live = written
+		}
+		return err
+	})
+	return live, err
+}
+
+func (a *Applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
+	return a.Client.Resource(key.GVR).Namespace(key.Namespace)
+}
+
+// unreadable reports whether an apply failed because of the object that exists: a list of it
+// has an item without its key, for example, which some kinds allow in an update, and
+// server-side apply cannot merge (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// structuredMergeManager.Apply). The API server has no reason of its own for it.
+func unreadable(err error) bool {
+	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsInternalError(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
+}
+
+// replaceLists makes an object readable for server-side apply again: a JSON merge patch with
+// the applied configuration replaces each list of it as a whole.
+func (a *Applier) replaceLists(ctx context.Context, t plan.Task) error {
+	_, err := a.resource(t.Key).Patch(ctx, t.Key.Name, types.MergePatchType, t.Body, metav1.PatchOptions{FieldManager: a.Manager})
+	return err
+}

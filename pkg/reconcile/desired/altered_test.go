@@ -1,0 +1,38 @@
+package desired
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestAltered(t *testing.T) {
+	tests := map[string]struct {
+		reason     string
+		sent, held string
+		want       []string
+	}{
+		"same":      {reason: "what is there besides is no difference", sent: `data: {a: x}`, held: `data: {a: x, b: y}`},
+		"value":     {reason: "another value is", sent: `data: {a: x}`, held: `data: {a: z}`, want: []string{`data.a is "z", and the manifest says "x": a mutating webhook has changed it`}},
+		"missing":   {reason: "none is, too", sent: `data: {a: x}`, held: `data: {}`, want: []string{`data.a is missing, and the manifest says "x": a mutating webhook has changed it`}},
+		"empty":     {reason: "what is empty is left out", sent: `{data: {a: ""}, spec: {on: false, n: 0, none: null, list: [], map: {}}}`, held: `{}`},
+		"quantity":  {reason: "quantities are written in many ways", sent: `spec: {cpu: "0.5", memory: 1024Mi, n: 1}`, held: `spec: {cpu: 500m, memory: 1Gi, n: "1"}`},
+		"duration":  {reason: "and so are durations", sent: `spec: {d: 720h}`, held: `spec: {d: 720h0m0s}`},
+		"names":     {reason: "items with names may stand in another order", sent: `l: [{name: a, v: 1}, {name: b, v: 2}]`, held: `l: [{name: injected}, {name: b, v: 2}, {name: a, v: 3}]`, want: []string{`l.[a].v is 3, and the manifest says 1: a mutating webhook has changed it`}},
+		"in order":  {reason: "others may not", sent: `l: [x, v]`, held: `l: [x, z]`, want: []string{`l.[1] is "z", and the manifest says "v": a mutating webhook has changed it`}},
+		"more":      {reason: "of a list that is longer nobody can say", sent: `l: [x, v]`, held: `l: [w, x, v]`},
+		"many":      {reason: "a few are enough", sent: `data: {a: x, b: x, c: x, d: x, e: x}`, held: `{}`, want: []string{`data.a is missing, and the manifest says "x": a mutating webhook has changed it`, `data.b is missing, and the manifest says "x": a mutating webhook has changed it`, `data.c is missing, and the manifest says "x": a mutating webhook has changed it`, "and 2 more fields"}},
+		"status":    {reason: "which is not applied", sent: `status: {a: x}`, held: `status: {a: y}`},
+		"sensitive": {reason: "values of a Secret are not told", sent: `{apiVersion: v1, kind: Secret, data: {a: x}}`, held: `{apiVersion: v1, kind: Secret, data: {a: y}}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			sent, held := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+			require.NoError(t, yaml.Unmarshal([]byte(tt.sent), &sent.Object))
+			require.NoError(t, yaml.Unmarshal([]byte(tt.held), &held.Object))
+			require.Equal(t, tt.want, AlteredByWebhook(sent, held), tt.reason)
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package desired
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-openapi/jsonpointer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// rule is an ignore rule, ready to be matched.
+type rule struct {
+	spec     v1alpha1.IgnoreRule
+	selector labels.Selector
+	// pointers are the paths.
+	pointers []jsonpointer.Pointer
+	// matched reports that the rule covers something in the manifest.
+	matched bool
+}
+
+// rulesOf reads the ignore rules of a VidraResource.
+func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
+	if vr.Spec.Drift == nil {
+		return nil, nil
+	}
+	rules := make([]*rule, 0, len(vr.Spec.Drift.Ignore))
+	for i, spec := range vr.Spec.Drift.Ignore {
+		selector := labels.Everything()
+		if spec.Target.LabelSelector != nil {
+			var err error
+			if selector, err = metav1.LabelSelectorAsSelector(spec.Target.LabelSelector); err != nil {
+				return nil, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
+			}
+		}
+		r := &rule{spec: spec, selector: selector}
+		for _, path := range spec.Paths {
+			pointer, err := jsonpointer.New(path)
+			if err != nil {
+				return nil, fmt.Errorf("spec.drift.ignore[%d].paths: %q: %w", i, path, err)
+			}
+			r.pointers = append(r.pointers, pointer)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// covers reports whether the rule is for an object of the manifest.
+func (r *rule) covers(obj *unstructured.Unstructured) bool {
+	target, gvk := r.spec.Target, obj.GroupVersionKind()
+	same := func(want, is string) bool { return want == "" || want == is }
+	return same(target.Group, gvk.Group) && same(target.Kind, gvk.Kind) &&
+		same(target.Name, obj.GetName()) && same(target.Namespace, obj.GetNamespace()) &&
+		r.selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// Ignored are the rules for one object.
+type Ignored struct {
+	// Paths are ignored in the fields of all managers.
+	Paths [][]string
+	// managed are ignored in the fields of some managers.
+	managed []managedPaths
+}
+
+// managedPaths are paths that are ignored where managers own them; no paths are all.
+type managedPaths struct {
+	paths    [][]string
+	managers []string
+}
+
+// ignoredIn are the rules for an object of the manifest, also as they were given;
+// nil if there are none. It marks the rules that cover something in it.
+func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alpha1.IgnoreRule) {
+	var ign Ignored
+	var given []v1alpha1.IgnoreRule
+	for _, r := range rules {
+		if !r.covers(obj) {
+			continue
+		}
+		var paths [][]string
+		for _, pointer := range r.pointers {
+			if _, _, err := pointer.Get(obj.Object); err == nil {
+				paths = append(paths, pointer.DecodedTokens())
+			}
+		}
+		switch {
+		case len(r.spec.Paths) > 0 && len(paths) == 0:
+			continue
+		case len(r.spec.Managers) > 0:
+			ign.managed = append(ign.managed, managedPaths{paths: paths, managers: r.spec.Managers})
+		default:
+			ign.Paths = append(ign.Paths, paths...)
+		}
+		r.matched = true
+		given = append(given, r.spec)
+	}
+	if len(given) == 0 {
+		return nil, nil
+	}
+	return &ign, given
+}
+
+// unmatched names the rules that match nothing in the manifest.
+func unmatched(rules []*rule) []string {
+	var names []string
+	for i, r := range rules {
+		if r.matched {
+			continue
+		}
+		text, err := json.Marshal(r.spec)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		names = append(names, fmt.Sprintf("spec.drift.ignore[%d] %s", i, display.Truncate(string(text), object.MaxReason)))
+	}
+	return names
+}
+
+// exemptIn are the ignore rules for an object, with all their paths: what a user adds to the
+// object is not in the manifest.
+func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
+	var exempt []managedPaths
+	for _, r := range rules {
+		if !r.covers(obj) {
+			continue
+		}
+		m := managedPaths{managers: r.spec.Managers}
+		for _, pointer := range r.pointers {
+			m.paths = append(m.paths, pointer.DecodedTokens())
+		}
+		exempt = append(exempt, m)
+	}
+	return exempt
+}
+
+// Exempts reports whether the ignore rules leave a path to a field manager.
+func (d *Object) Exempts(manager string, path []string) bool {
+	return slices.ContainsFunc(d.exempt, func(m managedPaths) bool {
+		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
+			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
+	})
+}
+
+// Without is an applied configuration without the fields that ignore rules exclude in the
+// object as it is. whole is what a dry run of it makes of the object: what is owned
+// as a whole there is excluded as a whole. What marks the object as the owner's is not.
+func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, lean map[string]any, err error) {
+	if err := utiljson.Unmarshal(body, &full); err != nil {
+		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
+	}
+	lean, manager := runtime.DeepCopyJSON(full), by.Manager
+	var paths [][]string
+	for _, path := range ign.Paths {
+		paths = append(paths, ownership.Whole(whole, manager, full, path))
+	}
+	for _, m := range ign.managed {
+		for _, path := range ownership.SetBy(live, m.managers, full) {
+			if len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool {
+				return isBelow(path, ownership.Whole(whole, manager, full, above))
+			}) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	// What is removed from a list moves what follows.
+	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
+	for _, path := range slices.CompactFunc(paths, slices.Equal) {
+		withoutPath(lean, path)
+	}
+	by.Mark(&unstructured.Unstructured{Object: lean})
+	return full, lean, nil
+}
+
+// isBelow reports whether a path is another one, or below it.
+func isBelow(path, above []string) bool {
+	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
+}
+
+// compareTokens orders the indexes of a list as numbers.
+func compareTokens(a, b string) int {
+	i, errI := strconv.Atoi(a)
+	j, errJ := strconv.Atoi(b)
+	if errI == nil && errJ == nil {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(a, b)
+}
+
+// withoutPath is a JSON value without what is at a path, if there is something. It
+// changes the value. Maps and lists that are empty then stay.
+func withoutPath(value any, path []string) any {
+	token, last := path[0], len(path) == 1
+	switch at := value.(type) {
+	case map[string]any:
+		if child, found := at[token]; found && last {
+			delete(at, token)
+		} else if found {
+			at[token] = withoutPath(child, path[1:])
+		}
+	case []any:
+		if i, found := indexIn(at, token); found && last {
+			return slices.Delete(at, i, i+1)
+		} else if found {
+			at[i] = withoutPath(at[i], path[1:])
+		}
+	}
+	return value
+}
+
+// indexIn is the index of a list that a token of a path names.
+func indexIn(list []any, token string) (i int, found bool) {
+	i, err := strconv.Atoi(token)
+	return i, err == nil && i >= 0 && i < len(list)
+}

@@ -1,0 +1,139 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+const webDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"app":"web"},"annotations":{"a/b":"c"}},
+"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}}`
+
+func TestIgnoredIn(t *testing.T) {
+	t.Parallel()
+	replicas := []string{"/spec/replicas"}
+	cases := map[string]struct {
+		rule v1alpha1.IgnoreRule
+		want *Ignored
+	}{
+		"All":            {v1alpha1.IgnoreRule{Paths: replicas}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
+		"Target":         {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Paths: replicas}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
+		"OtherGroup":     {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "batch"}, Paths: replicas}, nil},
+		"OtherKind":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Job"}, Paths: replicas}, nil},
+		"OtherName":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Name: "api"}, Paths: replicas}, nil},
+		"OtherNamespace": {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Namespace: "bank"}, Paths: replicas}, nil},
+		"Labels": {v1alpha1.IgnoreRule{
+			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}, Paths: replicas,
+		}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
+		"OtherLabels": {v1alpha1.IgnoreRule{
+			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}}, Paths: replicas,
+		}, nil},
+		"Escaped":  {v1alpha1.IgnoreRule{Paths: []string{"/metadata/annotations/a~1b"}}, &Ignored{Paths: [][]string{{"metadata", "annotations", "a/b"}}}},
+		"InAList":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/1/image"}}, &Ignored{Paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
+		"NoIndex":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/x", "/spec/template/spec/containers/3"}}, nil},
+		"NoField":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused", "/spec/replicas/x", "/nothing/at/all"}}, nil},
+		"Managers": {v1alpha1.IgnoreRule{Managers: []string{"hpa"}}, &Ignored{managed: []managedPaths{{managers: []string{"hpa"}}}}},
+		"Both":     {v1alpha1.IgnoreRule{Paths: replicas, Managers: []string{"hpa"}}, &Ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}}},
+		"BothNone": {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused"}, Managers: []string{"hpa"}}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{tc.rule}}}})
+			require.NoError(t, err)
+			got, given := ignoredIn(rules, fixture.UnstructuredOf(t, webDeployment))
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.want != nil, len(given) == 1)
+			require.Equal(t, tc.want == nil, len(unmatched(rules)) == 1, "what matches nothing is said")
+		})
+	}
+}
+
+func TestRulesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+	_, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{
+		Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/a"}}, {Target: v1alpha1.IgnoreTarget{LabelSelector: selector}}},
+	}}})
+	require.ErrorContains(t, err, "spec.drift.ignore[1].target.labelSelector")
+}
+
+// TestWithout removes what is left to others from what is applied.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	live := fixture.UnstructuredOf(t, webDeployment)
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(
+			`{"f:spec":{"f:replicas":{},"f:paused":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
+	}})
+	containers := []string{"spec", "template", "spec", "containers"}
+	cases := map[string]struct {
+		reason string
+		ign    Ignored
+		want   string
+	}{
+		"Paths": {
+			"Several items of a list are the ones that were meant.",
+			Ignored{Paths: [][]string{append(containers[:4:4], "0"), append(containers[:4:4], "1"), {"spec", "replicas"}}},
+			`{"template":{"spec":{"containers":[{"name":"log","image":"log:1"}]}}}`,
+		},
+		"Managers": {
+			"The key of an item that others set, too, stays.",
+			Ignored{managed: []managedPaths{{managers: []string{"hpa"}}}},
+			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy"},{"name":"log","image":"log:1"}]}}}`,
+		},
+		"Both": {
+			"A manager has only the paths of the rule.",
+			Ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}},
+			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
+		},
+		"OtherManager": {
+			"Others have nothing.",
+			Ignored{managed: []managedPaths{{managers: []string{"kubectl"}}}},
+			`{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			full, lean, err := tc.ign.Without([]byte(webDeployment), live, live, object.SignatureOf("", "web"))
+			require.NoError(t, err)
+			spec, err := json.Marshal(lean["spec"])
+			require.NoError(t, err)
+			require.JSONEq(t, tc.want, string(spec), tc.reason)
+			whole, err := json.Marshal(full)
+			require.NoError(t, err)
+			require.JSONEq(t, webDeployment, string(whole))
+		})
+	}
+}
+
+// TestWrappedErrorsKeepSecrets: what the API server says of a Secret is withheld, also
+// where something was said before it.
+func TestWrappedErrorsKeepSecrets(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("leave fields to others: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "login",
+		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")}))
+	require.NotContains(t, object.Message(err, true), "hunter2")
+	require.True(t, object.IsObject(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "login")), "login"))
+}
+
+// TestWithoutKeepsIntegers: a rule changes nothing of what it does not cover.
+func TestWithoutKeepsIntegers(t *testing.T) {
+	t.Parallel()
+	const body = `{"kind":"Widget","spec":{"id":9007199254740993,"replicas":1}}`
+	ign := Ignored{Paths: [][]string{{"spec", "replicas"}}}
+	_, lean, err := ign.Without([]byte(body), fixture.UnstructuredOf(t, webDeployment), fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, lean["spec"])
+}

@@ -1,0 +1,249 @@
+package desired
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Object is an object as the manifest has it, ready to be applied.
+type Object struct {
+	ID    object.Identity
+	GVK   schema.GroupVersionKind
+	Key   trigger.ObjectKey
+	Place place
+	Stage manifest.Stage
+	// Body is the applied configuration: the object with our label and
+	// annotation, as JSON.
+	Body []byte
+	// Provides is the kind that the object defines, if it is a
+	// CustomResourceDefinition.
+	Provides schema.GroupKind
+	// Ignored are the ignore rules for the object; nil if there are none.
+	Ignored *Ignored
+	// exempt are the same rules, with all their paths.
+	exempt []managedPaths
+	// Sensitive reports that its values must not be shown, and withholds that some must not.
+	Sensitive, Withholds bool
+	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
+	SetsBreakGlass bool
+	// Configuration identifies the body and the rules.
+	Configuration string
+	// Weight is the memory that it takes to parse the body; see limits.HeavyShare.
+	Weight int64
+}
+
+// Unresolved is an object whose kind is not served.
+type Unresolved struct {
+	// ID has the namespace that the manifest gives, which may be none.
+	ID  object.Identity
+	GVK schema.GroupVersionKind
+	Why object.Failure
+}
+
+// Is reports whether the object may be the one of the inventory.
+func (u Unresolved) Is(id object.Identity) bool {
+	return u.ID.GroupKind == id.GroupKind && u.ID.Name == id.Name &&
+		(u.ID.Namespace == "" || id.Namespace == "" || u.ID.Namespace == id.Namespace) // cluster-scoped ones may name one, too
+}
+
+// Resolved are the objects of a manifest, with how their kinds are served.
+type Resolved struct {
+	// Objects are in the order in which they are applied.
+	Objects    []*Object
+	Unresolved []Unresolved
+	// Unmatched are the ignore rules that match nothing.
+	Unmatched []string
+}
+
+// Resolve returns what the parts of the manifest of vr want, which holders hold and
+// which is applied with a signature. It fails for a manifest that cannot be read.
+func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, kinds access.Destination) (*Resolved, error) {
+	parsed, err := parse(parts)
+	if err != nil {
+		return nil, err
+	}
+	if len(parsed) == 0 {
+		return nil, ErrEmpty
+	}
+	if err := holdsItself(vr.Name, holders, parsed); err != nil {
+		return nil, err
+	}
+	rules, err := rulesOf(vr)
+	if err != nil {
+		return nil, err
+	}
+	w := &Resolved{}
+	mappings, missing := resolve(ctx, parsed, kinds)
+	var known []manifest.Object
+	for _, obj := range parsed {
+		gvk := obj.GroupVersionKind()
+		if err := missing[gvk]; err != nil {
+			why := *err
+			why.Message = obj.Position.String() + ": " + why.Message
+			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: gvk, Why: why})
+			continue
+		}
+		known = append(known, obj)
+	}
+	namespaced := func(gvk schema.GroupVersionKind) bool { return mappings[gvk].Namespaced }
+	if known, err = manifest.Resolve(known, vr.Spec.Destination.Namespace, namespaced); err != nil {
+		return nil, err
+	}
+	manifest.Sort(known, namespaced)
+	w.Objects = make([]*Object, 0, len(known))
+	for _, obj := range known {
+		d, err := newDesired(by, kinds.Name(), obj, mappings[obj.GroupVersionKind()])
+		if err != nil {
+			return nil, err
+		}
+		if err := d.setIgnoreRules(rules, obj.Unstructured); err != nil {
+			return nil, err
+		}
+		w.Objects = append(w.Objects, d)
+	}
+	if len(w.Unresolved) == 0 { // otherwise a rule may be for what is not known yet
+		w.Unmatched = unmatched(rules)
+	}
+	return w, nil
+}
+
+// ErrEmpty is what a manifest without objects fails with. Taking it for the
+// wish to remove everything would make a slip of the pen a catastrophe.
+var ErrEmpty = errors.New("the manifest holds no object, so what was applied before stays as it is: " +
+	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
+
+// resolve asks how each kind of the objects is served.
+func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds) (
+	map[schema.GroupVersionKind]cluster.Mapping, map[schema.GroupVersionKind]*object.Failure,
+) {
+	mappings := map[schema.GroupVersionKind]cluster.Mapping{}
+	missing := map[schema.GroupVersionKind]*object.Failure{}
+	for _, obj := range objects {
+		gvk := obj.GroupVersionKind()
+		if _, known := mappings[gvk]; known || missing[gvk] != nil {
+			continue
+		}
+		mapping, err := kinds.Mapping(ctx, gvk)
+		if err != nil {
+			missing[gvk] = object.Unavailable(gvk, err)
+			continue
+		}
+		if len(mapping.MissingVerbs) > 0 {
+			missing[gvk] = object.CannotBeKept(gvk, mapping.MissingVerbs)
+			continue
+		}
+		mappings[gvk] = mapping
+	}
+	return mappings, missing
+}
+
+// newDesired prepares an object of the manifest of an owner, for a cluster.
+func newDesired(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping) (*Object, error) {
+	u := obj.Unstructured
+	gvk := u.GroupVersionKind()
+	d := &Object{
+		ID:    object.IdentityIn(u),
+		GVK:   gvk,
+		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
+		Place: placeOf(obj.Position),
+		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.Sensitive(u),
+	}
+	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
+	if d.ID.GroupKind == object.CRDKind {
+		d.Provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
+		d.Provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+	}
+	if d.ID.GroupKind == object.SecretKind {
+		MergeStringData(u)
+	}
+	by.Mark(u)
+	body, err := Encode(u)
+	if err != nil {
+		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
+	}
+	d.Withholds = ownership.Withholds(u)
+	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
+	return d, nil
+}
+
+// setIgnoreRules takes over the ignore rules for the object.
+func (d *Object) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) error {
+	var mine []v1alpha1.IgnoreRule
+	d.Ignored, mine = ignoredIn(rules, obj)
+	d.exempt = exemptIn(rules, obj)
+	if d.Ignored == nil {
+		return nil
+	}
+	text, err := json.Marshal(mine)
+	d.Configuration = object.Identify(escaped(d.Body), text)
+	return err
+}
+
+// MergeStringData turns stringData of a Secret into data, as the API server does
+// when it stores one. Applied as it is, we would own a field that is never there,
+// and no manager would own the data.
+func MergeStringData(u *unstructured.Unstructured) {
+	values, found, err := unstructured.NestedStringMap(u.Object, "stringData")
+	if !found || err != nil {
+		return // the API server says what is wrong with it
+	}
+	data, _, err := unstructured.NestedMap(u.Object, "data")
+	if err != nil {
+		return
+	}
+	if data == nil {
+		data = make(map[string]any, len(values))
+	}
+	for key, value := range values {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	u.Object["data"] = data
+	unstructured.RemoveNestedField(u.Object, "stringData")
+}
+
+// Sets reports whether the applied configuration has a field, as the API server names it
+// in an error, or something above or below it.
+func (d *Object) Sets(field string) bool {
+	var value any = d.Unstructured().Object
+	for token := range strings.SplitSeq(field, ".") {
+		name, _, listed := strings.Cut(token, "[") // of which item, the configuration need not say
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return true // it is within something that is set
+		}
+		child, found := fields[name]
+		if !found && name == "clusterIPs" { // which the API server fills from clusterIP
+			child, found = fields["clusterIP"]
+		}
+		if !found {
+			return false
+		}
+		if listed {
+			return true
+		}
+		value = child
+	}
+	return true
+}
+
+// Unstructured is the applied configuration.
+func (d *Object) Unstructured() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	_ = u.UnmarshalJSON(d.Body) // it was encoded from one
+	return u
+}

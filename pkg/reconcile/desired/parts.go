@@ -1,0 +1,137 @@
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+)
+
+// maxManifest is how many bytes all parts of a manifest have at most.
+const maxManifest = 8 << 20
+
+// Part is a part of a manifest.
+type Part struct {
+	// name says where it comes from, for people; empty if there is only one.
+	name string
+	text string
+	// secret reports that it comes from a Secret, so that no error may quote it.
+	secret bool
+}
+
+// specManifest is the name of the part that spec.manifest holds, where there are others.
+const specManifest = "spec.manifest"
+
+// place is where a manifest has an object. Objects of a part share its name.
+type place struct {
+	part           unique.Handle[string]
+	document, line int32
+}
+
+func placeOf(at manifest.Position) place {
+	// A manifest has at most maxManifest bytes.
+	return place{part: unique.Make(at.Source), document: int32(at.Document), line: int32(at.Line)} //nolint:gosec // see above
+}
+
+// In returns where the manifest of a VidraResource has the object: the part, the document and the line.
+func (p place) In(vr *v1alpha1.VidraResource) string {
+	at := manifest.Position{Source: p.part.Value(), Document: int(p.document), Line: int(p.line)}
+	if at.Source == "" || at.Source == specManifest {
+		at.Source = display.Name(specManifest+" of "+v1alpha1.Kind, "", vr.Name)
+	}
+	return at.String()
+}
+
+// heldParts are the parts of a manifest that a ConfigMap or Secret holds.
+type heldParts struct {
+	version string
+	// texts are the values of the keys that are asked for.
+	texts map[string]string
+}
+
+// readSource reads the values of keys of a ConfigMap or Secret; nil if it does not exist.
+// What else it holds is not kept: it may be large.
+func readSource(ctx context.Context, client dynamic.Interface, key SourceKey, keys map[string]struct{}) (*heldParts, error) {
+	held, err := client.Resource(key.GVR()).Namespace(key.namespace).Get(ctx, key.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // that it does not exist is no error here
+	} else if err != nil {
+		return nil, err
+	}
+	parts := &heldParts{version: held.GetResourceVersion(), texts: map[string]string{}}
+	keep := func(values map[string][]byte) {
+		for name := range keys {
+			if value, found := values[name]; found {
+				parts.texts[name] = string(value)
+			}
+		}
+	}
+	if held.GetKind() == "Secret" {
+		secret := &corev1.Secret{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, secret); err != nil {
+			return nil, errors.New("it cannot be read as a Secret") // the error may quote it
+		}
+		keep(secret.Data)
+		return parts, nil
+	}
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, cm); err != nil {
+		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
+	}
+	keep(cm.BinaryData)
+	for name := range keys {
+		if text, found := cm.Data[name]; found {
+			parts.texts[name] = text
+		}
+	}
+	return parts, nil
+}
+
+// oversized is why a manifest is not read whose parts have size bytes so far.
+func oversized(size int) string {
+	return fmt.Sprintf("the parts of the manifest have %d bytes up to here, and the limit is %d: make several VidraResources of it", size, maxManifest)
+}
+
+// parse reads the objects of all parts of a manifest, in order.
+func parse(parts []Part) ([]manifest.Object, error) {
+	var all []manifest.Object
+	values := 0
+	for _, p := range parts {
+		objects, err := manifest.Parse(p.text, manifest.Options{Source: p.name, Objects: len(all), Values: values})
+		if problems := (manifest.Errors)(nil); p.secret && errors.As(err, &problems) {
+			for _, problem := range problems {
+				problem.Message = "cannot be read (what is wrong is withheld, because it may quote the Secret)"
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.secret {
+			withhold(objects)
+		}
+		for _, object := range objects {
+			values += object.Values
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// WeightOfParts is the weight of the parts of a manifest; see limits.HeavyShare.
+func WeightOfParts(parts []Part) int64 {
+	weight := int64(0)
+	for _, p := range parts {
+		weight += manifest.Weight(p.text)
+	}
+	return weight
+}

@@ -1,0 +1,127 @@
+package desired
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// SourceKeyOf is the object that holds a part of the manifest.
+func SourceKeyOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) SourceKey {
+	key := SourceKey{kind: source.Kind, namespace: source.Namespace, name: source.Name}
+	if key.namespace == "" {
+		key.namespace = vr.Spec.Destination.Namespace
+	}
+	return key
+}
+
+// Reader reads the parts of manifests from what spec.manifestFrom names.
+type Reader struct {
+	Sources *Sources
+	// Metadata watches the sources, and local is the cluster that they are in.
+	Metadata metadata.Interface
+	Local    access.Destination
+	Accounts access.Accounts
+}
+
+// Parts are the parts of a manifest.
+type Parts struct {
+	Parts []Part
+	// Versions are those of the sources that were read.
+	Versions map[SourceKey]string
+	// Unreadable holds the right that was missing to read a source, with the client.
+	Unreadable map[access.Right]dynamic.Interface
+}
+
+// Gather reads the parts of the manifest of an owner.
+func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
+	from := vr.Spec.ManifestFrom
+	wanted, got := map[SourceKey]map[string]struct{}{}, Parts{Versions: map[SourceKey]string{}}
+	for _, source := range from {
+		key := SourceKeyOf(vr, source)
+		if wanted[key] == nil {
+			wanted[key] = map[string]struct{}{}
+		}
+		wanted[key][source.Key] = struct{}{}
+	}
+	// Watched first, so that no change comes between.
+	r.Sources.sync(owner, r.Metadata, wanted)
+	if len(from) == 0 {
+		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
+	}
+	got.Parts = append(got.Parts, Part{name: specManifest, text: vr.Spec.Manifest})
+	client, user, why := r.Accounts.ClientOf(ctx, vr, r.Local)
+	if why != nil {
+		return got, why
+	}
+	reads := access.Subject{Cluster: r.Local.Name(), User: user}
+	read := map[SourceKey]*heldParts{}
+	size := len(vr.Spec.Manifest)
+	for i, source := range from {
+		key := SourceKeyOf(vr, source)
+		name := fmt.Sprintf("%s, key %s (spec.manifestFrom[%d])", display.Name(key.kind, key.namespace, key.name), source.Key, i)
+		unavailable := func(text string) *object.Failure {
+			return &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(name+": "+text, object.MaxMessage)}
+		}
+		if key.namespace == "" {
+			return got, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
+		}
+		if _, known := read[key]; !known {
+			held, err := readSource(ctx, client, key, wanted[key])
+			if err != nil {
+				for _, right := range reads.Refused(err, key.GVR(), key.namespace, "get") {
+					right.Name = key.name // which is all that a role has to name
+					got.Unreadable = map[access.Right]dynamic.Interface{right: client}
+				}
+				return got, unavailable(err.Error())
+			}
+			read[key] = held
+		}
+		held := read[key]
+		got.Versions[key] = ""
+		text, found := "", false
+		if held != nil {
+			got.Versions[key] = held.version
+			text, found = held.texts[source.Key]
+		}
+		size += len(text)
+		switch {
+		case size > maxManifest:
+			return got, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
+		case !found && source.Optional:
+		case held == nil:
+			return got, unavailable("does not exist: create it, or set optional")
+		case !found:
+			return got, unavailable("does not have this key: add it, or set optional")
+		default:
+			got.Parts = append(got.Parts, Part{name: name, text: text, secret: key.kind == "Secret"})
+		}
+	}
+	return got, nil
+}
+
+// withhold has the values of objects that come from a Secret treated as those of a
+// Secret are, unless the manifest says of an object whether they are to be.
+func withhold(objects []manifest.Object) {
+	for _, object := range objects {
+		annotations := object.GetAnnotations()
+		if _, said := annotations[ownership.SensitiveAnnotation]; said {
+			continue
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[ownership.SensitiveAnnotation] = "true"
+		object.SetAnnotations(annotations)
+	}
+}

@@ -1,0 +1,143 @@
+package desired
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// SourceKey is a ConfigMap or Secret that spec.manifestFrom names.
+type SourceKey struct{ kind, namespace, name string }
+
+// GVR returns the resource of the source.
+func (k SourceKey) GVR() schema.GroupVersionResource {
+	if k.kind == "Secret" {
+		return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	}
+	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+// Sources watches the ConfigMaps and Secrets that hold manifests: their metadata
+// alone, and each with a watch of its own, so that no right is needed on any other.
+// It is safe for concurrent use.
+type Sources struct {
+	// Changed is called with the owners of a source that was created, changed or deleted.
+	Changed func(owners ...trigger.Owner)
+
+	// mu guards what follows.
+	mu    sync.Mutex
+	ended bool
+	// needed relates the owners to their sources; watched has the same sources.
+	needed  relation.Relation[trigger.Owner, SourceKey]
+	watched map[SourceKey]*source
+}
+
+// source is one watched ConfigMap or Secret.
+type source struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+}
+
+// sync makes the sources of an owner exactly keys. It does not wait for a server.
+func (s *Sources) sync(owner trigger.Owner, client metadata.Interface, keys map[SourceKey]map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	added, removed := s.needed.Set(owner, maps.Keys(keys))
+	for _, key := range added {
+		if s.watched[key] == nil {
+			s.watchLocked(client, key)
+		}
+	}
+	for _, key := range removed {
+		if !s.needed.Needed(key) {
+			s.watched[key].stop()
+			delete(s.watched, key)
+		}
+	}
+}
+
+// Release forgets the sources of an owner.
+func (s *Sources) Release(owner trigger.Owner) { s.sync(owner, nil, nil) }
+
+// Start ends the watches when ctx ends. It makes the sources a manager's runnable.
+func (s *Sources) Start(ctx context.Context) error {
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, w := range s.watched {
+		w.stop()
+	}
+	return nil
+}
+
+// Version is the resourceVersion of a source, empty if it does not exist. It is not
+// known before the watch of the source has begun.
+func (s *Sources) Version(key SourceKey) (version string, known bool) {
+	s.mu.Lock()
+	w := s.watched[key]
+	s.mu.Unlock()
+	if w == nil || !w.informer.HasSynced() {
+		return "", false
+	}
+	obj, found, err := w.informer.GetStore().GetByKey(cache.NewObjectName(key.namespace, key.name).String())
+	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok && found && err == nil {
+		return kept.ResourceVersion, true
+	}
+	return "", true
+}
+
+// watchLocked begins to watch a source.
+func (s *Sources) watchLocked(client metadata.Interface, key SourceKey) {
+	w := &source{}
+	if s.watched == nil {
+		s.watched = map[SourceKey]*source{}
+	}
+	s.watched[key] = w
+	w.informer = metadatainformer.NewFilteredMetadataInformer(client, key.GVR(), key.namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.name).String()
+		}).Informer()
+	changed := func(any) { s.Changed(s.owners(key)...) }
+	// The setters fail only for an informer that has been started.
+	_ = w.informer.SetTransform(versionOnly)
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it says why
+	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }, DeleteFunc: changed,
+	})
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	w.stop = stop
+	go w.informer.RunWithContext(ctx)
+}
+
+// owners returns the owners of a source.
+func (s *Sources) owners(key SourceKey) []trigger.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.needed.Owners(key)
+}
+
+// versionOnly drops what is not needed.
+func versionOnly(obj any) (any, error) {
+	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
+		}}, nil
+	}
+	return obj, nil
+}

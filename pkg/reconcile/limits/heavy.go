@@ -1,0 +1,87 @@
+package limits
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Bounds on reconciles of large manifests. The weight of a text or an object is the
+// memory that it takes to parse it, see [manifest.Weight]. An ordinary heal, and a
+// manifest of less than about 80 KiB, are light: these wait for nothing.
+const (
+	// LightWeight is the weight up to which a reconcile is light.
+	LightWeight = 4 << 20
+	// LightText is the size up to which it is worth to weigh a text.
+	LightText = 128 << 10
+	// heavyMemory is the weight that all heavy reconciles parse and apply at a time. The
+	// heaviest manifest takes all of it.
+	heavyMemory = 192 << 20
+	// ApplyFactor is the weight of an object while it is applied, relative to its own: it
+	// is held as the manifest has it, as it was found, and as the API server has it then.
+	ApplyFactor = 2
+	// BatchWeight is the weight of the objects that are applied at a time.
+	BatchWeight = 16 << 20
+	// MaxBodies is how many bytes the bodies of all objects take between reconciles.
+	MaxBodies = 96 << 20
+	// FewBodies is how many bytes the bodies of one VidraResource take that are kept in any case.
+	FewBodies = 256 << 10
+)
+
+// HeavyShare bounds what reconciles of large manifests may take from the others: workers,
+// memory and processors. It is safe for concurrent use. A nil one bounds nothing.
+type HeavyShare struct {
+	workers, memory *semaphore.Weighted
+	// least is what each heavy piece of work weighs, so that not all processors parse.
+	least int64
+	// bodies are the bytes of the bodies that owners keep.
+	bodies atomic.Int64
+}
+
+// NewHeavyShare leaves three of four workers and half of the processors to reconciles
+// that are light.
+func NewHeavyShare(workers int) *HeavyShare {
+	return &HeavyShare{
+		workers: semaphore.NewWeighted(int64(max(1, workers/4))),
+		memory:  semaphore.NewWeighted(heavyMemory),
+		least:   heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
+	}
+}
+
+// Enter takes a worker for a heavy reconcile, if one is left. exit gives it back.
+func (h *HeavyShare) Enter() (exit func(), ok bool) {
+	if h == nil {
+		return func() {}, true
+	}
+	if !h.workers.TryAcquire(1) {
+		return nil, false
+	}
+	return func() { h.workers.Release(1) }, true
+}
+
+// Take waits until there is memory for work of a weight. Light work does not wait. It fails
+// only if ctx ends.
+func (h *HeavyShare) Take(ctx context.Context, weight int64) (free func(), err error) {
+	if h == nil || weight <= LightWeight {
+		return func() {}, nil
+	}
+	weight = min(max(weight, h.least), heavyMemory)
+	if err := h.memory.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	return func() { h.memory.Release(weight) }, nil
+}
+
+// KeepBodies reports whether bodies of a size may be kept until DropBodies is called.
+func (h *HeavyShare) KeepBodies(size int64) bool {
+	if h.bodies.Add(size) <= MaxBodies {
+		return true
+	}
+	h.DropBodies(size)
+	return false
+}
+
+// DropBodies notes that bodies of a size are not kept any more.
+func (h *HeavyShare) DropBodies(size int64) { h.bodies.Add(-size) }

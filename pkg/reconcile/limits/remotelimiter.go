@@ -1,0 +1,52 @@
+package limits
+
+import (
+	"sync"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+)
+
+// RemoteLimiter bounds how many passes over VidraResources of other clusters are under way:
+// one whose API server does not answer must not keep a worker from the others.
+type RemoteLimiter struct {
+	// each and all are how many passes may be under way at one cluster, and at all
+	// other clusters together.
+	each, all int
+
+	// mu guards under and total.
+	mu    sync.Mutex
+	under map[string]int
+	total int
+}
+
+// NewRemoteLimiter leaves some of the workers to the local cluster.
+func NewRemoteLimiter(workers int) *RemoteLimiter {
+	return &RemoteLimiter{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
+}
+
+// Enter takes a place at a cluster, if there is one. exit gives it back, and may be
+// called in any case.
+func (p *RemoteLimiter) Enter(server string) (exit func(), ok bool) {
+	if p == nil || access.IsLocal(server) {
+		return func() {}, true
+	}
+	if name, err := cluster.NormalizeServer(server); err == nil { // otherwise the pass says so
+		server = name
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under[server] >= p.each || p.total >= p.all {
+		return func() {}, false
+	}
+	p.under[server]++
+	p.total++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.total--
+		if p.under[server]--; p.under[server] == 0 {
+			delete(p.under, server)
+		}
+	}, true
+}

@@ -1,0 +1,2 @@
+// Package metrics counts what the reconciler does.
+package metrics

@@ -1,0 +1,195 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+)
+
+// Unavailable says why the objects of a kind cannot be applied: because it is
+// not served, or because the API server cannot say.
+func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
+	if meta.IsNoMatchError(err) {
+		return NotServed(gvk)
+	}
+	return &Failure{v1alpha1.ReasonApplyFailed, err.Error()}
+}
+
+// NotServed returns the failure of an object whose kind the API server does not serve.
+func NotServed(gvk schema.GroupVersionKind) *Failure {
+	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+		"kind %s of %s is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion",
+		gvk.Kind, gvk.GroupVersion())}
+}
+
+// MaxReason is how many bytes of a reason or rule that a user gave are reported.
+const MaxReason = 256
+
+// KindGone reports whether an error means that the API server does not serve the
+// kind, or not yet, or not any more.
+func KindGone(err error, name string) bool {
+	return meta.IsNoMatchError(err) || kindTerminating(err) ||
+		apierrors.IsNotFound(err) && !missingNamespace(err) && !IsObject(err, name)
+}
+
+// kindTerminating reports whether an error means that nothing is created of a kind, because its
+// CustomResourceDefinition is being deleted. The text is in
+// k8s.io/apiextensions-apiserver/pkg/apiserver.
+func kindTerminating(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not allowed while custom resource definition is terminating")
+}
+
+// CRDTerminating is why no object is applied of a kind whose CustomResourceDefinition is being
+// deleted: the kind comes back, or not, as one that is not served.
+func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
+	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
+			"see what keeps that from going, and install it again", gvk.Kind, gvk.GroupVersion())}
+}
+
+// CannotBeKept is why no object of a kind is applied that lacks verbs. Patch alone is
+// what a kind lacks that is going.
+func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
+	if slices.Equal(lacks, []string{"patch"}) {
+		return CRDTerminating(gvk)
+	}
+	return &Failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
+		"objects of the kind %s of %s cannot be kept, because the API server offers no %s for them: take it out of the manifest",
+		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
+}
+
+// IsObject reports whether a NotFound error is about the object name rather than
+// about its resource, for which the API server answers without details.
+func IsObject(err error, name string) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+}
+
+// missingNamespace reports whether an error means that the namespace of the object
+// does not exist.
+func missingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// TerminatingNamespace is why an object is not applied whose namespace is going.
+func TerminatingNamespace(id Identity) *Failure {
+	return &Failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
+		"waits until the namespace %s, which is being deleted, is there again", id.Namespace)}
+}
+
+// misfit reports whether an error means that an applied configuration does not fit
+// the schema, as one with an unknown field or with text that is not base64 does
+// not. The API server answers that with code 500 and no reason; its text is in
+// k8s.io/apimachinery/pkg/util/managedfields/internal.
+func misfit(err error) bool {
+	return strings.Contains(err.Error(), "failed to create typed patch object") ||
+		strings.Contains(err.Error(), "failed to convert new object")
+}
+
+// Denied reports whether an admission webhook or policy refused a request, which it may
+// do with any code, and does with that of a bad request unless it says otherwise. The
+// texts are in k8s.io/apiserver/pkg/admission/plugin, webhook/errors and policy/validating.
+func Denied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request") ||
+		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
+}
+
+// reasoned is an error with a reason of its own.
+type reasoned interface {
+	error
+	// AsFailure returns the reason, and a message for users. whole is the error that wraps this
+	// one. sensitive reports that the values of the object must not be shown.
+	AsFailure(whole error, sensitive bool) Failure
+}
+
+// Explain turns the error of an apply into a reason and a message for people. sensitive
+// reports that the values of the object must not be shown.
+func Explain(err error, gvk schema.GroupVersionKind, id Identity, sensitive bool) Failure {
+	known := reasoned(nil)
+	switch {
+	case errors.As(err, &known):
+		return known.AsFailure(err, sensitive)
+	case kindTerminating(err):
+		return *CRDTerminating(gvk)
+	case KindGone(err, id.Name):
+		return *NotServed(gvk)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return *TerminatingNamespace(id)
+	case missingNamespace(err):
+		return Failure{
+			v1alpha1.ReasonApplyFailed,
+			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
+		}
+	case !Denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
+		return Failure{v1alpha1.ReasonManifestInvalid, Message(err, sensitive)}
+	default:
+		return Failure{v1alpha1.ReasonApplyFailed, Message(err, sensitive)}
+	}
+}
+
+// localPort is the own end of a connection in an error of the network. It is another one
+// each time: who is told the same twice must be able to see that.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
+
+// Message is the text of an error. The API server quotes values in its errors, in
+// full: long ones are shortened, and those of a sensitive object are left out. That a
+// right is missing says nothing of an object.
+func Message(err error, sensitive bool) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !sensitive || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
+		text := invalidText(err)
+		if text == "" {
+			text = misfitText(localPort.ReplaceAllString(err.Error(), ""))
+		}
+		return display.Truncate(text, MaxMessage)
+	}
+	var fields []string
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	reason := status.Status().Reason
+	if reason == metav1.StatusReasonUnknown {
+		reason = "an error"
+	}
+	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote a sensitive value",
+		reason, strings.Join(fields, ", "))
+}
+
+// invalidText names the fields that the API server calls invalid, and why, without
+// the values that causeText leaves out; empty for another error.
+func invalidText(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	var parts []string
+	for _, cause := range status.Status().Details.Causes {
+		parts = append(parts, cause.Field+": "+causeText(cause.Field, cause.Message))
+	}
+	return strings.Join(slices.Compact(parts), "; ")
+}
+
+// MaxMessage is how many bytes are kept of one message: the API server quotes values in full.
+const MaxMessage = v1alpha1.MaxProblemMessage
+
+// Failure is why an object is not as it should be.
+type Failure struct {
+	Reason  string
+	Message string
+}

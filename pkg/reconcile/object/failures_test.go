@@ -1,0 +1,71 @@
+package object
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+func TestExplain(t *testing.T) {
+	deployments := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	secret := Identity{GroupKind: SecretKind, Namespace: "shop", Name: "s"}
+	deployment := Identity{GroupKind: deployments, Namespace: "shop", Name: "web"}
+	internal := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
+	}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s",
+		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")})
+	cases := map[string]struct {
+		reason string
+		err    error
+		id     Identity
+		want   Failure
+	}{
+		"Invalid": {
+			"What the API server calls invalid is for the author.", apierrors.NewInvalid(deployments, "web", nil), deployment,
+			Failure{v1alpha1.ReasonManifestInvalid, `Deployment.apps "web" is invalid`},
+		},
+		"InvalidSecret": {
+			"The API server quotes values; those of a Secret are left out.", invalid, secret,
+			Failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote a sensitive value"},
+		},
+		"DoesNotFit": {
+			"What does not fit the schema is for the author, though the API server calls it an error of its own.",
+			internal("failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"), deployment,
+			Failure{v1alpha1.ReasonManifestInvalid, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"},
+		},
+		"NotBase64": {
+			"So is a password in plain text, which is not told.",
+			internal("failed to convert new object (shop/s; /v1, Kind=Secret) to proper version: illegal base64 data at input byte 7"), secret,
+			Failure{v1alpha1.ReasonManifestInvalid, "the API server answered an error for the fields []; its message is withheld because it may quote a sensitive value"},
+		},
+		"NoNamespace": {
+			"The namespace is what is missing, not the kind.",
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), deployment,
+			Failure{v1alpha1.ReasonApplyFailed, "namespace shop does not exist: create it, or add it to the manifest"},
+		},
+		"NoKind": {
+			"A path that is not served is a kind that is not there.",
+			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "", 0, true), deployment,
+			Failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion"},
+		},
+		"CutConnection": {
+			"A webhook that cuts the connection is one problem, from whatever port it was asked.",
+			internal("failed calling webhook \"page.example.com\": read tcp 127.0.0.1:33884->10.0.0.7:443: read: connection reset by peer"), deployment,
+			Failure{v1alpha1.ReasonApplyFailed, "failed calling webhook \"page.example.com\": read tcp 10.0.0.7:443: read: connection reset by peer"},
+		},
+		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, Failure{v1alpha1.ReasonApplyFailed, "timeout"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, Explain(tc.err, tc.id.WithVersion("v1"), tc.id, tc.id.GroupKind == SecretKind), tc.reason)
+		})
+	}
+}

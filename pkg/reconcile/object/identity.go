@@ -1,0 +1,88 @@
+package object
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+)
+
+// Kinds that are treated in a way of their own.
+var (
+	CRDKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	SecretKind = schema.GroupKind{Kind: "Secret"}
+)
+
+// Identify is a short text that is another one for other parts.
+func Identify(parts ...[]byte) string {
+	const enough = 12 // bytes
+	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
+	return base64.RawURLEncoding.EncodeToString(sum[:enough])
+}
+
+// Identity is what makes two mentions of an object the same object. The
+// version is not part of it: an object is the same in every version.
+type Identity struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+// IdentityOf returns the identity of an inventory entry.
+func IdentityOf(e *v1alpha1.ManagedResourceStatus) Identity {
+	gvk := GVKOf(e)
+	return Identity{GroupKind: gvk.GroupKind(), Namespace: e.Namespace, Name: e.Name}
+}
+
+// IdentityIn is what an object says of itself.
+func IdentityIn(u *unstructured.Unstructured) Identity {
+	return Identity{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// GVKOf returns the kind and version of an inventory entry.
+func GVKOf(e *v1alpha1.ManagedResourceStatus) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
+}
+
+// NewEntry makes the inventory entry of an object that is about to be created.
+func NewEntry(id Identity, gvk schema.GroupVersionKind) *v1alpha1.ManagedResourceStatus {
+	return &v1alpha1.ManagedResourceStatus{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: id.Namespace, Name: id.Name, State: v1alpha1.ObjectPending,
+	}
+}
+
+// ReferenceTo is how Events refer to an object.
+func ReferenceTo(id Identity, gvk schema.GroupVersionKind, uid types.UID) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: id.Namespace, Name: id.Name, UID: uid,
+	}
+}
+
+// ReferenceToOwner is how Events refer to a VidraResource.
+func ReferenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID,
+	}
+}
+
+// String names an object for people: kind, namespace and name.
+func (id Identity) String() string {
+	return display.Name(id.Kind, id.Namespace, id.Name)
+}
+
+// Subject is how problems name the object in every version of its kind.
+func (id Identity) Subject() v1alpha1.Subject {
+	return v1alpha1.Subject{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+}
+
+// Stage is the one in which the object is applied.
+func (id Identity) Stage() manifest.Stage { return manifest.StageOf(id.GroupKind, id.Namespace != "") }

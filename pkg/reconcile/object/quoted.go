@@ -1,0 +1,62 @@
+package object
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+var (
+	// ListKeys are the brackets of a path, whose keys are values.
+	ListKeys = regexp.MustCompile(`\[[^\]]*\]`)
+	// pathElement is one element of the path of a field, as the API server writes it:
+	// spec.containers[0].env[name="A"].value.
+	pathElement = regexp.MustCompile(`\[[^\]]*\]|[^.\[\]]+`)
+	// misfitAt is what the API server says of a field that does not fit the schema: the
+	// path, what it expects, and the value in the syntax of Go. The text is in
+	// sigs.k8s.io/structured-merge-diff/v6/typed.
+	misfitAt = regexp.MustCompile(`(?m)(\.\S+): (expected [^,\n]*), got (.*)$`)
+)
+
+// inEnvironment reports whether a field, as the API server names it, belongs to the
+// value of an environment variable.
+func inEnvironment(field string) bool {
+	return ownership.InEnvironment(pathElement.FindAllString(field, -1)...)
+}
+
+// causeText is the message of a cause of an Invalid error, without the value of an
+// environment variable, and without a long value.
+func causeText(field, message string) string {
+	text, _, _ := strings.Cut(message, "\n") // a difference follows
+	kind, value, quotes := strings.Cut(text, ": ")
+	if !quotes {
+		return text
+	}
+	const long, kept = 200, 60
+	at := strings.LastIndex(text, ": ")
+	switch isScalar := strings.HasPrefix(value, `"`) || !strings.ContainsAny(value, "{["); {
+	case inEnvironment(field):
+		return kind + " (withheld: it belongs to an environment variable)"
+	case !isScalar && at > len(kind) && !strings.ContainsAny(text[at:], `"}])`):
+		return kind + text[at:] // such a value may hold environment variables
+	case !isScalar:
+		return kind
+	case len(text) > long && at > kept:
+		return display.Truncate(text, kept) + text[at:]
+	}
+	return text
+}
+
+// misfitText is the message of an error about the schema, without the value of an
+// environment variable.
+func misfitText(message string) string {
+	return misfitAt.ReplaceAllStringFunc(message, func(line string) string {
+		part := misfitAt.FindStringSubmatch(line)
+		if value := part[3]; !inEnvironment(part[1]) && !strings.Contains(value, "{Value:map") && !strings.Contains(value, "{Value:[]") {
+			return line
+		}
+		return part[1] + ": " + part[2]
+	})
+}

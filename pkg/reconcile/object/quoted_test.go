@@ -1,0 +1,75 @@
+package object
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TestMessageWithholdsEnvironment: what the API server quotes in an error is shown, unless
+// it may be the value of an environment variable.
+func TestMessageWithholdsEnvironment(t *testing.T) {
+	root := field.NewPath("spec", "containers").Index(0)
+	invalid := func(path *field.Path, value any, detail string) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", field.ErrorList{field.Invalid(path, value, detail)})
+	}
+	misfit := func(lines ...string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "failed to create typed patch object (a/b; v1, Kind=Pod): " + strings.Join(lines, "\n")}}
+	}
+	type app struct {
+		Env map[string]string `json:"env"`
+	}
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"Plain": {
+			"A value that is wrong is shown.", invalid(root.Child("image"), "no image", "must be one"),
+			`spec.containers[0].image: Invalid value: "no image": must be one`,
+		},
+		"Variable": {
+			"That of a variable is not.", invalid(root.Child("env").Index(0).Child("value"), "hunter2", "is too short"),
+			"spec.containers[0].env[0].value: Invalid value (withheld: it belongs to an environment variable)",
+		},
+		"VariableWithoutDetail": {
+			"Nor a part of it that looks like a reason.", invalid(root.Child("env").Index(0).Child("value"), "a: hunter2", ""),
+			"spec.containers[0].env[0].value: Invalid value (withheld: it belongs to an environment variable)",
+		},
+		"VariableName": {
+			"The name of a variable is shown.", invalid(root.Child("env").Index(0).Child("name"), "a b", "must be a name"),
+			`spec.containers[0].env[0].name: Invalid value: "a b": must be a name`,
+		},
+		"Map": {
+			"A map of variables is not shown.", invalid(field.NewPath("spec", "env"), map[string]string{"P": "hunter2"}, "has no A"),
+			"spec.env: Invalid value (withheld: it belongs to an environment variable)",
+		},
+		"Around": {
+			"Nor is what holds them.", invalid(field.NewPath("spec", "app"), app{map[string]string{"P": "hunter2"}}, "field is immutable"),
+			"spec.app: Invalid value: field is immutable",
+		},
+		"AroundWithoutDetail": {
+			"Also where no reason is given.", invalid(field.NewPath("spec", "app"), app{map[string]string{"P": "x: hunter2"}}, ""),
+			"spec.app: Invalid value",
+		},
+		"Misfit": {
+			"What does not fit the schema is quoted in the syntax of Go.",
+			misfit(`.spec.replicas: expected numeric (int or float), got &value.valueUnstructured{Value:"two"}`,
+				`.spec.containers[name="w"].env[name="P"].value: expected string, got &value.valueUnstructured{Value:4711}`,
+				`.spec.app: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"env":"hunter2"}}`),
+			`failed to create typed patch object (a/b; v1, Kind=Pod): ` +
+				`.spec.replicas: expected numeric (int or float), got &value.valueUnstructured{Value:"two"}` + "\n" +
+				`.spec.containers[name="w"].env[name="P"].value: expected string` + "\n" + `.spec.app: expected string`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, Message(tc.err, false), tc.reason)
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package owners
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Conflict is a field for which another VidraResource wants another value.
+type Conflict struct {
+	// other is its name or, if it is one of another installation, its field manager.
+	other, field string
+	elsewhere    bool
+}
+
+// Error implements error.
+func (r *Conflict) Error() string {
+	if r.elsewhere {
+		return fmt.Sprintf("the field manager %q of another Vidra installation wants another value of %s: "+
+			"let only one of them set it, or set spec.adopt to Always to take it", r.other, r.field)
+	}
+	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
+}
+
+// AsFailure returns the conflict, without values of a sensitive object.
+func (r *Conflict) AsFailure(_ error, sensitive bool) object.Failure {
+	shown := *r
+	if sensitive {
+		shown.field = object.ListKeys.ReplaceAllString(r.field, "[*]")
+	}
+	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
+}
+
+// ConflictIn returns an Conflict if a conflict is with a VidraResource that owns the field.
+// A manager that only has the name of a VidraResource is a manager like others.
+func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) error {
+	var status apierrors.APIStatus
+	if !errors.As(conflict, &status) || status.Status().Details == nil {
+		return conflict
+	}
+	causes := status.Status().Details.Causes
+	if len(causes) == 0 {
+		return conflict // not a conflict of field managers
+	}
+	for _, cause := range causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			return conflict
+		}
+		manager, applies := managerIn(cause.Message)
+		if !applies || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
+			continue
+		}
+		if other, is := owner(manager); is {
+			return &Conflict{other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", field: strings.TrimPrefix(cause.Field, ".")}
+		}
+	}
+	return nil
+}
+
+// managerIn returns the manager that the API server names in a conflict, and whether it
+// owns the field by an apply to the object itself. The message is
+//
+//	conflict with "manager"
+//
+// and goes on with a subresource, and with the apiVersion of an update
+// (k8s.io/apimachinery/pkg/util/managedfields/internal, printManager).
+func managerIn(message string) (manager string, applies bool) {
+	_, rest, _ := strings.Cut(message, `"`)
+	manager, rest, _ = strings.Cut(rest, `"`)
+	return manager, rest == ""
+}
+
+// OnlyClaimed reports whether the other VidraResources that own an object only note on it that
+// it is wanted: all that they own is our mark.
+func OnlyClaimed(live *unstructured.Unstructured, others []CoOwner) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil ||
+			!slices.ContainsFunc(others, func(other CoOwner) bool { return other.Manager == entry.Manager }) {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			return false
+		}
+		marks := true
+		set.Iterate(func(path fieldpath.Path) { marks = marks && isMark(path) })
+		if !marks {
+			return false
+		}
+	}
+	return true
+}
+
+// isMark reports whether a field is of what mark sets, or above it.
+func isMark(path fieldpath.Path) bool {
+	var names []string
+	for _, element := range path {
+		if element.FieldName == nil {
+			return false
+		}
+		names = append(names, *element.FieldName)
+	}
+	if len(names) < 3 { // metadata.labels
+		return names[0] == "metadata"
+	}
+	return len(names) == 3 && names[0] == "metadata" &&
+		(names[1] == "labels" && names[2] == v1alpha1.ManagedByLabel || names[1] == "annotations" && v1alpha1.IsOwnerAnnotation(names[2]))
+}

@@ -1,0 +1,169 @@
+package owners
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// MaxOwners is how many VidraResources may own an object together. The next one is refused.
+const MaxOwners = 16
+
+// CoOwner is another VidraResource that owns an object, or is about to.
+type CoOwner struct {
+	// Name is empty for one of another installation that is in another cluster; see
+	// OwnersElsewhere.
+	Name, Manager string
+	// Genuine reports that what its manager owns in the object is what it applied there, or
+	// may be, because an apply is under way. Otherwise another user of the API wrote under
+	// its name.
+	Genuine bool
+}
+
+// Claimant is as whom a VidraResource applies objects.
+type Claimant struct {
+	Owner trigger.Owner
+	// Installation is the one that this operator belongs to; manager is its field manager
+	// for the owner.
+	Installation v1alpha1.Installation
+	Manager      string
+}
+
+// Finder finds the other VidraResources that own an object. It is safe for concurrent use.
+type Finder struct {
+	Claimant
+	Index *trigger.Index
+	// VidraResources reads them from the cache.
+	VidraResources client.Reader
+}
+
+// CoOwners returns the other VidraResources that own an object. The marks on the object,
+// which are field managers and annotations, only name them: anyone who may edit the object
+// can write and remove them. A VidraResource owns the object if it has an apply of it under
+// way or lists it in its inventory, which it does before it applies an object (ADR 20).
+// One that is known to have applied the object needs no mark.
+//
+// It fails if the cache cannot be read.
+func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
+	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Owner })
+	marks := a.marksOn(live)
+	var owners []CoOwner
+	for name := range a.candidates(marks, claims, live) { // none of nearly every object
+		vr, err := Cached(ctx, a.VidraResources, name)
+		if err != nil {
+			return nil, fmt.Errorf("read VidraResource %s, which its marks name: %w", name, err)
+		}
+		if vr == nil {
+			continue
+		}
+		manager := v1alpha1.InstallationOf(vr).FieldManager(name)
+		claim, claimed := claimOf(claims, name)
+		switch id := object.IdentityIn(live); {
+		case !claimed && !HoldsObject(vr, key.Cluster, id, live.GetUID()) && !mayHold(vr, key.Cluster, id):
+			continue // the mark was copied or forged
+		case !marks.managers[manager] && !vr.DeletionTimestamp.IsZero():
+			continue // it releases what it has, and owns no field of this
+		}
+		owners = append(owners, CoOwner{
+			Name: name, Manager: manager, Genuine: marks.managers[manager] && a.genuine(vr, manager, claim, live),
+		})
+	}
+	slices.SortFunc(owners, func(a, b CoOwner) int { return strings.Compare(a.Name, b.Name) })
+	return owners, nil
+}
+
+// marks are what names other VidraResources on an object.
+type marks struct {
+	// managers applied the object under a name of Vidra.
+	managers map[string]bool
+	// named are the VidraResources in the annotations.
+	named map[string]bool
+}
+
+// marksOn returns the marks on an object, of all installations, without our own.
+func (s *Claimant) marksOn(live *unstructured.Unstructured) marks {
+	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
+	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
+		if manager != s.Manager {
+			found.managers[manager] = true
+		}
+	}
+	return found
+}
+
+// candidates returns the names of the VidraResources that the marks may mean, and of those
+// that are known to have applied the object. The manager of a long name holds only part of
+// it: the annotation and the claims have all of it. The names are unique in this cluster,
+// whichever installation reconciles the VidraResource.
+func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
+	names := map[string]bool{}
+	for _, claim := range claims {
+		applied := claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID()
+		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.Installation.FieldManager(name)] {
+			names[name] = true
+		}
+	}
+	for manager := range m.managers {
+		name, _ := v1alpha1.ParseFieldManager(manager)
+		names[name] = true
+	}
+	for name := range m.named {
+		names[name] = true
+	}
+	delete(names, a.Owner.Name) // as a VidraResource of the same name in another cluster sets it
+	return names
+}
+
+// claimOf returns the claim of a VidraResource among those on an object.
+func claimOf(claims []trigger.Claim, name string) (trigger.Claim, bool) {
+	i := slices.IndexFunc(claims, func(c trigger.Claim) bool { return c.Owner.Name == name })
+	if i < 0 {
+		return trigger.Claim{}, false
+	}
+	return claims[i], true
+}
+
+// mayHold reports whether a VidraResource that this Vidra has never read may want an
+// object, for instance one that was restored from a backup without its status: its
+// manifest has the name of the object somewhere.
+func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
+	return vr.Status.ObservedGeneration == 0 && vr.DeletionTimestamp.IsZero() && isAt(vr, at) &&
+		(strings.Contains(vr.Spec.Manifest, id.Name) || len(vr.Spec.ManifestFrom) > 0)
+}
+
+// genuine reports whether a manager owns in an object what its VidraResource applied. The
+// digests of sensitive objects are sealed with the key of each installation: that of another
+// one cannot be compared, and counts. Its own operator reverts what it did not apply.
+func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+	digest := trigger.DigestOf(live, manager, false, nil)
+	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
+	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {
+		return true
+	}
+	id := object.IdentityIn(live)
+	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+		sealed := !s.Installation.Applies(manager) && strings.HasPrefix(e.Digest, seal.Prefix)
+		return e.Name == id.Name && object.IdentityOf(&e) == id && (sealed || e.Digest == digest.String())
+	})
+}
+
+// Crowded returns the refusal of an object that has MaxOwners already.
+func Crowded(others []CoOwner) error {
+	var names []string
+	for _, other := range others {
+		names = append(names, other.Name)
+	}
+	return &Refusal{v1alpha1.ReasonOwnershipConflict, fmt.Sprintf(
+		"%d VidraResources own it already, and an object has %d owners at most: take it out of this manifest, or out of that of %s",
+		len(others), MaxOwners, strings.Join(names, ", "))}
+}

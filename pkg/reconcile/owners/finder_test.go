@@ -1,0 +1,203 @@
+package owners
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestCoOwners says which of the VidraResources that the marks on an object name own it.
+func TestCoOwners(t *testing.T) {
+	t.Parallel()
+	const remote = "https://remote:6443"
+	long := "a-" + strings.Repeat("long-", 40) + "name"
+	type edit = func(vr *v1alpha1.VidraResource)
+	holds := func(vr *v1alpha1.VidraResource) {
+		vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}}
+	}
+	none := func(*v1alpha1.VidraResource) {}
+	applied := func(name string) *unstructured.Unstructured {
+		return fixture.LiveConfigMap("a", nil, "vidra/web", v1alpha1.FieldManager(name))
+	}
+	annotated := func(name string) *unstructured.Unstructured {
+		return fixture.LiveConfigMap("a", map[string]string{v1alpha1.OwnerAnnotationKey(name): name}, "vidra/web")
+	}
+	both := func(name string) *unstructured.Unstructured {
+		return fixture.LiveConfigMap("a", map[string]string{v1alpha1.OwnerAnnotationKey(name): name}, v1alpha1.FieldManager(name))
+	}
+	with := func(edits ...edit) edit {
+		return func(vr *v1alpha1.VidraResource) {
+			for _, e := range edits {
+				e(vr)
+			}
+		}
+	}
+	goes := func(vr *v1alpha1.VidraResource) { now := metav1.Now(); vr.DeletionTimestamp = &now }
+	at := func(server string) edit {
+		return func(vr *v1alpha1.VidraResource) { vr.Spec.Destination.Server = server }
+	}
+	restored := func(manifest string) edit {
+		return func(vr *v1alpha1.VidraResource) { vr.Status.ObservedGeneration, vr.Spec.Manifest = 0, manifest }
+	}
+	updated := applied("api")
+	entries := updated.GetManagedFields()
+	entries[1].Operation = metav1.ManagedFieldsOperationUpdate
+	updated.SetManagedFields(entries)
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		name   string
+		vr     edit // nil: there is none
+		at     string
+		claims bool
+		want   bool
+	}{
+		"Holds it":               {"Its inventory lists it.", applied("api"), "api", holds, "", false, true},
+		"Holds it by annotation": {"It will take it over, or remove it.", annotated("api"), "api", holds, "", false, true},
+		"Does not exist":         {"The manager is forged.", applied("api"), "api", nil, "", false, false},
+		"Annotation of nobody":   {"The annotation is forged.", annotated("api"), "api", nil, "", false, false},
+		"Does not hold it":       {"The manager is forged.", applied("api"), "api", none, "", false, false},
+		"Copied annotation":      {"It was made from a copy.", annotated("api"), "api", none, "", false, false},
+		"Is about to apply it":   {"Its status may not be in the cache yet.", applied("api"), "api", none, "", true, true},
+		"Holds the same name":    {"An object of another namespace is another one.", applied("api"), "api", with(holds, func(vr *v1alpha1.VidraResource) { vr.Status.ManagedResources[0].Namespace = "bank" }), "", false, false},
+		"Holds it in a group": {"The API server serves one object in several groups.", applied("api"), "api", with(holds, func(vr *v1alpha1.VidraResource) {
+			vr.Status.ManagedResources[0].APIVersion = "x/v1"
+			vr.Status.ManagedResources[0].UID = "a"
+		}), "", false, true},
+		"Goes":                     {"It has still to release its fields.", applied("api"), "api", with(holds, goes), "", false, true},
+		"Goes without a field":     {"It lets go of all that it has.", annotated("api"), "api", with(holds, goes), "", false, false},
+		"At another cluster":       {"What it has is elsewhere.", applied("api"), "api", with(holds, at(remote)), "", false, false},
+		"The object is elsewhere":  {"What it has is here.", applied("api"), "api", holds, remote, false, false},
+		"Both at another cluster":  {"A URL may be written in several ways.", applied("api"), "api", with(holds, at("https://REMOTE:6443/")), remote, false, true},
+		"At no cluster":            {"It has nothing.", applied("api"), "api", with(holds, at("://")), "", false, false},
+		"At the local one by name": {"That is the local one.", applied("api"), "api", with(holds, at(v1alpha1.LocalServer)), "", false, true},
+		"Was restored":             {"It has not been read, and its manifest names the object.", annotated("api"), "api", restored("name: page"), "", false, true},
+		"Was restored for another": {"Its manifest does not name the object.", applied("api"), "api", restored("name: other"), "", false, false},
+		"By an update":             {"Vidra owns nothing by updates.", updated, "api", holds, "", false, false},
+		"Long name":                {"The manager has a part of the name, the annotation all of it.", both(long), long, holds, "", false, true},
+		"Long name, no annotation": {"The claim has all of the name.", applied(long), long, none, "", true, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reader := &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{}}
+			if tc.vr != nil {
+				vr := &v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{ObservedGeneration: 1}}
+				vr.Name = tc.name
+				tc.vr(vr)
+				reader.All[tc.name] = vr
+			}
+			key := trigger.ObjectKey{Cluster: tc.at, Namespace: "shop", Name: "page"}
+			a := &Finder{Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, VidraResources: reader, Index: trigger.NewIndex()}
+			if tc.claims {
+				a.Index.Begin(trigger.Owner{Name: tc.name}, key, v1alpha1.FieldManager(tc.name))
+			}
+			owners, err := a.CoOwners(t.Context(), key, tc.live)
+			require.NoError(t, err)
+			if !tc.want {
+				require.Empty(t, owners, tc.reason)
+				return
+			}
+			require.Len(t, owners, 1, tc.reason)
+			require.Equal(t, tc.name, owners[0].Name, tc.reason)
+			require.Equal(t, v1alpha1.FieldManager(tc.name), owners[0].Manager, tc.reason)
+		})
+	}
+}
+
+// TestCoOwnersWithoutMarks counts the VidraResources that are known to have applied an
+// object from which somebody took their marks.
+func TestCoOwnersWithoutMarks(t *testing.T) {
+	t.Parallel()
+	key := trigger.ObjectKey{Namespace: "shop", Name: "page"}
+	api := trigger.Owner{Name: "api"}
+	applied := func(x *trigger.Index, uid types.UID) {
+		x.Load(api, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/api", UID: uid}})
+	}
+	cases := map[string]struct {
+		reason string
+		index  func(x *trigger.Index)
+		want   int
+	}{
+		"None":           {"Nobody has applied it.", func(*trigger.Index) {}, 0},
+		"Applied":        {"It wants the object as it was.", func(x *trigger.Index) { applied(x, "a") }, 1},
+		"AppliedAnother": {"That object is gone.", func(x *trigger.Index) { applied(x, "b") }, 0},
+		"Leaving":        {"It removes the object.", func(x *trigger.Index) { applied(x, "a"); x.ExpectRemoval(api, key) }, 0},
+		"Begun":          {"It has not applied the object yet.", func(x *trigger.Index) { x.Begin(api, key, "vidra/api") }, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &Finder{
+				Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
+				VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": {}}},
+			}
+			a.Index.Load(a.Owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/web", UID: "a"}})
+			tc.index(a.Index)
+			owners, err := a.CoOwners(t.Context(), key, fixture.LiveConfigMap("a", nil, "vidra/web"))
+			require.NoError(t, err)
+			require.Len(t, owners, tc.want, tc.reason)
+		})
+	}
+}
+
+// TestCoOwnersGenuine says when what is written under the name of a co-owner is its own.
+func TestCoOwnersGenuine(t *testing.T) {
+	t.Parallel()
+	live := fixture.LiveConfigMap("a", nil, "vidra/api")
+	digest := trigger.DigestOf(live, "vidra/api", false, nil)
+	edited := live.DeepCopy()
+	require.NoError(t, unstructured.SetNestedField(edited.Object, "mine", "data", "greeting"))
+	key := trigger.ObjectKey{Namespace: "shop", Name: "page"}
+	owner := trigger.Owner{Name: "api"}
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		entry  string
+		index  func(x *trigger.Index)
+		want   bool
+	}{
+		"As in the inventory": {"It applied it so.", live, digest.String(), func(*trigger.Index) {}, true},
+		"Edited":              {"Somebody wrote under its name.", edited, digest.String(), func(*trigger.Index) {}, false},
+		"Never applied":       {"It has applied nothing.", live, "", func(*trigger.Index) {}, false},
+		"As just applied": {"The status comes later.", live, "", func(x *trigger.Index) {
+			x.Load(owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/api", Digest: digest}})
+		}, true},
+		"In flight": {"Nobody knows yet.", edited, digest.String(), func(x *trigger.Index) { x.Begin(owner, key, "vidra/api") }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vr := &v1alpha1.VidraResource{}
+			vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", Digest: tc.entry}}
+			a := &Finder{
+				Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
+				VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": vr}},
+			}
+			tc.index(a.Index)
+			owners, err := a.CoOwners(t.Context(), key, tc.live)
+			require.NoError(t, err)
+			require.Len(t, owners, 1)
+			require.Equal(t, tc.want, owners[0].Genuine, tc.reason)
+		})
+	}
+}
+
+// TestCrowded refuses one more owner than an object may have.
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	var others []CoOwner
+	for i := range MaxOwners {
+		others = append(others, CoOwner{Name: fmt.Sprintf("v%d", i)})
+	}
+	require.ErrorContains(t, Crowded(others), "16 VidraResources own it already, and an object has 16 owners at most: take it out of this manifest, or out of that of v0, v1, ")
+}

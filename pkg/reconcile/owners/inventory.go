@@ -1,0 +1,44 @@
+package owners
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Cached returns a VidraResource from the cache, which shares it: it must not be changed.
+// It returns nil if there is none.
+func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.VidraResource, error) {
+	vr := &v1alpha1.VidraResource{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, vr, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)})
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return vr, nil
+}
+
+// HoldsObject reports whether the inventory of a VidraResource lists an object of the
+// cluster at. The inventory is written before an object is (ADR 7), so a VidraResource
+// that does not list an object does not own it. The UID counts, too, because the API
+// server may serve one object in several groups.
+func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) bool {
+	return isAt(vr, at) && slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+		return e.Name == id.Name && object.IdentityOf(&e) == id || uid != "" && e.UID == string(uid)
+	})
+}
+
+// isAt reports whether a cluster is, or may be, the destination of a VidraResource.
+func isAt(vr *v1alpha1.VidraResource, at string) bool {
+	if access.IsLocal(vr.Spec.Destination.Server) {
+		return at == ""
+	}
+	return cluster.MayResolveTo(vr.Spec.Destination.Server, at)
+}

@@ -1,0 +1,56 @@
+package owners
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Signature is what the objects show of the VidraResource.
+func (s *Claimant) Signature() object.Signature {
+	return object.SignatureOf(s.Installation, s.Owner.Name)
+}
+
+// Applied reports whether managedFields say that we applied an object.
+func (s *Claimant) Applied(live *unstructured.Unstructured) bool {
+	return slices.Contains(ownership.Managers(live, s.Manager), s.Manager)
+}
+
+// Owns reports whether an object is ours: managedFields say that we applied it, or, where
+// they were cleared, its annotation names us and no other manager set that. It must not be
+// known to be another object than that of the inventory, which may be none. An annotation
+// that another manager set was copied from an object of ours.
+//
+// What the first operator left lists us, and is in the inventory without a UID.
+func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
+	if s.Applied(live) {
+		return true
+	}
+	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
+		return false
+	}
+	key := s.Signature().Annotation
+	marked := live.GetAnnotations()[key] == s.Owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
+	return marked || slices.Contains(Listed(live), s.Owner.Name) && leftByFirstOperator(live)
+}
+
+// FirstOperator is the field manager with which the first Vidra operator created and
+// updated objects.
+const FirstOperator = "manager"
+
+// Listed are the VidraResources in the list that the first operator kept on an object.
+func Listed(live *unstructured.Unstructured) []string {
+	return v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
+}
+
+// leftByFirstOperator reports whether the first operator wrote an object, as far as
+// managedFields record it.
+func leftByFirstOperator(live *unstructured.Unstructured) bool {
+	entries := live.GetManagedFields()
+	return len(entries) == 0 || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FirstOperator })
+}

@@ -1,0 +1,16 @@
+package owners
+
+import (
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Refusal is why an object that exists is not taken over.
+type Refusal struct{ Reason, Text string }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
+
+// AsFailure returns the refusal, with what wraps it.
+func (r *Refusal) AsFailure(whole error, _ bool) object.Failure {
+	return object.Failure{Reason: r.Reason, Message: whole.Error()}
+}

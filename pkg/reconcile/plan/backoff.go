@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// retryMin is the least time between two attempts at what failed.
+	retryMin = 500 * time.Millisecond
+	// RetryMax is the longest time between two attempts at what failed.
+	RetryMax = 2 * time.Minute
+	// maxSteps is how often the time between attempts doubles at most.
+	maxSteps = 10
+	// ErrorRetryMin is the time until a reconcile that returned an error is repeated for the
+	// first time: mostly because another client wrote the VidraResource at the same time.
+	ErrorRetryMin = 5 * time.Millisecond
+	// errorRetryRate is how many reconciles a second are repeated at most, of all VidraResources.
+	errorRetryRate = 10
+	// ErrorRetryBurst is how many are repeated at once.
+	ErrorRetryBurst = 100
+)
+
+// retryDelay returns the time until the next attempt at what failed, after a number of
+// attempts before the last one.
+func retryDelay(attempts int) time.Duration {
+	backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: RetryMax}
+	delay := backoff.Step()
+	for range min(attempts, maxSteps) {
+		delay = backoff.Step()
+	}
+	return delay
+}
+
+// NewRateLimiter returns the rate limiter for reconciles that return an error. It is the
+// default one of controllers, but none waits longer than RetryMax.
+func NewRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](ErrorRetryMin, RetryMax),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(errorRetryRate, ErrorRetryBurst)},
+	)
+}

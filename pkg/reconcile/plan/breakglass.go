@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Exemption is why an object is left as it was found under break-glass.
+func Exemption(answer *v1alpha1.BreakGlassStatus) SkipReason {
+	return SkipReason{
+		Why:   fmt.Sprintf("its annotations say until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message),
+		Until: answer.Until.Time,
+	}
+}
+
+// BreakGlassRoom is how many more objects of a VidraResource may get an answer.
+type BreakGlassRoom struct{ atomic.Int64 }
+
+// NewBreakGlassRoom counts the answers in an inventory.
+func NewBreakGlassRoom(inventory []*Object) *BreakGlassRoom {
+	room := &BreakGlassRoom{}
+	room.Store(breakglass.MaxAnswers)
+	for _, o := range inventory {
+		if o.Entry.BreakGlass != nil {
+			room.Add(-1)
+		}
+	}
+	return room
+}
+
+// AnswerTo answers the break-glass annotations of an object. entry is what the inventory
+// has of it, and d what the manifest has; both may be nil.
+func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Object, live *unstructured.Unstructured) breakglass.Answer {
+	annotations := live.GetAnnotations()
+	var known *v1alpha1.BreakGlassStatus
+	if entry != nil {
+		known = entry.BreakGlass
+	}
+	_, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
+	if !asked && known == nil {
+		return breakglass.Answer{Seen: true} // as nearly always
+	}
+	full := asked && known == nil && s.GlassRoom().Add(-1) < 0
+	limits := breakglass.Limits{Max: s.MaxBreakGlass, InManifest: d != nil && d.SetsBreakGlass, Full: full}
+	return breakglass.Answer{Seen: true, Full: full, Status: breakglass.Decide(annotations, known, limits, time.Now())}
+}
+
+// NoteAnswer notes the answer to break-glass annotations, to be reported if it is another one.
+// While the object is exempt and as it should be, it is kept among what is left alone, so
+// that it is compared when the exemption ends, and left alone if it is deleted meanwhile.
+func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
+	s, id, entry := p.State, o.ID, o.Entry
+	if !g.Seen || entry == nil {
+		return
+	}
+	known := entry.BreakGlass
+	if !g.Full {
+		entry.BreakGlass = g.Status
+	}
+	if breakglass.IsNews(known, g.Status) {
+		s.PendingEvents = append(s.PendingEvents, events.Change{
+			Action: events.Answered, Object: object.ReferenceTo(id, object.GVKOf(entry), types.UID(entry.UID)), BreakGlass: g.Status,
+		})
+	}
+	if o.Drift == nil && o.Desired != nil && breakglass.Exempts(g.Status, p.Now) {
+		o.Drift = &Drift{SkipReason: Exemption(g.Status), Unobserved: true}
+	}
+}

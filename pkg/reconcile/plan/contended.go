@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// HoldContended holds the heals of contended objects that are not due. Those that were
+// changed first are the first to draw on the budget.
+func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
+	s := p.State
+	var changed []*Object
+	for _, o := range s.Manifest {
+		d, c := o.Desired, o.Contention
+		if !c.Contended() {
+			continue
+		}
+		cause, is := causes[d.Key]
+		if !is || !p.Watched || p.skipReason(o) != nil {
+			c.NotBefore = time.Time{}
+			continue
+		}
+		if cause.Since.IsZero() { // no event told of it, as where there are too many
+			cause.Since = p.Now
+			causes[d.Key] = cause
+		}
+		changed = append(changed, o)
+	}
+	slices.SortFunc(changed, func(a, b *Object) int {
+		return causes[a.Desired.Key].Since.Compare(causes[b.Desired.Key].Since)
+	})
+	for _, o := range changed {
+		d, c, cause := o.Desired, o.Contention, causes[o.Desired.Key]
+		at := c.HealAt(p.Now, cause.Since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Budget.Take(p.Owner, p.Now, must) })
+		if !at.After(p.Now) {
+			c.NotBefore = time.Time{}
+			continue
+		}
+		if c.NotBefore.IsZero() {
+			p.Metrics.Held(d.ID)
+		}
+		c.NotBefore, c.Delayed = at, true
+		p.PendingDrift[d.Key] = cause
+		p.Trigger.Contend(p.Owner, d.Key, at)
+	}
+}
+
+// held reports whether the heal of a contended object is not due yet.
+func (p *Planner) held(o *Object) bool {
+	return o.Contention != nil && p.Now.Before(o.Contention.NotBefore)
+}
+
+// nextHeld returns when the first heal that is held is due; zero if none is.
+func (p *Planner) nextHeld() time.Time {
+	var next time.Time
+	for o := range p.State.All() {
+		if p.held(o) && (next.IsZero() || o.Contention.NotBefore.Before(next)) {
+			next = o.Contention.NotBefore
+		}
+	}
+	return next
+}
+
+// Contend notes that an object was reverted, with a number of requests.
+func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
+	s, d := p.State, o.Desired
+	if o.Contention == nil {
+		o.Contention = contention.New()
+	}
+	c := o.Contention
+	known := c.Reverted > 0
+	begins := c.Healed(fields, requests, p.VR.HealsPerMinute(), p.Now)
+	if !c.Contended() {
+		return
+	}
+	if !known {
+		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: o.ID.Group, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name})
+	}
+	if begins {
+		s.PendingEvents = append(s.PendingEvents, events.Change{
+			Action: events.Contended, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(o.Entry.UID)),
+			Fields: c.Fields(), Note: c.Text,
+		})
+	}
+	o.Entry.State = v1alpha1.ObjectContended
+	c.Key = d.Key
+	p.Trigger.Contend(p.Owner, d.Key, c.HealAt(p.Now, p.Now, p.VR.MaxExposure(), func(bool) time.Time { return p.Budget.Next(p.Owner, p.Now) }))
+}
+
+// EndContentions forgets the contentions that are over.
+func (p *Planner) EndContentions() {
+	s := p.State
+	for o := range s.All() {
+		d, entry, c := o.Desired, o.Entry, o.Contention
+		if c == nil {
+			continue
+		}
+		if d != nil && entry != nil {
+			if _, changed := p.PendingDrift[d.Key]; changed || !c.Over(p.Now) {
+				continue
+			}
+		} else if entry != nil {
+			continue // it has left the manifest and is not removed yet
+		}
+		o.Contention = nil
+		if !c.Contended() {
+			continue
+		}
+		p.Trigger.EndContention(p.Owner, c.Key)
+		if entry != nil && entry.State == v1alpha1.ObjectContended {
+			entry.State = v1alpha1.ObjectApplied
+			s.PendingEvents = append(s.PendingEvents, events.Change{
+				Action: events.Settled, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(entry.UID)),
+			})
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// healthSpacing is the time until the status names other objects that are not
+// healthy. That all are, or that one fails, is reported at once.
+const healthSpacing = 10 * time.Second
+
+// HealthReport is what is known of the health of the objects.
+type HealthReport struct {
+	// Unknown reports that a watch that would show it is not synced, or that there is none.
+	// starting reports that it is about to be.
+	Unknown, Starting bool
+	// Ill are the objects that are not healthy, in order.
+	Ill []Illness
+}
+
+// Illness is an object that is not healthy.
+type Illness struct {
+	Object v1alpha1.ProblemObject
+	trigger.Health
+}
+
+// failed reports whether an object will not become healthy by itself.
+func (r *HealthReport) failed() bool { return slices.ContainsFunc(r.Ill, Illness.failed) }
+
+func (i Illness) failed() bool {
+	return i.Status == kstatus.FailedStatus || i.Status == kstatus.UnknownStatus
+}
+
+// Checkup finds out how healthy the objects are, from what the watches keep, at no
+// request. Where nothing is watched it is what the last request showed.
+func (p *Planner) Checkup() {
+	s := p.State
+	if !p.Scope.All && !p.Causes.Health && p.Watched {
+		return
+	}
+	report := &HealthReport{}
+	for _, o := range s.Manifest {
+		d, entry := o.Desired, o.Entry
+		if entry == nil || entry.UID == "" {
+			report.Unknown = true // that it is not applied is told in another way
+			continue
+		}
+		health, known := trigger.Health{}, o.lastHealth != nil
+		if known {
+			health = *o.lastHealth
+		} else { // what was just applied, the watch sees later, and tells if it is another
+			kept, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+			health, known = trigger.HealthOf(kept)
+			known = known && found && synced
+		}
+		switch {
+		case !known:
+			report.Unknown = true
+			report.Starting = report.Starting || s.Watches[WatchKey(d.Key)].State == watchregistry.Starting
+		case health.Status != kstatus.CurrentStatus:
+			report.Ill = append(report.Ill, Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health})
+		}
+	}
+	if p.Watched {
+		for _, o := range s.Manifest {
+			o.lastHealth = nil // the watches know from now on
+		}
+	}
+	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
+		old.failed() == report.failed() && old.Unknown == report.Unknown {
+		p.healthDelayed = true // a rollout is not a write of the status for each object of it
+		return
+	}
+	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)
+}
+
+// RecordHealth notes the health of an object as a request showed it: its watch may see it
+// later, or there is none.
+func (o *Object) RecordHealth(live *unstructured.Unstructured) {
+	health := trigger.ComputeHealth(live)
+	o.lastHealth = &health
+}
+
+// AsBefore reports whether the health is taken to be as the status has it: it is about to be
+// known, or nothing else is known.
+func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
+	return HealthOf(before) != nil && (r.Starting || r.Unknown && len(r.Ill) == 0)
+}
+
+// Problems returns the objects that are not healthy, those that have failed first.
+func (r *HealthReport) Problems() []v1alpha1.Problem {
+	var failed, others []v1alpha1.Problem
+	for _, one := range r.Ill {
+		message := fmt.Sprintf("%s: %s", one.Status, display.Truncate(one.Message, object.MaxReason))
+		if one.failed() {
+			failed = append(failed, object.ProblemOf(&one.Object, v1alpha1.ReasonUnhealthy, message))
+		} else {
+			others = append(others, object.ProblemOf(&one.Object, v1alpha1.ReasonProgressing, message))
+		}
+	}
+	if len(r.Ill) == 0 && r.Unknown {
+		return []v1alpha1.Problem{object.ProblemOf(nil, v1alpha1.ReasonStarting, "Not every object has been seen yet")}
+	}
+	return append(failed, others...)
+}
+
+// HealthOf is the Healthy condition of a status; nil if it has none.
+func HealthOf(s v1alpha1.VidraResourceStatus) *metav1.Condition {
+	return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy)
+}

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"iter"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Object is all that is known of one object between two reconciles. It is made by
+// ownerState.track, and dropped by ownerState.ForgetUnused.
+type Object struct {
+	ID object.Identity
+	// Desired is the object as the manifest has it; nil if the manifest does not have it, or
+	// if its kind is not served.
+	Desired *desired.Object
+	// Entry is the inventory entry of the object; nil if it is not in the inventory.
+	Entry *v1alpha1.ManagedResourceStatus
+	// Sealed is how the status shows the entry if the object has values that are never shown;
+	// nil if it is not known to have any.
+	Sealed *SealedEntry
+	// Problem is why the object is not as it should be; nil if nothing is known to be wrong.
+	Problem *object.Failure
+	// MissingRights are those that the last request that was refused may have lacked.
+	MissingRights []access.Right
+	// Drift is set while the object stays as another writer changed it.
+	Drift *Drift
+	// Contention counts the reverts of the last minute; nil if there were none.
+	Contention *contention.Tracker
+	// Additions describes what people added to the object and what stays there.
+	Additions string
+	// Warnings are those of the API server about the object. WarningsKnown reports that this
+	// process has applied the object, so that those in the status are outdated.
+	Warnings      []string
+	WarningsKnown bool
+	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
+	lastHealth *trigger.Health
+	// Unobserved reports that no watch has shown the applied object yet; watching, that its
+	// watch is synced, and is about to.
+	Unobserved, watching bool
+	// BackstopSuspect is the version that the last comparison with the API server found
+	// different; nil if it found no difference.
+	BackstopSuspect *string
+	// KindGoneSince is since when the kind of an object that is to be removed is not served;
+	// zero while it is.
+	KindGoneSince time.Time
+}
+
+// unused reports whether nothing is known of the object that a later reconcile needs.
+func (o *Object) unused() bool {
+	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil
+}
+
+// Fail notes why the object is not as it should be.
+func (o *Object) Fail(reason, message string) {
+	o.Problem = &object.Failure{Reason: reason, Message: message}
+}
+
+// In reports whether the object is in the inventory in a state.
+func (o *Object) In(state v1alpha1.ObjectState) bool {
+	return o.Entry != nil && o.Entry.State == state
+}
+
+// Track returns the state of an object, which is a new one if nothing is known of the object.
+func (s *State) Track(id object.Identity) *Object {
+	if o := s.Objects[id]; o != nil {
+		return o
+	}
+	if s.Objects == nil {
+		s.Objects = map[object.Identity]*Object{}
+	}
+	o := &Object{ID: id}
+	s.Objects[id] = o
+	s.Others = append(s.Others, o)
+	return o
+}
+
+// ForgetUnused drops the states of objects that are not needed any more.
+func (s *State) ForgetUnused() {
+	kept := s.Others[:0]
+	for _, o := range s.Others {
+		if o.unused() {
+			delete(s.Objects, o.ID)
+			continue
+		}
+		kept = append(kept, o)
+	}
+	clear(s.Others[len(kept):])
+	s.Others = kept
+}
+
+// SetManifest makes the objects of the manifest exactly those, in their order.
+func (s *State) SetManifest(objects []*desired.Object) {
+	before := s.Manifest
+	for _, o := range before {
+		o.Desired = nil
+	}
+	s.Manifest = make([]*Object, 0, len(objects))
+	for _, d := range objects {
+		o := s.Track(d.ID)
+		o.Desired = d
+		s.Manifest = append(s.Manifest, o)
+	}
+	s.Others = append(s.Others, before...)
+	others := s.Others[:0]
+	for _, o := range s.Others {
+		if o.Desired == nil {
+			o.Warnings, o.WarningsKnown, o.lastHealth = nil, false, nil
+			others = append(others, o)
+		}
+	}
+	clear(s.Others[len(others):])
+	s.Others = others
+}
+
+// All returns the states of all objects: those of the manifest in its order, then the others.
+func (s *State) All() iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, list := range [][]*Object{s.Manifest, s.Others} {
+			for _, o := range list {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Inventory returns the objects in the inventory.
+func (s *State) Inventory() []*Object {
+	var listed []*Object
+	for o := range s.All() {
+		if o.Entry != nil {
+			listed = append(listed, o)
+		}
+	}
+	return listed
+}
+
+// Problems returns how many objects are not as they should be.
+func (s *State) Problems() int {
+	n := 0
+	for o := range s.All() {
+		if o.Problem != nil {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestObjectStateLives shows how long the state of an object is kept, and where it is listed.
+func TestObjectStateLives(t *testing.T) {
+	t.Parallel()
+	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
+	cases := map[string]struct {
+		reason string
+		change func(o *Object)
+		kept   bool
+	}{
+		"Nothing":    {"Nothing refers to it.", func(*Object) {}, false},
+		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.lastHealth = &trigger.Health{} }, false},
+		"Inventory":  {"It has to be removed.", func(o *Object) { o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1") }, true},
+		"Problem":    {"A condition names it.", func(o *Object) { o.Fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
+		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Drift = &Drift{SkipReason: SkipReason{Until: time.Now()}} }, true},
+		"Contention": {"The trigger has to be told of its end.", func(o *Object) { o.Contention = contention.New() }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &State{}
+			s.SetManifest([]*desired.Object{a, b})
+			o := s.Objects[b.ID]
+			s.SetManifest([]*desired.Object{a})
+			require.Equal(t, []*Object{s.Objects[a.ID]}, s.Manifest)
+			require.Equal(t, []*Object{o}, s.Others)
+			require.Nil(t, o.Desired)
+			tc.change(o)
+			s.ForgetUnused()
+			if !tc.kept {
+				require.Empty(t, s.Others, tc.reason)
+				require.Len(t, s.Objects, 1)
+				return
+			}
+			require.Same(t, o, s.Track(b.ID), tc.reason)
+			s.SetManifest([]*desired.Object{b, a})
+			require.Equal(t, []*Object{o, s.Objects[a.ID]}, s.Manifest, "the manifest has it again, in its order")
+			require.Empty(t, s.Others)
+			require.Len(t, s.Objects, 2)
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Why says why an object is applied.
+type Why int
+
+const (
+	// WhyNew reports that the object was never applied by this VidraResource.
+	WhyNew Why = iota
+	// WhyChanged reports that the manifest has changed, or may have.
+	WhyChanged
+	// WhyRetry reports that the last apply failed.
+	WhyRetry
+	// WhyDrift reports that another writer changed or deleted the object.
+	WhyDrift
+)
+
+// Task is one object to be applied.
+type Task struct {
+	*desired.Object
+	// Known is what is known of the object. An applier only reads it.
+	Known *Object
+	Why   Why
+	Cause trigger.Cause
+	// Skip is why the object is not reverted; nil if it is.
+	Skip *SkipReason
+	// Seen is what another writer was seen to change before, and what was not reverted.
+	Seen []ownership.Change
+	// Begun reports that an apply was sent before whose answer was not reported.
+	Begun bool
+}
+
+// Entry is the inventory entry of the object; nil if it has none.
+func (t Task) Entry() *v1alpha1.ManagedResourceStatus { return t.Known.Entry }
+
+// Input is what is known before a plan is made.
+type Input struct {
+	// manifest are the objects of the manifest, in order, and others those that it does not have.
+	manifest, others []*Object
+	unresolved       []desired.Unresolved
+	// preconditions returns what stands in the way of an object.
+	preconditions func(*Object) preconditions
+	// causes are the objects that are not as they should be.
+	causes map[trigger.ObjectKey]trigger.Cause
+	// all has every object considered; otherwise only causes are.
+	all bool
+}
+
+// preconditions is what is known of an object of the manifest before a plan is made.
+type preconditions struct {
+	// changed reports that its applied configuration is, or may be, another one than
+	// was applied last.
+	changed bool
+	// unobserved reports that no watch shows the object, as after a restart.
+	unobserved bool
+	// terminating reports that its namespace is being deleted.
+	terminating bool
+	// gone reports that the API server does not serve its kind at present.
+	gone bool
+	// held reports that it failed, and its time to be tried again has not come.
+	held bool
+	// contended reports that it is contended, and its next heal is not due.
+	contended bool
+	// skip is why it is not reverted; nil if it is.
+	skip *SkipReason
+	// seen is what another writer was seen to change before, and what was not reverted.
+	seen []ownership.Change
+}
+
+// Plan is what a pass has to do.
+type Plan struct {
+	Apply []Task
+	// Prune are the objects that left the manifest, last applied first.
+	Prune []object.Identity
+	// Blocked are the objects whose kind is gone.
+	Blocked []*Object
+	// Terminating are the objects whose namespace is being deleted.
+	Terminating []*Object
+	// Held are the objects that have to wait.
+	Held []*Object
+}
+
+// Make decides what to do. Objects stay in the order of the manifest.
+func Make(in Input) Plan {
+	var p Plan
+	for _, o := range in.manifest {
+		d, entry := o.Desired, o.Entry
+		cause, drifted := in.causes[d.Key]
+		if !in.all && !drifted {
+			continue
+		}
+		is := in.preconditions(o)
+		switch {
+		case is.terminating:
+			p.Terminating = append(p.Terminating, o)
+		case is.gone:
+			p.Blocked = append(p.Blocked, o)
+		case is.held, drifted && is.contended && !is.changed:
+			p.Held = append(p.Held, o)
+		case entry == nil || entry.UID == "":
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew})
+		case is.changed:
+			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
+			// watch has shown is reported, too, so the object is read first.
+			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
+		case drifted:
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Skip: is.skip})
+		case unfinished(entry.State):
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Skip: is.skip})
+		}
+	}
+	if in.all {
+		p.Prune = leftovers(in)
+	}
+	return p
+}
+
+// unfinished reports whether an object in a state has still to be applied. One that is
+// being deleted left the manifest, and is back in it.
+func unfinished(state v1alpha1.ObjectState) bool {
+	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed || state == v1alpha1.ObjectDeleting
+}
+
+// leftovers are the objects of the inventory that the manifest does not have.
+// What waits for its kind is still in the manifest, under the namespace that it
+// names there or under the one that it was given.
+func leftovers(in Input) []object.Identity {
+	var gone []object.Identity
+	for _, o := range in.others {
+		if o.Entry != nil && !slices.ContainsFunc(in.unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) }) {
+			gone = append(gone, o.ID)
+		}
+	}
+	slices.SortFunc(gone, CompareForRemoval)
+	return gone
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// ObjectProblems returns the problems of the objects, in their order. pending are those whose
+// drift is still to be reverted.
+func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1alpha1.Problem {
+	unserved := make(map[object.Identity]schema.GroupVersionKind, len(s.Unresolved))
+	for _, u := range s.Unresolved {
+		unserved[u.ID] = u.GVK
+	}
+	var all []v1alpha1.Problem
+	for _, o := range s.ordered() {
+		gvk, known := unserved[o.ID]
+		unreverted := false
+		switch {
+		case o.Desired != nil:
+			gvk = o.Desired.GVK
+			_, unreverted = pending[o.Desired.Key]
+		case !known && o.Entry != nil:
+			gvk = object.GVKOf(o.Entry)
+		}
+		if o.Problem != nil {
+			all = append(all, object.ProblemOf(object.ProblemObject(gvk, o.ID), o.Problem.Reason, o.Problem.Message, v1alpha1.ConditionReady))
+		}
+		if reason, message, ready := o.drifted(unreverted); reason != "" {
+			drift := object.ProblemOf(object.ProblemObject(gvk, o.ID), reason, message, v1alpha1.ConditionDrifted)
+			if ready {
+				drift.Conditions = append(drift.Conditions, v1alpha1.ConditionReady)
+			}
+			ends := ready && o.Drift != nil && !o.Drift.Until.IsZero() || !ready && unreverted
+			drift.Transient = ends && reason == v1alpha1.ReasonDriftDetected
+			all = append(all, drift)
+		}
+	}
+	return all
+}
+
+// drifted returns why the object is, or may be, not as the manifest has it, and whether Ready
+// is False for it; no reason if it is as the manifest has it. pending reports that its drift
+// is still to be reverted.
+func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
+	left := o.Problem == nil && o.In(v1alpha1.ObjectDrifted)
+	switch {
+	case o.Desired == nil:
+		return "", "", false
+	case o.Contention.Contended() && !left:
+		ready = o.Problem == nil && o.In(v1alpha1.ObjectContended) && o.Contention.Delays()
+		return v1alpha1.ReasonDriftContended, o.Contention.Text, ready
+	case left && o.Drift != nil && !o.Drift.Unobserved:
+		return v1alpha1.ReasonDriftDetected, o.Drift.Text(), true
+	case left:
+		return v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted", true
+	case pending:
+		return v1alpha1.ReasonDriftDetected, "changed and not reverted yet", false
+	case o.Additions != "":
+		return v1alpha1.ReasonDriftDetected, o.Additions, false
+	}
+	return "", "", false
+}
+
+// WarningProblems returns the warnings about the objects of the manifest. Of those that this
+// process has not applied, the warnings in the status stand. It is never nil.
+func (s *State) WarningProblems() []v1alpha1.Problem {
+	before := map[v1alpha1.Subject][]v1alpha1.Problem{}
+	for _, p := range s.Status.Problems {
+		if p.Reason == v1alpha1.ReasonWarned {
+			before[p.Subject()] = append(before[p.Subject()], p)
+		}
+	}
+	all := []v1alpha1.Problem{}
+	for _, o := range s.Manifest {
+		for _, text := range o.Warnings {
+			all = append(all, object.ProblemOf(object.ProblemObject(o.Desired.GVK, o.ID), v1alpha1.ReasonWarned, display.Truncate(text, object.MaxReason), v1alpha1.ConditionWarnings))
+		}
+		if len(o.Warnings) == 0 && !o.WarningsKnown {
+			all = append(all, before[o.ID.Subject()]...)
+		}
+	}
+	return all
+}

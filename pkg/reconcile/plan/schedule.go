@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// backstopDue reports whether it is time for a comparison, or to compare suspects again.
+func (s *State) backstopDue(now time.Time) bool {
+	return !s.Schedule.Backstop.IsZero() && !now.Before(s.Schedule.Backstop) || s.Suspects() && !now.Before(s.Schedule.Suspects)
+}
+
+// Suspects reports whether the last comparison found objects that differ.
+func (s *State) Suspects() bool {
+	for o := range s.All() {
+		if o.BackstopSuspect != nil {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// ObserveMin is the time after which a reconcile checks for the first time whether the
+	// watches have shown what it applied.
+	ObserveMin = 2 * time.Millisecond
+	// ObserveTimeout is how long a reconcile waits for the watches before it writes the status.
+	ObserveTimeout = 500 * time.Millisecond
+	// observeRetry is the time between two checks after that.
+	observeRetry = 200 * time.Millisecond
+)
+
+const (
+	// HealFlush is how long heals are gathered before the status counts them.
+	HealFlush = 5 * time.Second
+	// CRDEstablishTimeout is how long the kind of a CustomResourceDefinition in the same
+	// manifest may take to be served before that counts as a problem.
+	CRDEstablishTimeout = 30 * time.Second
+	// KindGoneTimeout is how long a kind must not have been served before its objects
+	// count as gone.
+	KindGoneTimeout = 10 * time.Second
+	// ResyncJitter spreads resyncs over this part of their interval.
+	ResyncJitter = 0.1
+	// RemoteRetry is when a pass over a VidraResource of another cluster is tried
+	// again that found no place. See limits.RemoteLimiter.
+	RemoteRetry = 250 * time.Millisecond
+	// HeavyRetry is when a reconcile of a large manifest is tried again that found no
+	// worker. See limits.HeavyShare.
+	HeavyRetry = 250 * time.Millisecond
+	// RecomputeQPS is how many objects a second are applied only because their digest
+	// is of another version of Vidra.
+	RecomputeQPS = 50
+	// DefaultParallel is how many objects of a stage are applied at a time.
+	DefaultParallel = 16
+)
+
+// Schedule is when a VidraResource has something to do without a cause. The times of single
+// objects are in their states.
+type Schedule struct {
+	// Resync is when every object is considered.
+	Resync time.Time
+	// Retry is when what failed is tried again; zero if nothing failed. retries counts the
+	// attempts in a row that failed.
+	Retry   time.Time
+	Retries int
+	// Flush is when the status counts the reverts; zero if there are none.
+	Flush time.Time
+	// Backstop is when the objects are compared with the API server, zero if they are not;
+	// suspects, when those that differed are compared again.
+	Backstop, Suspects time.Time
+	// health is until when the status does not name other objects that are not healthy.
+	health time.Time
+}
+
+// retryDue reports whether what failed may be tried again, as far as time is concerned.
+func (s *Schedule) retryDue(now time.Time) bool { return s.Retry.IsZero() || !now.Before(s.Retry) }
+
+// FlushDue reports whether it is time for the status to count the reverts.
+func (s *Schedule) FlushDue(now time.Time) bool { return !s.Flush.IsZero() && !now.Before(s.Flush) }
+
+// RetryNow forgets how often what failed was tried.
+func (s *Schedule) RetryNow() { s.Retries, s.Retry = 0, time.Time{} }
+
+// Attempted notes whether something is left to be retried after a reconcile, which considered
+// all objects or not.
+func (s *Schedule) Attempted(failed, all bool, now time.Time) {
+	switch {
+	case failed && s.retryDue(now):
+		s.Retry = now.Add(retryDelay(s.Retries))
+		s.Retries++
+	case !failed && all:
+		s.RetryNow()
+	}
+}
+
+// Wake is when a VidraResource is reconciled again without a cause, and why.
+type Wake struct {
+	At  time.Time
+	Why string
+}
+
+// Why a VidraResource is reconciled again.
+const (
+	wakeResync     = "every object is considered"
+	wakeRetry      = "what failed is tried again"
+	wakeFlush      = "the status counts reverts"
+	wakeUnobserved = "a watch has not shown an applied object"
+	wakeHealth     = "the status names other objects that are not healthy"
+	wakeDigest     = "digests of another version are replaced"
+	wakeBackstop   = "the objects are compared with the API server"
+	wakeSuspects   = "objects that differed are compared again"
+	wakeExemption  = "an exemption ends"
+	wakeContention = "a contended object is reverted, or its contention ends"
+	wakeWatch      = "a watch that is out of order counts as failed"
+	WakeStatus     = "the status that another client wrote is corrected"
+)
+
+// Earliest returns the first of several wakes. Those without a time do not count.
+func Earliest(wakes []Wake) Wake {
+	var first Wake
+	for _, w := range wakes {
+		if !w.At.IsZero() && (first.At.IsZero() || w.At.Before(first.At)) {
+			first = w
+		}
+	}
+	return first
+}
+
+// Ending is what a reconcile came to, as far as the next one depends on it.
+type Ending struct {
+	// All reports that every object was considered.
+	All bool
+	// Stalled reports that nothing can be done before a user changes the VidraResource;
+	// blocked, that nothing or not all can be done at present.
+	Stalled, Blocked bool
+	// Unobserved reports that a watch has not shown an applied object yet.
+	Unobserved bool
+}
+
+// Wakes returns when the VidraResource is reconciled again without a cause.
+func (p *Planner) Wakes(e Ending) []Wake {
+	s := p.State
+	wakes := []Wake{{s.Schedule.Resync, wakeResync}, {s.Schedule.Retry, wakeRetry}, {s.Schedule.Flush, wakeFlush}}
+	if e.Unobserved {
+		wakes = append(wakes, Wake{p.Now.Add(observeRetry), wakeUnobserved})
+	}
+	if p.healthDelayed {
+		wakes = append(wakes, Wake{s.Schedule.health, wakeHealth})
+	}
+	if p.digestsOutdated {
+		wakes = append(wakes, Wake{p.Now.Add(time.Second), wakeDigest})
+	}
+	if !e.Stalled {
+		for _, w := range p.objectWakes() {
+			if w.At.After(p.Now) { // otherwise this reconcile has kept it
+				wakes = append(wakes, w)
+			}
+		}
+		if !e.All && s.backstopDue(p.Now) { // a revert does not compare
+			wakes = append(wakes, Wake{p.Now, wakeBackstop})
+		}
+	}
+	before := Watched(s.Status, p.VR.Generation)
+	for _, status := range s.Watches {
+		if Tolerable(status, before, p.Now) {
+			wakes = append(wakes, Wake{status.Since.Add(WatchGrace), wakeWatch})
+		}
+	}
+	return wakes
+}
+
+// objectWakes returns when objects are considered again that are not as the manifest says, or
+// may not be.
+func (p *Planner) objectWakes() []Wake {
+	s := p.State
+	wakes := []Wake{{s.Schedule.Backstop, wakeBackstop}, {p.HeldUntil, wakeExemption}}
+	if s.Suspects() {
+		wakes = append(wakes, Wake{s.Schedule.Suspects, wakeSuspects})
+	}
+	for o := range s.All() {
+		if o.Drift != nil {
+			wakes = append(wakes, Wake{o.Drift.Until, wakeExemption})
+		}
+		switch {
+		case o.Desired == nil || !o.Contention.Contended():
+		case p.held(o):
+			wakes = append(wakes, Wake{o.Contention.NotBefore, wakeContention})
+		default:
+			wakes = append(wakes, Wake{o.Contention.LastHeal.Add(contention.Window + time.Second), wakeContention})
+		}
+	}
+	return wakes
+}
+
+// Failed reports whether something is left to be retried. A revert that is delayed has a time
+// of its own.
+func (p *Planner) Failed(e Ending) bool {
+	unsolved := len(p.PendingDrift)
+	for _, object := range p.State.Manifest {
+		if p.held(object) {
+			if _, waits := p.PendingDrift[object.Desired.Key]; waits {
+				unsolved--
+			}
+		}
+	}
+	return !e.Stalled && (e.Blocked || p.State.Problems() > 0 || unsolved > 0)
+}
+
+// Requeue returns the result of a reconcile after which the VidraResource is reconciled again
+// at next. That is routine, even if this reconcile was not, unless a revert is delayed until then.
+func (p *Planner) Requeue(next Wake) reconcile.Result {
+	result := reconcile.Result{RequeueAfter: max(next.At.Sub(p.Now), time.Millisecond), Priority: ptr.To(0)}
+	if held := p.nextHeld(); !held.IsZero() && !held.After(p.Now.Add(result.RequeueAfter)) {
+		// It is due at a time, however long this reconcile took.
+		result = reconcile.Result{RequeueAfter: max(time.Until(held), time.Millisecond), Priority: ptr.To(trigger.ContendedPriority)}
+	}
+	return result
+}
+
+// WatchGrace is how long a watch that was healthy may be out of order before it
+// counts as failed: a restart of Vidra or of the API server is no reason to write
+// every status twice.
+const WatchGrace = 30 * time.Second
+
+// Watched reports whether everything that a generation needs is watched according to a
+// status.
+func Watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
+	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
+}
+
+// Tolerable reports whether a watch that is out of order is expected to be back
+// before it has to be reported. before is whether the status reported that all was watched. A
+// watch starts then because Vidra does, and an API server that starts
+// refuses connections first, and then requests until it has read its roles.
+func Tolerable(status watchregistry.Status, before bool, now time.Time) bool {
+	return before && (status.State == watchregistry.Starting || status.State == watchregistry.Degraded) &&
+		now.Sub(status.Since) < WatchGrace
+}

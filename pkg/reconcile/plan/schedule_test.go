@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestNoAppointmentIsKeptTwice: a time that has passed is no reason for another pass,
+// whatever keeps this one from doing something about it.
+func TestNoAppointmentIsKeptTwice(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
+	d := &desired.Object{ID: id, Key: trigger.ObjectKey{Name: "a"}}
+	for name, o := range map[string]Ending{"Stalled": {Stalled: true}, "Failing": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &Planner{
+				VR: &v1alpha1.VidraResource{}, Now: now, PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}},
+				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Manifest: []*Object{{
+					ID: id, Desired: d, Drift: &Drift{SkipReason: SkipReason{Until: now.Add(-time.Second)}},
+					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
+				}}},
+			}
+			p.State.Schedule.Attempted(p.Failed(o), o.All, now)
+			next := Earliest(p.Wakes(o))
+			require.GreaterOrEqual(t, next.At.Sub(now), retryMin/2, next.Why)
+		})
+	}
+}
+
+func TestEarliest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	cases := map[string]struct {
+		reason string
+		wakes  []Wake
+		want   Wake
+	}{
+		"First":  {"The first one wakes.", []Wake{{now.Add(2), wakeResync}, {now.Add(1), wakeRetry}, {now.Add(3), wakeFlush}}, Wake{now.Add(1), wakeRetry}},
+		"NoTime": {"What is not to be done has no time.", []Wake{{time.Time{}, wakeRetry}, {now, wakeResync}}, Wake{now, wakeResync}},
+	}
+	for name, tc := range cases {
+		require.Equal(t, tc.want, Earliest(tc.wakes), "%s: %s", name, tc.reason)
+	}
+}
+
+// TestAttempted shows when what failed is tried again.
+func TestAttempted(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var s Schedule
+	s.Attempted(true, true, now)
+	require.WithinRange(t, s.Retry, now.Add(retryMin), now.Add(2*retryMin))
+	first := s
+	s.Attempted(true, false, now)
+	require.Equal(t, first, s, "a failure before it is due does not postpone it")
+	s.Attempted(false, false, now)
+	require.Equal(t, first, s, "a reconcile of some objects does not end it")
+	for range 50 {
+		now = s.Retry
+		s.Attempted(true, true, now)
+	}
+	require.WithinRange(t, s.Retry, now.Add(RetryMax/2), now.Add(RetryMax+RetryMax/4))
+	s.Attempted(false, true, now)
+	require.Equal(t, Schedule{}, s, "nothing is left to be retried")
+}

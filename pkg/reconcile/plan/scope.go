@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Scope is what one reconcile does. It is decided once, by DecideScope, and not changed.
+type Scope struct {
+	// All reports that every object is considered, and not only those that the causes name.
+	All bool
+	// Changed reports that the spec or a source of the manifest differs from what was read
+	// last; Sources, that a source does, or may.
+	Changed, Sources bool
+	// Resync reports that it is time to consider every object without a cause.
+	Resync bool
+	// Retry reports that what failed is tried again.
+	Retry bool
+	// flush reports that it is time for the status to count reverts.
+	flush bool
+	// Backstop reports that it is time to compare the objects with the API server; Suspects,
+	// to compare those again that differed.
+	Backstop, Suspects bool
+}
+
+// ScopeInput is what a scope is decided from.
+type ScopeInput struct {
+	Now time.Time
+	// Generation is that of the spec, Read the one that was read last, and Observed the one
+	// of the status.
+	Generation, Read, Observed int64
+	// Finalizing reports that all objects are removed or released.
+	Finalizing bool
+	// SourcesChanged reports that a source of the manifest has changed; SourcesUnknown, that
+	// the version of one is not known.
+	SourcesChanged, SourcesUnknown bool
+	// Reread reports that the manifest has to be read again; AccountMissing, that it was not
+	// read for want of an account.
+	Reread, AccountMissing bool
+	Causes                 trigger.Causes
+	Schedule               Schedule
+	// ComparesObjects reports that the backstop is on; HasSuspects, that it found objects
+	// that differ.
+	ComparesObjects, HasSuspects bool
+}
+
+// DecideScope returns what a reconcile does.
+func DecideScope(in ScopeInput) Scope {
+	var s Scope
+	due := func(at time.Time) bool { return !in.Now.Before(at) }
+	respecified := in.Read != in.Generation
+	s.Resync = respecified || due(in.Schedule.Resync)
+	s.Sources = in.SourcesChanged || in.SourcesUnknown && s.Resync
+	s.Changed = respecified || s.Sources
+	s.Retry = s.Resync || in.Causes.All || in.Reread || in.Schedule.retryDue(in.Now)
+	s.flush = in.Schedule.FlushDue(in.Now)
+
+	heldBack := in.Observed != in.Generation
+	retries := s.Retry && !in.Schedule.Retry.IsZero()
+	// A reconcile without a cause considers all, but not one that only counts reverts.
+	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !s.flush
+	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
+
+	// A revert does not wait for comparisons.
+	compares := s.All && in.ComparesObjects
+	s.Backstop = compares && !in.Schedule.Backstop.IsZero() && due(in.Schedule.Backstop)
+	s.Suspects = compares && in.HasSuspects && due(in.Schedule.Suspects)
+	return s
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+)
+
+// SealedEntry is what the status says of an object with values that are never shown.
+type SealedEntry struct {
+	// digest and configuration are what is sealed; sealed has them sealed.
+	digest, configuration string
+	sealed                v1alpha1.ManagedResourceStatus
+}
+
+// Places are where the texts of an inventory entry stand: no text is at two of them.
+func (s *State) Places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
+	id := object.IdentityOf(e)
+	place := strings.Join([]string{string(s.UID), id.Group, id.Kind, id.Namespace, id.Name}, "/")
+	return "digest/" + place, "configuration/" + place
+}
+
+// unseal opens the inventory entry of an object as the status has it. What cannot be opened
+// is as if an older Vidra had written it.
+func (s *State) unseal(o *Object) {
+	e := o.Entry
+	digest, configuration := s.Places(e)
+	open := func(place, text string, otherwise string) string {
+		if !strings.HasPrefix(text, seal.Prefix) {
+			return text
+		}
+		o.Sealed = &SealedEntry{}
+		if plain, ok := s.Keys.Open(place, text); ok {
+			return plain
+		}
+		return otherwise
+	}
+	e.Digest = open(digest, e.Digest, ownership.UnknownDigest)
+	e.Configuration = open(configuration, e.Configuration, "")
+	if e.Recreated != nil {
+		e.Recreated = &v1alpha1.RecreatedStatus{Configuration: open(configuration, e.Recreated.Configuration, ""), UID: e.Recreated.UID}
+	}
+}
+
+// seal returns the inventory entry of an object as the status has it.
+func (s *State) seal(o *Object) v1alpha1.ManagedResourceStatus {
+	e := o.Entry
+	if o.Sealed == nil {
+		if o.ID.GroupKind != object.SecretKind && (o.Desired == nil || !o.Desired.Withholds) {
+			return *e
+		}
+		o.Sealed = &SealedEntry{}
+	}
+	known := o.Sealed
+	if known.digest != e.Digest || known.configuration != e.Configuration {
+		known.digest, known.configuration = e.Digest, e.Configuration
+		digest, configuration := s.Places(e)
+		known.sealed.Digest, known.sealed.Configuration = s.sealText(digest, e.Digest), s.sealText(configuration, e.Configuration)
+	}
+	sealed := *e
+	sealed.Digest, sealed.Configuration = known.sealed.Digest, known.sealed.Configuration
+	if e.Recreated != nil { // seldom, so it is not remembered
+		_, configuration := s.Places(e)
+		sealed.Recreated = &v1alpha1.RecreatedStatus{Configuration: s.sealText(configuration, e.Recreated.Configuration), UID: e.Recreated.UID}
+	}
+	return sealed
+}
+
+func (s *State) sealText(place, text string) string {
+	switch {
+	case text == "":
+		return ""
+	case text == ownership.UnknownDigest, len(text) > sha256.Size: // somebody else wrote the status
+		return ownership.UnknownDigest
+	}
+	return s.Keys.Seal(place, text)
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// SelectObjects finds the objects that are not as expected. When every object is looked
+// at, what the watches keep is compared, which costs no request; what cannot be
+// watched is read when it is time to. again reports that objects that were skipped are compared.
+func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause {
+	causes := map[trigger.ObjectKey]trigger.Cause{}
+	if p.Watched {
+		for key, cause := range p.Causes.Objects {
+			causes[key] = cause
+		}
+	}
+	for key, cause := range p.expectAgain(again) {
+		if _, seen := causes[key]; !seen {
+			causes[key] = cause
+		}
+	}
+	if !p.Scope.All {
+		return causes
+	}
+	unsynced := false
+	for _, o := range p.State.Manifest {
+		d := o.Desired
+		if _, seen := causes[d.Key]; seen || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
+			continue // events tell what becomes of it
+		}
+		obj, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		unsynced = unsynced || p.Watched && !synced
+		var suspect bool
+		switch {
+		case p.Watched && p.outdated(o) && !p.recomputes():
+		case p.Watched && synced:
+			suspect = !p.Index.AsExpected(p.Owner, d.Key, obj, found) || o.In(v1alpha1.ObjectDrifted)
+		case p.Watched && p.First: // the watches are about to tell
+		default:
+			suspect = p.Scope.Resync
+		}
+		if suspect {
+			causes[d.Key] = trigger.Cause{Unsure: true}
+		}
+	}
+	p.State.Unjudged = p.State.Unjudged && unsynced
+	return causes
+}
+
+// outdated reports whether the digest of an object was computed by another version
+// of Vidra, so that nothing can be said of it before it is applied again.
+func (p *Planner) outdated(o *Object) bool {
+	if !o.In(v1alpha1.ObjectApplied) || o.Entry.Digest == "" {
+		return false
+	}
+	_, err := ownership.ParseDigest(o.Entry.Digest)
+	return err != nil
+}
+
+// recomputes reports whether it is time to apply an object for the sake of its
+// digest. After a new version of Vidra has started, that is to be done for all.
+func (p *Planner) recomputes() bool {
+	now := p.Recompute.TryAccept()
+	p.digestsOutdated = p.digestsOutdated || !now
+	return now
+}
+
+// Plan decides what to do, and forgets failures of what is no longer wanted.
+func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
+	s := p.State
+	if p.Scope.All { // suspend says it again
+		for o := range s.All() {
+			if o.Problem != nil && o.Problem.Reason == v1alpha1.ReasonSuspended {
+				o.Problem = nil
+			}
+		}
+	}
+	todo := Make(Input{
+		manifest: s.Manifest, others: s.Others, unresolved: s.Unresolved, causes: causes, all: p.Scope.All,
+		preconditions: func(o *Object) preconditions { return p.preconditions(ctx, o) },
+	})
+	if p.Scope.All {
+		waiting := s.waitingKinds()
+		for _, o := range s.Others {
+			if _, waits := waiting[o.ID]; o.Entry == nil && !waits {
+				o.Problem = nil
+			}
+		}
+	}
+	return todo
+}
+
+// preconditions is what is known of an object before a plan is made.
+func (p *Planner) preconditions(ctx context.Context, o *Object) preconditions {
+	d := o.Desired
+	_, _, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	return preconditions{
+		changed:     p.changedSince(o.Entry, d),
+		unobserved:  !synced,
+		terminating: p.Terminating(ctx, d.ID.Namespace),
+		gone:        p.State.Watches[WatchKey(d.Key)].State == watchregistry.Pending,
+		held:        o.Problem != nil && !p.Scope.Retry,
+		contended:   p.held(o),
+		skip:        p.skipReason(o),
+		seen:        p.SkippedBefore[o.ID].seen(o.Entry),
+	}
+}
+
+// changedSince reports whether an object of the manifest is, or may be, another one than
+// was applied last.
+func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired.Object) bool {
+	if entry == nil || entry.Configuration == "" { // an older Vidra applied it
+		return p.State.Status.ObservedGeneration != p.VR.Generation
+	}
+	return entry.Configuration != d.Configuration
+}
+
+// Suspend takes from a plan what is not done while the VidraResource is
+// suspended: everything but to report what was changed.
+func (p *Planner) Suspend(todo Plan) Plan {
+	if !p.VR.Spec.Suspend {
+		return todo
+	}
+	var reported []Task
+	for _, t := range todo.Apply {
+		if t.Why == WhyDrift {
+			reported = append(reported, t)
+			continue
+		}
+		p.Waits = true
+		t.Known.Fail(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
+		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
+			t.Why, t.Skip = WhyDrift, p.skipReason(t.Known)
+			reported = append(reported, t)
+		}
+	}
+	for _, id := range todo.Prune {
+		p.Waits = true
+		p.State.Objects[id].Fail(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
+	}
+	todo.Apply, todo.Prune = reported, nil
+	return todo
+}

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// Additions says what is done about what users add to the objects of a VidraResource, and
+// which tools are theirs: none with Keep.
+type Additions struct {
+	Policy v1alpha1.AdditionsPolicy
+	Tools  ownership.Tools
+}
+
+// Configuration identifies a policy, so that another one has every object applied; empty
+// with Keep.
+func (a Additions) Configuration() string {
+	if a.Policy == v1alpha1.AdditionsKeep {
+		return ""
+	}
+	return string(a.Policy) + ":" + strings.Join(a.Tools, ",")
+}
+
+// Settings is what holds for all objects of one VidraResource in one reconcile.
+type Settings struct {
+	owners.Claimant
+	// Adopt says what is done about objects that exist.
+	Adopt v1alpha1.AdoptPolicy
+	// Force reports that what cannot be changed is deleted and created again.
+	Force bool
+	// MaxBreakGlass is how long break-glass annotations exempt an object at most.
+	MaxBreakGlass time.Duration
+	// GlassRoom is how many more objects may get an answer to such annotations.
+	GlassRoom func() *BreakGlassRoom
+	// Additions says what is done about what users add to the objects.
+	Additions Additions
+	// Watched reports whether events of the objects are wanted.
+	Watched bool
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// EachStage calls do for the items of one stage after the other. They are in the order of
+// their stages.
+func EachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage []T)) {
+	for len(items) > 0 {
+		n := 1
+		for n < len(items) && stageOf(items[n]) == stageOf(items[0]) {
+			n++
+		}
+		do(items[:n])
+		items = items[n:]
+	}
+}
+
+// WebhooksLast takes new webhooks from a plan while objects wait for a kind that the
+// manifest defines: they belong to a stage before, and a webhook may refuse them.
+func (p *Planner) WebhooksLast(todo Plan) Plan {
+	s := p.State
+	waits := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool {
+		return slices.ContainsFunc(s.Manifest, func(o *Object) bool { return o.Desired.Provides == u.ID.GroupKind })
+	})
+	if !waits || !s.Waiting.IsZero() && p.Now.Sub(s.Waiting) >= CRDEstablishTimeout {
+		return todo
+	}
+	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool {
+		last := t.Stage == manifest.StageWebhooks && t.Why == WhyNew
+		if last {
+			t.Known.Fail(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
+		}
+		return last
+	})
+	return todo
+}
+
+// KeepUntilApplied removes from ids, which left the manifest, what is not removed yet.
+// While an object of the manifest is not applied, an object that left the manifest may
+// be the one that it replaces. Only deletions that have begun go on.
+func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
+	s := p.State
+	if len(ids) == 0 { // as in nearly every pass
+		return ids
+	}
+	missing := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||
+		slices.ContainsFunc(s.Manifest, unapplied)
+	if !missing {
+		return ids
+	}
+	return slices.DeleteFunc(ids, func(id object.Identity) bool {
+		if s.Objects[id].In(v1alpha1.ObjectDeleting) {
+			return false
+		}
+		s.Objects[id].Fail(v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied")
+		return true
+	})
+}
+
+// BeingReplaced is the failure of an object that is applied once its deletion has ended.
+var BeingReplaced = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and will be created again"}
+
+// unapplied reports whether an object of the manifest is not applied yet, so that what
+// left the manifest stays. Two cases do not count, because each may wait for the very
+// object that left: an object that another owner keeps as it is, and an object that is
+// being deleted, such as a claim that a Pod still uses.
+func unapplied(o *Object) bool {
+	if o == nil || o.Problem == nil {
+		return false
+	}
+	switch o.Problem.Reason {
+	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused:
+		return false
+	}
+	return *o.Problem != BeingReplaced
+}

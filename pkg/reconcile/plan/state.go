@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// State is what is known of a VidraResource and its objects between two reconciles, as far
+// as deciding needs it. Reconciles of one VidraResource do not overlap, so it has no lock.
+type State struct {
+	UID types.UID
+	// Status as it was last written. The cache may lag behind it.
+	Status v1alpha1.VidraResourceStatus
+	// Inherited is the drift that the status had when the state was made. InheritedInPart
+	// reports that it may have had more.
+	Inherited       map[v1alpha1.Subject]string
+	InheritedInPart bool
+	// Unjudged reports that the status calls the objects drifted, and that no reconcile of this
+	// process has compared all of them: their watches have not synced.
+	Unjudged bool
+	// Keys seal the digests of sensitive objects in the status.
+	Keys seal.Keys
+
+	// Generation that the fields below were read from.
+	Generation int64
+	// Objects has the states of all objects, those in manifest and those in others. manifest
+	// are those that the manifest has, in the order in which they are applied.
+	Objects          map[object.Identity]*Object
+	Manifest, Others []*Object
+	Unresolved       []desired.Unresolved
+	// Reread reports that what was read is to be read again: a kind is gone.
+	Reread bool
+	// Stalled is why generation cannot be read; nil if it can.
+	Stalled *object.Failure
+	// Unmatched are the ignore rules that match nothing.
+	Unmatched []string
+	// Waiting is since when objects wait for kinds that the manifest defines.
+	Waiting time.Time
+
+	// Watches are the states of the watches at the last reconcile of all objects.
+	Watches map[watchregistry.Key]watchregistry.Status
+	// Health is what is known of the health of the objects; nil if nothing is.
+	Health *HealthReport
+	// Schedule is when there is something to do without a cause.
+	Schedule Schedule
+
+	// PendingEvents are the changes that no Event has reported yet.
+	PendingEvents []events.Change
+	// Heals is the number of reverts that the status does not count yet.
+	Heals    int64
+	LastHeal *v1alpha1.Heal
+	HealedAt metav1.Time
+}
+
+// NewState returns what the status of a VidraResource says of its objects.
+func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
+	s := State{
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Objects: map[object.Identity]*Object{},
+		Inherited: map[v1alpha1.Subject]string{},
+	}
+	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)
+	s.InheritedInPart = s.Status.UnlistedProblems > 0 || s.Unjudged && len(s.Status.Problems) == 0
+	for _, p := range s.Status.Problems {
+		if p.Reason == v1alpha1.ReasonDriftDetected {
+			s.Inherited[p.Subject()] = p.Message
+		}
+	}
+	for i := range s.Status.ManagedResources {
+		entry := s.Status.ManagedResources[i]
+		o := s.Track(object.IdentityOf(&entry))
+		o.Entry = &entry
+		s.unseal(o)
+		if breakglass.Exempts(entry.BreakGlass, time.Now()) {
+			o.Drift = &Drift{SkipReason: Exemption(entry.BreakGlass), Unobserved: true}
+		}
+		if entry.State == v1alpha1.ObjectContended {
+			o.Contention = contention.Restored(time.Now())
+		}
+	}
+	return s
+}
+
+// AppliedBefore is what a claim on an object expects after a restart.
+func AppliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.Applied, bool) {
+	digest, err := ownership.ParseDigest(e.Digest)
+	if err != nil {
+		return trigger.Applied{}, false
+	}
+	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
+}
+
+// ordered returns the objects in the order of the manifest, then those that are to be removed.
+func (s *State) ordered() []*Object {
+	all := slices.Clone(s.Manifest)
+	waiting := s.waitingKinds()
+	for _, u := range s.Unresolved {
+		if o := s.Objects[u.ID]; waiting[u.ID] && o != nil {
+			all = append(all, o)
+			waiting[u.ID] = false
+		}
+	}
+	var removed []*Object
+	for _, o := range s.Others {
+		if _, waits := waiting[o.ID]; o.Entry != nil && !waits {
+			removed = append(removed, o)
+		}
+	}
+	slices.SortFunc(removed, func(a, b *Object) int { return CompareForRemoval(a.ID, b.ID) })
+	return append(all, removed...)
+}
+
+// Entries returns the inventory, in order.
+func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
+	for _, o := range s.ordered() {
+		if o.Entry != nil {
+			entries = append(entries, s.seal(o))
+		}
+	}
+	return entries
+}
+
+// waitingKinds are the objects of the manifest whose kinds are not served.
+func (s *State) waitingKinds() map[object.Identity]bool {
+	waiting := make(map[object.Identity]bool, len(s.Unresolved))
+	for _, u := range s.Unresolved {
+		o := s.Objects[u.ID]
+		waiting[u.ID] = o == nil || o.Desired == nil // otherwise it is there in another version
+	}
+	return waiting
+}

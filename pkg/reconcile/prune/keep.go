@@ -1,0 +1,174 @@
+package prune
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// spared is what a removal of objects must not take along. It is written between the
+// stages of the removal only, in each of which many read it. A nil one spares nothing.
+type spared struct {
+	// wanted holds the UIDs of the objects that the manifest has: the API server may
+	// serve one object in several groups.
+	wanted map[types.UID]bool
+	// kept are the objects that are to be left in place, and unsure those that are not to
+	// be removed yet: it is not known whether they are kept, or break-glass holds them.
+	// The values are what is known of their keys.
+	kept, unsure map[object.Identity]trigger.ObjectKey
+	// left are the entries of those that were left in place.
+	left map[object.Identity]*v1alpha1.ManagedResourceStatus
+}
+
+// keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
+// the account of the VidraResource may not read.
+func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
+	if a.User == "" {
+		return false, true
+	}
+	live, err := access.GetAsVidra(ctx, a.Destination, key)
+	if err != nil {
+		return false, true
+	}
+	return live != nil && apply.Keeps(live), false
+}
+
+// goesWith reports whether an object is deleted when container is, which is then its
+// Namespace or the CustomResourceDefinition of its kind. Without its key, any of its group
+// may be.
+func goesWith(container, id object.Identity, key trigger.ObjectKey) bool {
+	switch {
+	case container.GroupKind == (schema.GroupKind{Kind: "Namespace"}):
+		return id.Namespace == container.Name
+	case container.GroupKind != object.CRDKind:
+		return false
+	case key.Name == "":
+		return strings.HasSuffix(container.Name, "."+id.Group)
+	}
+	return container.Name == key.GVR.Resource+"."+key.GVR.Group
+}
+
+// wants reports whether the manifest has an object, in another group.
+func (s *spared) wants(live *unstructured.Unstructured) bool {
+	return s != nil && s.wanted[live.GetUID()]
+}
+
+// holds reports whether an object that is to be left in place goes with container.
+func (s *spared) holds(container object.Identity) bool {
+	if s == nil {
+		return false
+	}
+	for id, key := range s.kept {
+		if goesWith(container, id, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsureIn names an object that goes with container, and of which it is not known whether
+// it is to be left in place.
+func (s *spared) unsureIn(container object.Identity) (id object.Identity, unsure bool) {
+	if s == nil {
+		return object.Identity{}, false
+	}
+	for id, key := range s.unsure {
+		if goesWith(container, id, key) {
+			return id, true
+		}
+	}
+	return object.Identity{}, false
+}
+
+// spare begins what is spared by a removal of objects. What the manifest still has and
+// goes with one of them is read.
+func (a *Remover) spare(ctx context.Context, removed []object.Identity) *spared {
+	s := a.Plan.State
+	spares := &spared{
+		wanted: map[types.UID]bool{}, left: map[object.Identity]*v1alpha1.ManagedResourceStatus{},
+		kept: map[object.Identity]trigger.ObjectKey{}, unsure: map[object.Identity]trigger.ObjectKey{},
+	}
+	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
+		isContainer := id.GroupKind == object.CRDKind || id.GroupKind == (schema.GroupKind{Kind: "Namespace"})
+		return !isContainer || s.Objects[id].In(v1alpha1.ObjectDeleting)
+	})
+	var within []*plan.Object
+	for _, o := range s.Manifest {
+		if o.Entry == nil || o.Entry.UID == "" {
+			continue
+		}
+		spares.wanted[types.UID(o.Entry.UID)] = true
+		if slices.ContainsFunc(containers, func(container object.Identity) bool { return goesWith(container, o.ID, o.Desired.Key) }) {
+			within = append(within, o)
+		}
+	}
+	found := make([]Removal, len(within))
+	a.Parallel(len(within), func(i int) {
+		d := within[i].Desired
+		switch live, err := a.Get(ctx, d.Key); {
+		case err != nil && !object.KindGone(err, d.Key.Name):
+			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.Key)
+		case live != nil:
+			found[i].kept = apply.Keeps(live)
+			glass := a.AnswerTo(within[i].Entry, d, live)
+			found[i].unsure = breakglass.Exempts(glass.Status, a.Plan.Now)
+		}
+	})
+	for i, o := range within {
+		found[i].key = o.Desired.Key
+		spares.note(o.ID, found[i])
+	}
+	return spares
+}
+
+// note notes what the removal of an object found out about it.
+func (s *spared) note(id object.Identity, done Removal) {
+	if done.kept {
+		s.kept[id] = done.key
+	}
+	if done.unsure {
+		s.unsure[id] = done.key
+	}
+}
+
+// recordStage notes what came of the removals of a stage.
+func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, removals []Removal) {
+	s, spares := a.Plan.State, a.spared
+	for i, done := range removals {
+		id, o := ids[i], s.Objects[ids[i]]
+		entry, going := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was looked at before
+		a.RecordRemoval(ctx, o, done)
+		there := o.Entry != nil
+		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
+		if done.kept && !there {
+			spares.left[id] = entry
+		}
+		spares.note(id, done)
+	}
+}
+
+// endRemoval ends the removal of objects. What was left in place stays in the inventory
+// until that which it would go with is left, too: Vidra may stop before.
+func (a *Remover) endRemoval(removed []object.Identity) {
+	s, spares := a.Plan.State, a.spared
+	for id, entry := range spares.left {
+		for _, container := range removed {
+			if s.Objects[container].Entry != nil && goesWith(container, id, spares.kept[id]) {
+				s.Track(id).Entry = entry
+			}
+		}
+	}
+	a.spared = nil
+}

@@ -1,0 +1,303 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// unlisted are the annotations, as a merge patch has them, that take an owner from the
+// list that the first operator kept; none if it is not in it.
+func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
+	names := owners.Listed(live)
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == owner })
+	switch len(others) {
+	case len(names):
+		return map[string]any{}
+	case 0:
+		return map[string]any{v1alpha1.OwnerAnnotation: nil}
+	default:
+		return map[string]any{v1alpha1.OwnerAnnotation: strings.Join(others, ",")}
+	}
+}
+
+// otherReferences returns the ownerReferences of an object without those to the VidraResource
+// name, and reports whether it had such a one. The first operator set them on each object. The
+// garbage collector would delete the object with the VidraResource, also where it has to stay.
+func otherReferences(live *unstructured.Unstructured, name string) (others []metav1.OwnerReference, changed bool) {
+	all := live.GetOwnerReferences()
+	others = slices.DeleteFunc(slices.Clone(all), func(ref metav1.OwnerReference) bool {
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		return err == nil && version.Group == v1alpha1.GroupVersion.Group && ref.Kind == v1alpha1.Kind && ref.Name == name
+	})
+	return others, len(others) < len(all)
+}
+
+// Removal is what came of the removal of one object.
+type Removal struct {
+	// Gone reports that the object is no longer ours: it does not exist, or others
+	// own it.
+	Gone bool
+	// Absent reports that it does not exist.
+	Absent bool
+	// Deleted reports that a deletion was accepted, now or before. waitsFor is what the
+	// object waits for then, as far as it is known.
+	Deleted  bool
+	waitsFor string
+	// Released reports that our fields were given up and others still own it.
+	Released bool
+	// unmanaged reports that it was left in place, unmanaged.
+	unmanaged bool
+	// missing reports that its kind is not served, in no version.
+	missing bool
+	// kept reports that the object itself asks to be left in place; unsure, that this is
+	// not known.
+	kept, unsure bool
+	// held is why it is not removed before something else is.
+	held string
+	// key is the object.
+	key trigger.ObjectKey
+	// glass is the answer to its break-glass annotations.
+	glass breakglass.Answer
+	Err   error
+	// sensitive reports that its values must not be shown.
+	sensitive bool
+}
+
+// Remover removes objects of one VidraResource: those that left the manifest, or all of them.
+type Remover struct {
+	*apply.Applier
+	Plan *plan.Planner
+	// spared is what the removal must not take along.
+	spared *spared
+}
+
+// remove lets go of an object: it deletes the object if no other VidraResource owns it
+// with us, and otherwise gives up our fields only. What is not ours at this
+// moment is left alone.
+func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+	done := a.removeIn(ctx, e)
+	if done.missing && done.key.Name != "" { // discovery was behind
+		done = a.removeIn(ctx, e)
+	}
+	return done
+}
+
+// removeIn removes an object in the version in which it is served, as far as discovery
+// is known.
+func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+	mapping, err := a.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
+	switch {
+	case meta.IsNoMatchError(err):
+		return Removal{missing: true}
+	case err != nil:
+		return Removal{Err: err, unsure: true}
+	}
+	key := trigger.ObjectKey{Cluster: a.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
+	if a.Watched {
+		a.Index.ExpectRemoval(a.Owner, key)
+	}
+	var done Removal
+	// Another client may write to the object between the read and the deletion.
+	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		done = a.removeLive(ctx, key, e)
+		return done.Err
+	})
+	done.key = key
+	if done.Gone || done.held != "" { // what is held may come back into the manifest
+		a.Index.Forget(a.Owner, key)
+	}
+	return done
+}
+
+func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) Removal {
+	live, err := a.Get(ctx, key)
+	switch {
+	case err != nil && object.KindGone(err, key.Name):
+		a.Destination.Invalidate(key.GVR.Group)
+		return Removal{missing: true}
+	case err != nil:
+		kept, unsure := a.keptUnread(ctx, key)
+		return Removal{Err: err, kept: kept, unsure: unsure}
+	case live == nil:
+		return Removal{Gone: true, Absent: true}
+	case a.spared.wants(live):
+		return Removal{Gone: true}
+	case !a.Owns(live, e):
+		return Removal{Gone: true, kept: apply.Keeps(live)}
+	}
+	done := a.discard(ctx, key, live, e)
+	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // somebody was faster
+		return Removal{Gone: true}
+	}
+	done.kept, done.sensitive = apply.Keeps(live), ownership.Sensitive(live)
+	return done
+}
+
+// discard lets go of an object that is ours.
+func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
+	id := object.IdentityIn(live)
+	stays := a.Orphans || apply.AsksToStay(live) || a.spared.holds(id)
+	switch {
+	case live.GetDeletionTimestamp() != nil && stays: // somebody else deletes it
+		return Removal{Gone: true}
+	case live.GetDeletionTimestamp() != nil:
+		return Removal{Deleted: true, waitsFor: waitsFor(live)}
+	case stays:
+		return a.release(ctx, key, live)
+	}
+	if glass := a.AnswerTo(e, nil, live); breakglass.Exempts(glass.Status, time.Now()) {
+		l := plan.Exemption(glass.Status)
+		return Removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.Why}
+	}
+	if inIt, unsure := a.spared.unsureIn(id); unsure {
+		return Removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
+	}
+	if others, err := a.Finder.AllOwners(ctx, key, live); err != nil {
+		return Removal{Err: err}
+	} else if len(others) > 0 {
+		return a.handOver(ctx, key, live, others)
+	}
+	return a.deleteRead(ctx, key, live)
+}
+
+// handOver leaves an object to the others that own it, and has them look at it. Who only
+// notes that the object is wanted, or has not applied it yet, takes over what we leave,
+// as it is: without it the object might be empty, or refused, until then.
+func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []owners.CoOwner) Removal {
+	done := Removal{}
+	if owners.OnlyClaimed(live, others) {
+		done = a.release(ctx, key, live)
+	} else if done = a.releaseShared(ctx, key, live); apierrors.IsInvalid(done.Err) {
+		done = a.release(ctx, key, live)
+	}
+	if done.unmanaged {
+		done.unmanaged, done.Released = false, true
+	}
+	if done.Released {
+		for _, other := range others {
+			if other.Manager != a.Installation.FieldManager(other.Name) {
+				continue // its operator finds out at its next attempt
+			}
+			a.Trigger.EnqueueAll(trigger.Owner{Name: other.Name})
+		}
+	}
+	return done
+}
+
+// release leaves an object in place, without a trace of us: what we own of it is
+// unmanaged then. An apply of nothing would remove it. The label stays while
+// another VidraResource needs it.
+func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	annotations := unlisted(live, a.Owner.Name)
+	annotations[a.Signature().Annotation] = nil
+	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.Manager)}
+	if references, changed := otherReferences(live, a.Owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	others, err := a.Finder.AllOwners(ctx, key, live)
+	if err == nil && len(others) == 0 {
+		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
+	}
+	if err == nil {
+		_, err = a.EditMetadata(ctx, key, live, metadata)
+	}
+	if err != nil {
+		return Removal{Err: fmt.Errorf("leave the object in place: %w", err)}
+	}
+	return Removal{Gone: true, unmanaged: true}
+}
+
+// releaseShared gives up our fields by applying none to the object that was read. Should
+// the others have let go at the same time, no owner is left, and it is
+// deleted.
+func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	metadata := map[string]any{}
+	if annotations := unlisted(live, a.Owner.Name); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if references, changed := otherReferences(live, a.Owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	if len(metadata) > 0 {
+		var err error
+		if live, err = a.EditMetadata(ctx, key, live, metadata); err != nil {
+			return Removal{Err: err}
+		}
+	}
+	nothing := apply.Bare(live.GroupVersionKind(), key)
+	// An apply creates what does not exist, unless it names the one that it is for.
+	nothing.SetUID(live.GetUID())
+	nothing.SetResourceVersion(live.GetResourceVersion())
+	body, err := nothing.MarshalJSON()
+	if err != nil {
+		return Removal{Err: err}
+	}
+	if live, err = a.ApplyBody(ctx, key, body, true); err != nil {
+		return Removal{Err: err}
+	}
+	others, err := a.Finder.AllOwners(ctx, key, live)
+	switch {
+	case err != nil:
+		return Removal{Err: err}
+	case len(others) > 0:
+		return Removal{Gone: true, Released: true}
+	}
+	return a.deleteRead(ctx, key, live)
+}
+
+// deleteRead deletes the object that was read.
+func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	if err := a.Delete(ctx, key, live); err != nil {
+		return Removal{Err: err}
+	}
+	return Removal{Deleted: true, waitsFor: waitsFor(live)}
+}
+
+// waitsFor returns what has to happen before the object is gone: the finalizers that are to
+// be removed, and what the controller that removes those of a Namespace or of a
+// CustomResourceDefinition says of it.
+func waitsFor(live *unstructured.Unstructured) string {
+	finalizers, conditions := live.GetFinalizers(), ""
+	switch live.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
+		finalizers, conditions = append(finalizers, more...), "Namespace"
+	case object.CRDKind:
+		conditions = "Terminating"
+	}
+	if len(finalizers) == 0 {
+		return ""
+	}
+	waits := "its finalizers (" + strings.Join(finalizers, ", ") + ")"
+	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, condition := range all {
+		c, _ := condition.(map[string]any)
+		text := func(field string) string {
+			value, _, _ := unstructured.NestedString(c, field)
+			return value
+		}
+		if conditions != "" && strings.HasPrefix(text("type"), conditions) && text("status") == string(metav1.ConditionTrue) {
+			waits += ": " + text("message")
+		}
+	}
+	return waits
+}

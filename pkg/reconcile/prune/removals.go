@@ -1,0 +1,112 @@
+package prune
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// Prune removes objects, stage by stage, those of a stage in parallel.
+func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
+	if len(ids) == 0 { // as in nearly every pass
+		return
+	}
+	a.spared = a.spare(ctx, ids)
+	defer a.endRemoval(ids)
+	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
+		removals := make([]Removal, len(stage))
+		a.Parallel(len(stage), func(i int) {
+			if entry := a.Plan.State.Objects[stage[i]].Entry; a.stillThere(ctx, entry) {
+				removals[i] = Removal{Deleted: true}
+			} else {
+				removals[i] = a.remove(ctx, entry)
+			}
+		})
+		a.recordStage(ctx, stage, removals)
+	})
+}
+
+// stillThere reports whether an object whose deletion was accepted is seen by its
+// watch, which saves asking for it. It is asked for when it is time to retry.
+func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
+	if entry.State != v1alpha1.ObjectDeleting || a.Plan.Scope.Retry || !a.Watched {
+		return false
+	}
+	mapping, err := a.Destination.Mapping(ctx, object.GVKOf(entry))
+	if err != nil {
+		return false
+	}
+	_, found, synced := a.Plan.Watches.Get(a.WatchOf(mapping), entry.Namespace, entry.Name)
+	return found && synced
+}
+
+// RecordRemoval notes what came of a removal. An object stays in the inventory
+// until it is gone.
+func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Removal) {
+	entry := o.Entry
+	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
+	a.Plan.NoteAnswer(o, done.glass)
+	if !done.missing {
+		o.KindGoneSince = time.Time{}
+	}
+	switch {
+	case done.missing && !a.missingForGood(o):
+		// An API server that has just started serves some kinds a little later.
+		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
+		return
+	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
+		// The rights of an account in it went along, and so did the object.
+	case done.held != "":
+		if breakglass.Exempts(done.glass.Status, a.Plan.Now) && (a.Plan.HeldUntil.IsZero() || done.glass.Status.Until.Time.Before(a.Plan.HeldUntil)) {
+			a.Plan.HeldUntil = done.glass.Status.Until.Time
+		}
+		o.Fail(v1alpha1.ReasonProgressing, done.held)
+		return
+	case done.Err != nil:
+		if entry.State != v1alpha1.ObjectDeleting { // which it goes on doing
+			entry.State = v1alpha1.ObjectFailed
+		}
+		a.Refused(o, done.Err, done.key, "get", "patch", "delete")
+		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.sensitive))
+		return
+	case done.Deleted:
+		switch {
+		case done.waitsFor != "":
+			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
+		case entry.State != v1alpha1.ObjectDeleting, o.Problem == nil: // otherwise nobody asked again
+			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
+		}
+		entry.State = v1alpha1.ObjectDeleting
+		return
+	}
+	switch {
+	case done.unmanaged:
+		change.Action = events.Orphaned
+	case done.Released:
+		change.Action = events.Released
+	case entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
+		change.Action = events.Pruned
+	}
+	if change.Action != "" {
+		a.Plan.State.PendingEvents = append(a.Plan.State.PendingEvents, change)
+	}
+	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}
+}
+
+// missingForGood reports whether the kind of an object has not been served for so
+// long that the object is gone with it.
+func (a *Remover) missingForGood(o *plan.Object) bool {
+	if o.KindGoneSince.IsZero() {
+		o.KindGoneSince = a.Plan.Now
+		return false
+	}
+	return a.Plan.Now.Sub(o.KindGoneSince) >= plan.KindGoneTimeout
+}

@@ -1,0 +1,258 @@
+package status
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// noteAdditions notes what users added to an object and what is not reverted, to be reported once.
+func (p *Recorder) noteAdditions(r apply.Result) {
+	if !r.Compared {
+		return
+	}
+	s, text := p.State, ""
+	switch {
+	case r.Unremovable != "":
+		text = r.Unremovable
+	case len(r.Additions) > 0:
+		text = apply.Differences(r.Additions) + ". It is not reverted: spec.drift.additions is Warn"
+	}
+	was := r.Known.Additions
+	r.Known.Additions = text
+	message, inherited := s.Inherited[r.ID.Subject()]
+	inherited = s.InheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
+	if text != "" && was != text && !inherited {
+		s.PendingEvents = append(s.PendingEvents, events.Change{
+			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)), Fields: r.Additions, Note: text,
+		})
+	}
+}
+
+// recordObserved notes what was found in an object that is left as it is.
+func (p *Recorder) recordObserved(r apply.Result) {
+	s, o, entry := p.State, r.Known, r.Known.Entry
+	before := o.Drift
+	if before == nil {
+		before = p.SkippedBefore[r.ID]
+	}
+	known := before != nil && !before.Unobserved
+	now := &plan.Drift{SkipReason: *r.Skipped, Deleted: r.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Configuration}
+	o.Problem, o.Drift = nil, now
+	p.NoteAnswer(o, r.Glass)
+	p.Waits = p.Waits || r.Why == plan.WhyChanged
+	if r.Skipped.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
+		// What is ours in it may be owned by another manager now, with our value: the
+		// digest of the last apply stays what is expected one day.
+		entry.State = v1alpha1.ObjectApplied
+		return
+	}
+	told := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Says(r.ID, now.Text()))
+	entry.State = v1alpha1.ObjectDrifted
+	if !told {
+		s.PendingEvents = append(s.PendingEvents, events.Change{
+			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
+		})
+	}
+}
+
+// recordRecreation notes that an object was deleted to be created anew.
+func (p *Recorder) recordRecreation(r apply.Result) {
+	s := p.State
+	s.PendingEvents = append(s.PendingEvents, events.Change{
+		Action: events.Replaced, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)),
+		Note: "deleted, to be created again as the manifest says: " + r.Replaced,
+	})
+}
+
+// Recorder records what came of tasks in the states of their objects.
+type Recorder struct {
+	*plan.Planner
+	Applier *apply.Applier
+}
+
+// RecordResult notes what came of a task.
+func (p *Recorder) RecordResult(r apply.Result) {
+	o := r.Known
+	entry := o.Entry
+	switch {
+	case r.Err != nil:
+		p.recordFailure(r)
+		return
+	case r.Skipped != nil:
+		p.recordObserved(r)
+		return
+	}
+	o.Problem = nil
+	p.RecordWarnings(r)
+	p.noteAdditions(r)
+	if r.Replaced != "" {
+		p.recordRecreation(r)
+	}
+	switch {
+	case r.Ending && r.Why != plan.WhyDrift, r.Replaced != "":
+		o.Problem = &plan.BeingReplaced
+		return
+	case r.Ending: // its end will be an event
+		return
+	case r.AsSkipped && r.Live == nil: // nothing has changed since it was left
+		return
+	}
+	o.Drift = nil
+	p.NoteAnswer(o, r.Glass)
+	if r.Cause.Found != nil {
+		o.RecordHealth(r.Cause.Found)
+	}
+	entry.State = v1alpha1.ObjectApplied
+	if o.Contention.Contended() {
+		entry.State = v1alpha1.ObjectContended
+	}
+	if r.Live == nil {
+		return // it was in order
+	}
+	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
+	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
+	entry.Configuration = r.Configuration
+	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
+		entry.Recreated = nil
+	}
+	if o.Sealed == nil && ownership.Sensitive(r.Live) { // others may have marked it
+		o.Sealed = &plan.SealedEntry{}
+	}
+	o.RecordHealth(r.Live)
+	p.emit(r)
+}
+
+// emit notes what an apply did, for the Events that follow the status.
+func (p *Recorder) emit(r apply.Result) {
+	s := p.State
+	note := func(change events.Change) events.Change {
+		change.Object = object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID())
+		s.PendingEvents = append(s.PendingEvents, change)
+		return change
+	}
+	revert := func(action events.Action, fields []ownership.Change) events.Change {
+		return note(events.Change{Action: action, Fields: fields, Note: r.Glass.Problem(), Place: r.Known.Desired.Place.In(p.VR)})
+	}
+	switch r.Action {
+	case "":
+	case events.Restored, events.Recreated, events.Relabelled:
+		s.Healed(revert(r.Action, r.Fields), p.Now, r.Known.Contention.FlushDelay())
+		p.Metrics.Healed(r.ID, r.Action)
+		p.Contend(r.Known, r.Fields, r.Requests())
+	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
+		events.Detected, events.Contended, events.Settled, events.Answered:
+		note(events.Change{Action: r.Action})
+	}
+	if len(r.Reverted) > 0 {
+		s.Healed(revert(events.Restored, r.Reverted), p.Now, 0)
+		p.Metrics.Healed(r.ID, events.Restored)
+	}
+}
+
+// recordFailure notes that a task failed. The object is tried again later.
+func (p *Recorder) recordFailure(r apply.Result) {
+	o, entry := r.Known, r.Known.Entry
+	why := object.Explain(r.Err, r.GVK, r.ID, r.Sensitive)
+	o.Problem = &why
+	p.Applier.Refused(o, r.Err, r.Key, "get", "patch", "create", "delete")
+	if r.Why == plan.WhyDrift {
+		p.PendingDrift[r.Key] = r.Cause
+		if why.Reason == v1alpha1.ReasonManifestInvalid {
+			// The same configuration was accepted before.
+			why.Reason = v1alpha1.ReasonApplyFailed
+			why.Message += ". It was accepted before: a field that another field manager added may be in the way"
+		}
+	}
+	entry.State = v1alpha1.ObjectFailed
+	if refused := new(owners.Refusal); errors.As(r.Err, &refused) {
+		o.Entry = nil // it was made by somebody else after it was looked for
+	}
+	if object.KindGone(r.Err, r.ID.Name) {
+		entry.State = v1alpha1.ObjectPending
+		p.Applier.Destination.Invalidate(r.GVK.Group)
+		p.State.Reread = true
+	}
+}
+
+// RecordBlocked notes the objects that are not applied by this pass: those whose kind is
+// not served, and those that failed and have to wait. A kind whose
+// CustomResourceDefinition is in the same manifest is waited for in silence.
+func (p *Recorder) RecordBlocked(todo plan.Plan) {
+	s := p.State
+	provided := map[schema.GroupKind]bool{}
+	for _, o := range s.Manifest {
+		if o.Desired.Provides.Kind != "" && o.Problem == nil {
+			provided[o.Desired.Provides] = true
+		}
+	}
+	waits := false
+	await := func(o *plan.Object, why object.Failure) {
+		if why.Reason == v1alpha1.ReasonKindUnavailable && provided[o.ID.GroupKind] {
+			waits = true
+			if s.Waiting.IsZero() {
+				s.Waiting = p.Now
+			}
+			if p.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
+				why = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established"}
+			}
+		}
+		o.Problem = &why
+	}
+	for _, u := range s.Unresolved {
+		await(s.Track(u.ID), u.Why)
+		for o := range s.All() {
+			if o.Entry != nil && u.Is(o.ID) {
+				o.Entry.State = v1alpha1.ObjectPending
+			}
+		}
+	}
+	for _, o := range todo.Blocked {
+		await(o, *object.NotServed(o.Desired.GVK))
+		if o.Entry != nil {
+			o.Entry.State = v1alpha1.ObjectPending
+		}
+	}
+	for _, o := range todo.Terminating {
+		o.Problem = object.TerminatingNamespace(o.ID)
+		if o.Entry != nil {
+			o.Entry.State = v1alpha1.ObjectPending
+		}
+	}
+	for _, o := range todo.Held {
+		if cause, drifted := p.Causes.Objects[o.Desired.Key]; drifted {
+			p.PendingDrift[o.Desired.Key] = cause
+		}
+	}
+	if p.Scope.All && !waits {
+		s.Waiting = time.Time{}
+	}
+}
+
+// RecordWarnings notes what the API server said of an object besides.
+func (p *Recorder) RecordWarnings(r apply.Result) {
+	if r.Live == nil || r.Skipped != nil {
+		return // it was not applied
+	}
+	o := r.Known
+	// The answer to the same configuration is known, but for a restart; and what was
+	// right about an object before it was reverted need not be warned of again.
+	if r.Why == plan.WhyNew || r.Why == plan.WhyChanged {
+		o.Warnings, o.WarningsKnown = nil, true
+	}
+	if len(r.Warnings) > 0 {
+		o.Warnings = r.Warnings
+	}
+}

@@ -1,0 +1,64 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// maxObject is how many bytes a VidraResource has at most, with its status. etcd
+// takes requests of 1.5 MiB by default, in which the API server wraps it.
+const maxObject = 1_400_000
+
+// TooLarge says why a VidraResource would not fit into the API server with the status
+// that its manifest makes; nil if it does. Nothing is written then.
+func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
+	vr := of.DeepCopy()
+	vr.Status = *s.Status.DeepCopy()
+	vr.Status.ManagedResources, vr.Status.Problems = nil, nil
+	for _, o := range s.Manifest {
+		d := o.Desired
+		entry := object.NewEntry(d.ID, d.GVK)
+		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
+		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.Configuration
+		if d.Withholds { // sealed ones are longer
+			entry.Digest, entry.Configuration = digest+digest, digest+digest
+		}
+		if known := o.Entry; known != nil {
+			entry.Recreated, entry.BreakGlass = known.Recreated, known.BreakGlass
+		}
+		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
+	}
+	if size := sizeOf(vr) + maxProblems; size > maxObject {
+		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
+			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
+				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
+			size, len(s.Manifest), maxObject)}
+	}
+	going := 0
+	for _, o := range s.Others { // what it removes is there until it is gone
+		if o.Entry != nil {
+			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.Entry)
+			going++
+		}
+	}
+	if size := sizeOf(vr) + maxProblems; size > maxObject {
+		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
+			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
+				"change fewer objects at a time, for instance by removing some first",
+			size, len(s.Manifest), going, maxObject)}
+	}
+	return nil
+}
+
+// sizeOf is how many bytes a VidraResource takes.
+func sizeOf(vr *v1alpha1.VidraResource) int {
+	text, err := json.Marshal(vr)
+	if err != nil { // it came from JSON
+		return 0
+	}
+	return len(text)
+}

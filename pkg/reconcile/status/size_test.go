@@ -1,0 +1,79 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// TestTooLarge refuses a VidraResource that the API server could not store with the status
+// of its objects.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	many := func(prefix string, n int) (objects []*desired.Object) {
+		for i := range n {
+			d := wanted.ConfigMap(fmt.Sprintf("%s-object-with-a-name-of-ordinary-length-%d", prefix, i))
+			d.Configuration = strings.Repeat("0", 34)
+			objects = append(objects, d)
+		}
+		return objects
+	}
+	cases := map[string]struct {
+		reason          string
+		objects, pruned int
+		manifest        string
+		want            string
+	}{
+		"Fits":      {"Thousands of objects are few enough.", 4000, 0, "", ""},
+		"Objects":   {"The status has an entry for each object.", 6000, 0, "", "the status of its 6000 objects, and the limit is 1400000: move the manifest into ConfigMaps"},
+		"Manifest":  {"The manifest takes room, too.", 4000, 0, strings.Repeat("x", 1_000_000), "the status of its 4000 objects"},
+		"Exchanged": {"Objects that left the manifest keep their entry until they are gone.", 4000, 4000, "", "the 4000 objects of the manifest and the 4000 that it removes"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &plan.State{}
+			s.SetManifest(many("new", tc.objects))
+			for _, d := range many("old", tc.pruned) {
+				s.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
+			}
+			why := TooLarge(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s)
+			if tc.want == "" {
+				require.Nil(t, why, tc.reason)
+				return
+			}
+			require.NotNil(t, why, tc.reason)
+			require.Equal(t, v1alpha1.ReasonManifestInvalid, why.Reason)
+			require.Contains(t, why.Message, tc.want, tc.reason)
+		})
+	}
+}
+
+// TestLastHealNamesTenFields: status.drift.LastHeal names ten fields of a large edit, and
+// as many that the edit had added.
+func TestLastHealNamesTenFields(t *testing.T) {
+	t.Parallel()
+	var change events.Change
+	for i := range 30 {
+		change.Fields = append(change.Fields,
+			ownership.Change{Path: fmt.Sprintf("data.f%d", i), Manager: "kubectl"},
+			ownership.Change{Path: fmt.Sprintf("data.a%d", i), Kind: ownership.Added})
+	}
+	s := &plan.State{}
+	s.Healed(change, time.Now(), plan.HealFlush)
+	heal := s.WithHeals(v1alpha1.VidraResourceStatus{}).Drift.LastHeal
+	require.Len(t, heal.Fields, 10)
+	require.Len(t, heal.Added, 10)
+	require.Equal(t, "kubectl", heal.Manager)
+}

@@ -1,0 +1,242 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// Outcome is what a pass knows at its end.
+type Outcome struct {
+	generation int64
+	// Stalled is why nothing was done, and its reason.
+	Stalled *object.Failure
+	// Compared reports that the objects were compared nevertheless.
+	Compared bool
+	// Blocked is why nothing can be done at present.
+	Blocked *object.Failure
+	// Source is why parts of the manifest cannot be read, while those that were read
+	// before are kept.
+	Source *object.Failure
+	// objects are the problems of the objects, in their order.
+	objects []v1alpha1.Problem
+	// Unobserved is an object that its watch has not shown as it was applied; nil if there is
+	// none.
+	Unobserved *v1alpha1.ProblemObject
+	// wait reports that Ready waits for health, which is what is known of it.
+	wait   bool
+	Health *plan.HealthReport
+	// warnings are those of the API server; nil if it is not known which there are.
+	warnings []v1alpha1.Problem
+	// Deleting reports that the VidraResource is being deleted.
+	Deleting bool
+	// All reports that every object was considered.
+	All bool
+	// entries is the inventory, in order.
+	entries []v1alpha1.ManagedResourceStatus
+	// unjudged reports that drift may be missing here that the status names, because no
+	// watch has shown its objects since this process began.
+	unjudged bool
+	// unmatched are the ignore rules that match nothing.
+	unmatched []string
+	// suspended reports that no object is written; waits, that something would be.
+	suspended, waits bool
+	// watched reports whether events are wanted; watches are the states.
+	watched bool
+	watches map[watchregistry.Key]watchregistry.Status
+	// Synced reports that this pass applied what was left of the manifest.
+	Synced bool
+	now    time.Time
+}
+
+// Conclusion adds to an outcome what the states of the objects say.
+func (p *Recorder) Conclusion(o *Outcome) {
+	s := p.State
+	o.generation, o.now = p.VR.Generation, p.Now
+	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then that is all there is to say
+	o.watched, o.watches = p.Watched, s.Watches
+	o.Unobserved = s.UnobservedObject()
+	if o.All { // a heal changes none
+		o.warnings = s.WarningProblems()
+	}
+	o.objects, o.unmatched = s.ObjectProblems(p.PendingDrift), s.Unmatched
+	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep
+	o.suspended, o.waits, o.wait = p.VR.Spec.Suspend, p.Waits, p.VR.Spec.Wait
+	if o.entries = s.Entries(); o.Blocked != nil || o.Stalled != nil && !o.Compared {
+		o.entries = s.Status.ManagedResources
+	}
+}
+
+// Applying returns the status while objects are applied that the inventory lists for the first
+// time.
+func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, now time.Time) v1alpha1.VidraResourceStatus {
+	after := *before.DeepCopy()
+	after.ManagedResources = entries
+	after.Objects = int32(len(entries)) //nolint:gosec // bounded by the size of a manifest
+	after.DeployState = v1alpha1.DeployRunning
+	progressing := func(kind string, value metav1.ConditionStatus) {
+		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
+			Type: kind, Status: value, ObservedGeneration: after.ObservedGeneration,
+			Reason: v1alpha1.ReasonProgressing, Message: "Applying the manifest",
+		})
+	}
+	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	if ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status == metav1.ConditionTrue {
+		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
+		problem := object.ProblemOf(nil, v1alpha1.ReasonProgressing, "Applying the manifest", v1alpha1.ConditionReady)
+		problem.Since = metav1.NewTime(now.Truncate(time.Second))
+		var more int32
+		after.Problems, more = bounded(append([]v1alpha1.Problem{problem}, after.Problems...))
+		after.UnlistedProblems += more
+	}
+	return after
+}
+
+// maxCondition is how many bytes the message of a condition has at most. The API
+// server refuses more than 32 KiB.
+const maxCondition = 8192
+
+// Summarize makes the status of a VidraResource from what it was and from what
+// a pass knows.
+func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraResourceStatus {
+	after := *before.DeepCopy()
+	if o.All && !o.waits {
+		after.ObservedGeneration = o.generation
+	}
+	after.ManagedResources = o.entries
+	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
+	if o.Synced {
+		after.LastSyncTime = &metav1.Time{Time: o.now}
+	}
+	problems := o.problems(before)
+	after.Problems, after.UnlistedProblems = bounded(problems)
+	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: after.ObservedGeneration,
+		})
+	}
+	// True while there are problems, and otherwise not in the status.
+	standing := func(kind string, holds bool, reason, message string) {
+		if holds {
+			set(kind, metav1.ConditionTrue, reason, message)
+		} else {
+			meta.RemoveStatusCondition(&after.Conditions, kind)
+		}
+	}
+	// False while there are problems.
+	fulfilled := func(kind, reason, message string) {
+		switch wrong, why := describe(inCondition(problems, kind)); {
+		case wrong == "":
+			set(kind, metav1.ConditionTrue, reason, message)
+		case kind == v1alpha1.ConditionHealthy && wrong == v1alpha1.ReasonStarting:
+			set(kind, metav1.ConditionUnknown, wrong, why)
+		default:
+			set(kind, metav1.ConditionFalse, wrong, why)
+		}
+	}
+	if !o.unread() { // otherwise nothing was watched
+		if o.watched {
+			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches)))
+		} else {
+			set(v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
+		}
+		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules))
+		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
+		if o.Health != nil && !o.Health.AsBefore(before) {
+			fulfilled(v1alpha1.ConditionHealthy, v1alpha1.ReasonHealthy, "All objects are healthy")
+		}
+		if o.warnings != nil {
+			reason, message := describe(o.warnings)
+			standing(v1alpha1.ConditionWarnings, reason != "", reason, message)
+		}
+	}
+	if !o.unread() || o.Compared {
+		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted)); reason != "" {
+			set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+		} else if !o.unjudged || o.unread() {
+			set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
+		}
+	}
+	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.entries)))
+	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	// Reconciling and Stalled stand in the status only while they are true, as
+	// kstatus wants it.
+	standing(v1alpha1.ConditionStalled, o.Stalled != nil, ready.Reason, ready.Message)
+	standing(v1alpha1.ConditionReconciling, o.Stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
+	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems)
+	return after
+}
+
+// lastError returns the message of what is wrong, for users of the first operator: that of
+// Ready, or of the worst problem that is not known to be over.
+func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	case !object.InProgress(ready.Reason):
+		return ready.Message
+	}
+	_, message := describe(slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Problem) bool {
+		return !p.Unconfirmed || !p.In(v1alpha1.ConditionReady)
+	}))
+	return display.Truncate(message, maxCondition)
+}
+
+// skipped reports whether a reason means that Vidra leaves things as they are.
+func skipped(reason string) bool {
+	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
+}
+
+// deployState translates the Ready condition for users of the first operator.
+func deployState(ready metav1.Condition) v1alpha1.DeployState {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return v1alpha1.DeploySucceeded
+	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:
+		return v1alpha1.DeployPending
+	case ready.Reason == v1alpha1.ReasonPruneFailed, skipped(ready.Reason):
+		return v1alpha1.DeployStale
+	case slices.Contains([]string{v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonStarting}, ready.Reason):
+		return v1alpha1.DeployRunning
+	default:
+		return v1alpha1.DeployFailed
+	}
+}
+
+// wasReady reports whether a generation is ready according to a status.
+func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
+	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
+}
+
+// watchProblems returns the kinds that cannot be watched, or not yet. before reports whether
+// all were watched.
+func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
+	if !o.watched {
+		return nil
+	}
+	var all []v1alpha1.Problem
+	for key, status := range o.watches {
+		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource}
+		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
+		switch {
+		case status.State == watchregistry.Synced, plan.Tolerable(status, before, o.now):
+			continue
+		case status.State == watchregistry.Starting:
+			reason, message = v1alpha1.ReasonStarting, "Starting to watch "+key.String()
+		}
+		all = append(all, object.ProblemOf(kind, reason, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.Problem) int { return strings.Compare(a.Message, b.Message) })
+	return all
+}

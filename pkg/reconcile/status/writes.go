@@ -1,0 +1,56 @@
+package status
+
+import (
+	"slices"
+	"time"
+)
+
+// maxWrites is how many own writes of a status are remembered whose events have not come.
+const maxWrites = 64
+
+// Writes distinguishes the writes of a status by this process from those of other clients.
+// Reconciler.mu guards it.
+type Writes struct {
+	// Own are the resourceVersions that own writes made and no event has shown, in order.
+	Own []string
+	// Writing is whether a write is under way; during are the versions that events showed
+	// meanwhile.
+	Writing bool
+	during  []string
+	// Foreign is whether another client wrote the status since restored, which is when it
+	// was put right last.
+	Foreign  bool
+	Restored time.Time
+}
+
+// Seen notes an event that shows another status, and reports whether another client wrote
+// it.
+func (w *Writes) Seen(version string) bool {
+	if i := slices.Index(w.Own, version); i >= 0 {
+		w.Own = w.Own[i+1:] // events come in order
+		return false
+	}
+	if w.Writing { // it may be the own one
+		w.during = append(w.during, version)
+		return false
+	}
+	w.Foreign = true
+	return true
+}
+
+// End notes the end of a write, and the version that it made; none if it failed. It reports
+// whether another client wrote meanwhile.
+func (w *Writes) End(version string) (foreign bool) {
+	shown := false
+	for _, during := range w.during {
+		shown = shown || during == version
+		foreign = foreign || during != version
+	}
+	w.Writing, w.during = false, nil
+	w.Foreign = w.Foreign || foreign
+	if version != "" && !shown {
+		w.Own = append(w.Own, version)
+		w.Own = w.Own[max(0, len(w.Own)-maxWrites):]
+	}
+	return foreign
+}
