@@ -1,9 +1,7 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +9,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -62,18 +61,10 @@ func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 		return false, due
 	}
 	w.Foreign = false
-	if sameStatus(p.VR.Status, p.state.Status) {
+	if status.Same(p.VR.Status, p.state.Status) {
 		return false, time.Time{} // an event was missed, and the writes are not known
 	}
 	w.Restored = p.Now
 	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. It is put right.")
 	return true, time.Time{}
-}
-
-// sameStatus reports whether two statuses are the same for the API server, which keeps
-// times in seconds.
-func sameStatus(a, b v1alpha1.VidraResourceStatus) bool {
-	left, errLeft := json.Marshal(a)
-	right, errRight := json.Marshal(b)
-	return errLeft == nil && errRight == nil && bytes.Equal(left, right)
 }

@@ -73,6 +73,6 @@ func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alph
 func (s *ownerState) dropPostponed() {
 	if s.postponed != nil {
 		s.postponed = nil
-		s.PendingEvents = slices.DeleteFunc(s.PendingEvents, foundAgain)
+		s.PendingEvents = slices.DeleteFunc(s.PendingEvents, status.FoundAgain)
 	}
 }

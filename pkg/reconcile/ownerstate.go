@@ -78,6 +78,6 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 
 // inherit adopts what a state before has not reported yet.
 func (s *ownerState) inherit(old *ownerState) {
-	s.PendingEvents, s.Heals = slices.DeleteFunc(old.PendingEvents, foundAgain), old.Heals
+	s.PendingEvents, s.Heals = slices.DeleteFunc(old.PendingEvents, status.FoundAgain), old.Heals
 	s.LastHeal, s.HealedAt, s.Schedule.Flush = old.LastHeal, old.HealedAt, old.Schedule.Flush
 }

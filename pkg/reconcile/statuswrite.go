@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -81,7 +80,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
-				s.PendingEvents = slices.DeleteFunc(s.PendingEvents, foundAgain)
+				s.PendingEvents = slices.DeleteFunc(s.PendingEvents, status.FoundAgain)
 			}
 			return reconcile.Result{}, err
 		}
@@ -91,17 +90,6 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s.PendingEvents = nil
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
 	return p.Requeue(next), nil
-}
-
-// foundAgain reports whether the next reconcile finds a change again that no status has, so
-// that it need not be remembered.
-func foundAgain(change events.Change) bool {
-	switch change.Action {
-	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled, events.Answered:
-		return true
-	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
-	}
-	return false
 }
 
 // writeStatus writes a status, with the heals that it does not count yet.

@@ -107,7 +107,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	manifest.Sort(known, namespaced)
 	w.Objects = make([]*Object, 0, len(known))
 	for _, obj := range known {
-		d, err := newDesired(by, kinds.Name(), obj, mappings[obj.GroupVersionKind()])
+		d, err := newObject(by, kinds.Name(), obj, mappings[obj.GroupVersionKind()])
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +152,8 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 	return mappings, missing
 }
 
-// newDesired prepares an object of the manifest of an owner, for a cluster.
-func newDesired(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping) (*Object, error) {
+// newObject prepares an object of the manifest of an owner, for a cluster.
+func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping) (*Object, error) {
 	u := obj.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &Object{

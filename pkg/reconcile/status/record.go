@@ -256,3 +256,14 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 		o.Warnings = r.Warnings
 	}
 }
+
+// FoundAgain reports whether the next reconcile finds a change again that no status has, so
+// that it need not be remembered.
+func FoundAgain(change events.Change) bool {
+	switch change.Action {
+	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled, events.Answered:
+		return true
+	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
+	}
+	return false
+}

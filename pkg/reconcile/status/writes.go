@@ -1,8 +1,12 @@
 package status
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // maxWrites is how many own writes of a status are remembered whose events have not come.
@@ -53,4 +57,12 @@ func (w *Writes) End(version string) (foreign bool) {
 		w.Own = w.Own[max(0, len(w.Own)-maxWrites):]
 	}
 	return foreign
+}
+
+// Same reports whether two statuses are the same for the API server, which keeps
+// times in seconds.
+func Same(a, b v1alpha1.VidraResourceStatus) bool {
+	left, errLeft := json.Marshal(a)
+	right, errRight := json.Marshal(b)
+	return errLeft == nil && errRight == nil && bytes.Equal(left, right)
 }
