@@ -1,0 +1,106 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// release leaves an object in place, without a trace of us: what we own of it is
+// unmanaged then. An apply of nothing would remove it. The label stays while
+// another VidraResource needs it.
+func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	annotations := unlisted(live, a.Owner.Name)
+	annotations[a.Signature().Annotation] = nil
+	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.Manager)}
+	if references, changed := otherReferences(live, a.Owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	others, err := a.Finder.AllOwners(ctx, key, live)
+	if err == nil && len(others) == 0 {
+		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
+	}
+	if err == nil {
+		_, err = a.EditMetadata(ctx, key, live, metadata)
+	}
+	if err != nil {
+		return Removal{Err: fmt.Errorf("leave the object in place: %w", err)}
+	}
+	return Removal{Gone: true, unmanaged: true}
+}
+
+// releaseShared gives up our fields by applying none to the object that was read. Should
+// the others have let go at the same time, no owner is left, and it is
+// deleted.
+func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	metadata := map[string]any{}
+	if annotations := unlisted(live, a.Owner.Name); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if references, changed := otherReferences(live, a.Owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	if len(metadata) > 0 {
+		var err error
+		if live, err = a.EditMetadata(ctx, key, live, metadata); err != nil {
+			return Removal{Err: err}
+		}
+	}
+	nothing := apply.Bare(live.GroupVersionKind(), key)
+	// An apply creates what does not exist, unless it names the one that it is for.
+	nothing.SetUID(live.GetUID())
+	nothing.SetResourceVersion(live.GetResourceVersion())
+	body, err := nothing.MarshalJSON()
+	if err != nil {
+		return Removal{Err: err}
+	}
+	if live, err = a.ApplyBody(ctx, key, body, true); err != nil {
+		return Removal{Err: err}
+	}
+	others, err := a.Finder.AllOwners(ctx, key, live)
+	switch {
+	case err != nil:
+		return Removal{Err: err}
+	case len(others) > 0:
+		return Removal{Gone: true, Released: true}
+	}
+	return a.deleteRead(ctx, key, live)
+}
+
+// unlisted are the annotations, as a merge patch has them, that take an owner from the
+// list that the first operator kept; none if it is not in it.
+func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
+	names := owners.Listed(live)
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == owner })
+	switch len(others) {
+	case len(names):
+		return map[string]any{}
+	case 0:
+		return map[string]any{v1alpha1.OwnerAnnotation: nil}
+	default:
+		return map[string]any{v1alpha1.OwnerAnnotation: strings.Join(others, ",")}
+	}
+}
+
+// otherReferences returns the ownerReferences of an object without those to the VidraResource
+// name, and reports whether it had such a one. The first operator set them on each object. The
+// garbage collector would delete the object with the VidraResource, also where it has to stay.
+func otherReferences(live *unstructured.Unstructured, name string) (others []metav1.OwnerReference, changed bool) {
+	all := live.GetOwnerReferences()
+	others = slices.DeleteFunc(slices.Clone(all), func(ref metav1.OwnerReference) bool {
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		return err == nil && version.Group == v1alpha1.GroupVersion.Group && ref.Kind == v1alpha1.Kind && ref.Name == name
+	})
+	return others, len(others) < len(all)
+}
