@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 )
 
@@ -50,14 +48,6 @@ type remote struct {
 	route atomic.Pointer[route]
 }
 
-// route is the transport for requests to the API server, or the error why there is none.
-type route struct {
-	// access is nil if err is not about a Secret.
-	access    *access
-	transport http.RoundTripper
-	err       error
-}
-
 // newRemote returns a remote that works until ctx ends or close is called.
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
@@ -87,71 +77,6 @@ func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, errors.Join(errForgotten, conn.Close())
 	}
 	return conn, err
-}
-
-// setRoute makes the next request use the route of a, or fail with err. It returns the transport
-// whose idle connections are no longer needed, or nil. It is not safe for concurrent use.
-func (r *remote) setRoute(a *access, err error) http.RoundTripper {
-	old := r.route.Load()
-	if old != nil && sameRoute(old, a, err) {
-		return nil
-	}
-	next := &route{access: a, err: err}
-	if a != nil {
-		next.transport, next.err = r.transportFor(a)
-	}
-	r.route.Store(next)
-	if old == nil {
-		return nil
-	}
-	if next.err != nil {
-		r.health.clear()
-		r.log.Info("Destination cannot be used", "reason", next.err.Error())
-	} else {
-		r.credentialsChanged()
-		r.health.retryNow()
-		r.log.Info("Destination has new credentials", "secret", a.secret)
-	}
-	r.changed(r.server)
-	return old.transport
-}
-
-// sameRoute reports whether a route was made of a and err.
-func sameRoute(old *route, a *access, err error) bool {
-	if old.access != nil && a != nil {
-		return old.access.same(a)
-	}
-	return old.access == nil && a == nil && old.err.Error() == err.Error()
-}
-
-// transportFor returns a transport with the credentials of a and its own connections.
-func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
-	config, err := a.restConfig(r.policy)
-	if err != nil {
-		return nil, err
-	}
-	config.UserAgent = r.userAgent
-	config.Dial = r.dial
-	if config.Proxy == nil {
-		// This is the default of client-go, but a Proxy that is set keeps client-go from caching
-		// the transport, and with it the credentials.
-		config.Proxy = http.ProxyFromEnvironment
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil { // the error may quote the kubeconfig
-		return nil, a.errorf("context %q: no TLS connection can be made with it: check that cluster %q has either "+
-			"certificate-authority-data or insecure-skip-tls-verify", a.context, a.names.Cluster)
-	}
-	for inner := transport; ; {
-		switch t := inner.(type) {
-		case utilnet.RoundTripperWrapper:
-			inner = t.WrappedRoundTripper()
-			continue
-		case *http.Transport:
-			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.limits.connect, maxHeaderBytes
-		}
-		return transport, nil
-	}
 }
 
 // RoundTrip implements http.RoundTripper. A request fails at once if the API server is known to
@@ -193,15 +118,6 @@ func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, err
 		r.health.succeeded()
 	}
 	return response, f, err
-}
-
-// currentRoute returns the route for requests now.
-func (r *remote) currentRoute() (*route, error) {
-	if r.ctx.Err() != nil {
-		return nil, errForgotten
-	}
-	current := r.route.Load()
-	return current, current.err
 }
 
 // send sends a request and waits for the header of the answer, within the limits.
@@ -246,15 +162,6 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 	}
 	release()
 	return nil, err
-}
-
-// redirectTo sends a request, which has the origin of a server, to the URL of the server.
-func redirectTo(request *http.Request, server *url.URL) *http.Request {
-	u := *request.URL
-	u.Scheme, u.Host = server.Scheme, server.Host
-	u.Path, u.RawPath = server.Path+u.Path, server.EscapedPath()+u.EscapedPath()
-	request.URL, request.Host = &u, ""
-	return request
 }
 
 // answerTo returns the timeout for the header of the answer to a request.

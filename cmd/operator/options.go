@@ -1,0 +1,85 @@
+package main
+
+import (
+	"flag"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile"
+)
+
+// options are the flags of the operator.
+type options struct {
+	version        bool
+	metricsAddress string
+	metricsSecure  bool
+	probeAddress   string
+	leaderElect    bool
+	leaseNamespace string
+	workers        int
+
+	installation          v1alpha1.Installation
+	kubeconfigNamespace   string
+	allowInsecure         bool
+	allowProxies          bool
+	requireServiceAccount bool
+	impersonation         labels.Selector
+	backstopInterval      time.Duration
+	maxBreakGlass         time.Duration
+	sink                  string
+	objectEvents          bool
+	additions             string
+	peopleTools           string
+	eventValues           string
+}
+
+// bind makes the options flags.
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint, which also serves /watches; 0 disables it.")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"Serve metrics over HTTPS, to clients that the API server authenticates and that may get /metrics or /watches. When false: over HTTP, to every client.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 disables them.")
+	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Reconcile only while holding a Lease, so that several replicas can run.")
+	fs.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of that Lease. Defaults to the namespace of the operator; required outside of a cluster.")
+	fs.Func("installation", "The `name` of this installation of Vidra, a DNS label. It reconciles the VidraResources with the label "+
+		v1alpha1.InstallationLabel+"=NAME; without the flag, those without the label. Needed where several installations write to one cluster.",
+		func(name string) (err error) {
+			o.installation, err = v1alpha1.ParseInstallation(name)
+			return err
+		})
+	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are reconciled at a time. Some of these workers never reconcile VidraResources of other clusters.")
+	fs.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "",
+		"The namespace of the Secrets with the label cluster-kubeconfig, which hold the kubeconfigs of other clusters; * means all namespaces. "+
+			"Defaults to the namespace of the operator. Outside of a Pod there is no default: without this flag, other clusters are not reachable.")
+	fs.BoolVar(&o.allowInsecure, cluster.AllowInsecureFlag, false,
+		"Accept kubeconfigs of other clusters with insecure-skip-tls-verify, or with a server whose URL begins with http://.")
+	fs.BoolVar(&o.allowProxies, cluster.AllowProxiesFlag, false,
+		"Accept kubeconfigs of other clusters with a proxy-url.")
+	fs.BoolVar(&o.requireServiceAccount, "require-service-account", false,
+		"Refuse VidraResources without spec.serviceAccountName, and those that name an account of kube-system or of the operator's namespace, so that no object is written with the rights of the operator.")
+	fs.Func("impersonation-namespaces", "The label `selector` of the namespaces whose ServiceAccounts VidraResources may name. Defaults to all namespaces.",
+		func(selector string) (err error) {
+			o.impersonation, err = labels.Parse(selector)
+			return err
+		})
+	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
+		"How often every watched object is compared with the API server by a dry run, in case an event was lost. 0 disables it.")
+	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
+		"For how long break-glass annotations exempt an object at most, where spec.drift.maxBreakGlass is not set. 0 accepts no break-glass.")
+	fs.BoolVar(&o.objectEvents, "object-events", true,
+		"Also write Events about managed objects, not only about VidraResources: "+
+			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
+	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
+		"Which values of fields are shown in Events, statuses, CloudEvents and the log: all, except those of Secrets, of annotated objects and of environment variables; or none.")
+	fs.StringVar(&o.additions, "drift-additions", string(v1alpha1.AdditionsKeep),
+		"What Vidra does about fields that users add to objects, where spec.drift.additions is not set: Keep, Warn or Revert.")
+	fs.StringVar(&o.peopleTools, "people-tools", strings.Join(ownership.DefaultTools, ","),
+		"The field managers of tools with which users, not controllers, edit objects, with * for any text, separated by commas. Only what these add is an addition.")
+	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which the operator also sends its Events, as CloudEvents; none if empty.")
+}

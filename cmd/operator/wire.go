@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events/recorder"
+	"github.com/vidra-operator/vidra/pkg/reconcile"
+	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// scheme knows the types that the operator reads and writes.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+}
+
+// wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
+// sinks in told.
+func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, sinks, error) {
+	local, err := cluster.New(mgr.GetConfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	eventsClient, err := typedeventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the client of Events: %w", err)
+	}
+	eventRecorder, err := recorder.New(eventsClient, metrics.Registry, recorder.Options{
+		WithoutObjects: !o.objectEvents, Log: mgr.GetLogger().WithName("events"),
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
+	}
+	told = append(told, eventRecorder)
+	secrets, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the client of Secrets: %w", err)
+	}
+	additions, tools, err := o.toolsOf()
+	if err != nil {
+		return nil, nil, err
+	}
+	index := trigger.NewIndex()
+	factory := trigger.NewFactory(index)
+	factory.Installation = o.installation
+	registry := newRegistry(mgr, local, factory)
+	reconciler := &reconcile.Reconciler{
+		Installation: o.installation,
+		Client:       mgr.GetClient(), Local: local, Watches: registry,
+		Index: index, Trigger: factory, Recorder: told, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
+		DigestKeys: &seal.Store{
+			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
+		},
+		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+		ImpersonationNamespaces: o.impersonation,
+		MaxBreakGlass:           o.maxBreakGlass,
+		Additions:               additions, PeopleTools: tools,
+	}
+	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
+		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
+			Secrets: secrets, Namespace: namespace, OnChange: reconciler.DestinationChanged,
+			AllowInsecure: o.allowInsecure, AllowProxies: o.allowProxies,
+			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Log: mgr.GetLogger().WithName("destinations"),
+		})
+		if err := mgr.Add(reconciler.Remotes); err != nil {
+			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
+		}
+	}
+	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return nil, nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return reconciler, told, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
+}
+
+// newRegistry makes the watches, whose events the factory judges.
+func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.Factory) *watchregistry.Registry {
+	registry := watchregistry.New(watchregistry.Options{
+		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
+		HandlerFor:    factory.HandlerFor,
+		TransformFor:  factory.TransformFor,
+		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {
+			factory.EnqueueAll(owner)
+		},
+		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueAll(owner) },
+		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { factory.EnqueueAll(owner) },
+		Log:      mgr.GetLogger().WithName("watchregistry"),
+	})
+	registry.AddCluster("", local)
+	return registry
+}
+
+// addProbes makes the process live while it runs and ready when its caches are
+// synced.
+func addProbes(mgr manager.Manager) error {
+	synced := &syncedCheck{manager: mgr}
+	return errors.Join(mgr.Add(synced), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced.check))
+}
+
+// syncedCheck is ready once the caches are synced, on every replica.
+type syncedCheck struct {
+	manager manager.Manager
+	synced  atomic.Bool
+}
+
+// Start waits for the cache of VidraResources. It asks for it because the
+// controller, which does too, starts later, and on the leader only.
+func (c *syncedCheck) Start(ctx context.Context) error {
+	_, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{})
+	if err != nil && ctx.Err() == nil { // otherwise the operator ends before it was ready
+		return fmt.Errorf("read the VidraResources: %w", err)
+	}
+	c.synced.Store(err == nil && c.manager.GetCache().WaitForCacheSync(ctx))
+	return nil
+}
+
+// NeedLeaderElection is false: a replica that waits to lead is ready too.
+func (c *syncedCheck) NeedLeaderElection() bool { return false }
+
+func (c *syncedCheck) check(*http.Request) error {
+	if !c.synced.Load() {
+		return errors.New("the caches are not synced yet")
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// PatchOp is an operation of a JSON patch.
+type PatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// patchOf moves what is to be taken from entries to the first one that is ours.
+func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
+	var tests, changes, removals []PatchOp
+	write := func(e *entry, set *fieldpath.Set) {
+		at := fmt.Sprintf("/metadata/managedFields/%d", e.index)
+		tests = append(tests, PatchOp{"test", at + "/manager", e.text("manager")}, PatchOp{"test", at + "/fieldsV1", e.fields()})
+		if set.Empty() {
+			removals = append(removals, PatchOp{Op: "remove", Path: at})
+		} else {
+			changes = append(changes, PatchOp{"replace", at + "/fieldsV1", treeOf(set)})
+		}
+	}
+	taken := fieldpath.NewSet()
+	var ours *entry
+	for _, e := range slices.SortedFunc(slices.Values(all), func(a, b *entry) int { return b.index - a.index }) { // a removal moves what follows
+		if e.ours {
+			ours = e
+		}
+		if e.taken != nil {
+			taken = taken.Union(e.taken)
+			write(e, e.all().Difference(e.taken))
+		}
+	}
+	switch {
+	case taken.Empty():
+		return nil
+	case ours != nil:
+		write(ours, ours.all().Union(taken))
+	default:
+		changes = append(changes, PatchOp{"add", "/metadata/managedFields/-", map[string]any{
+			"manager": manager, "operation": string(metav1.ManagedFieldsOperationApply), "apiVersion": apiVersion,
+			"fieldsType": "FieldsV1", "fieldsV1": treeOf(taken),
+		}})
+	}
+	return slices.Concat(tests, changes, removals)
+}
+
+// treeOf is a set as the tree of a managedFields entry.
+func treeOf(set *fieldpath.Set) json.RawMessage {
+	text, err := set.ToJSON()
+	if err != nil {
+		return json.RawMessage("{}") // it was read from JSON
+	}
+	return text
+}

@@ -1,0 +1,207 @@
+package ownership
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// findRemoved finds what an edit removed. ours is what Manager still owned then.
+func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
+	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
+	if s.Scope == Everything {
+		s.touched = &parents{here: true}
+	}
+}
+
+// unionOf is what several entries own, halved so that many of them do not take time with the
+// square of their number.
+func unionOf(all []*entry) *fieldpath.Set {
+	switch len(all) {
+	case 0:
+		return fieldpath.NewSet()
+	case 1:
+		return all[0].all()
+	}
+	return unionOf(all[:len(all)/2]).Union(unionOf(all[len(all)/2:]))
+}
+
+// search is an Undo at work on an object.
+type search struct {
+	Undo
+	live     *unstructured.Unstructured
+	withheld bool
+	// recorded says that Manager had an entry when the edit was found.
+	recorded bool
+	// entries are those of other managers, and ours; owners are those when the edit was found.
+	entries, owners []*entry
+	// editors are the entries of the managers that may have made the edit.
+	editors []*entry
+	// touched are the parents below which additions count.
+	touched *parents
+	roots   []root
+	lost    []Change
+}
+
+// root is the top of what an entry added.
+type root struct {
+	path  fieldpath.Path
+	value any
+	entry *entry
+}
+
+// mayHaveAdded reports whether what an entry owns may have come with the edit.
+func (s *search) mayHaveAdded(e *entry) bool {
+	manager := e.text("manager")
+	switch {
+	case e.ours, e.text("subresource") != "":
+		return false
+	case s.Editors != nil && !slices.Contains(s.Editors, manager):
+		return false
+	case e.applies() && (s.Scope == BesideRemoved || strings.HasPrefix(manager, s.Prefix)):
+		return false
+	case strings.HasPrefix(manager, s.Prefix) && (!s.BeforeKnown || manager != s.Manager && applied(s.live, manager) != nil):
+		return false // what an admission webhook added to an apply
+	case s.BeforeKnown:
+		return true
+	case manager == beforeFirstApply:
+		return s.Scope > BesideRemoved
+	default:
+		return s.recorded && !e.when.Before(s.lastApplied())
+	}
+}
+
+// lastApplied is when an apply of Manager last changed the object.
+func (s *search) lastApplied() (last time.Time) {
+	for r := range records(s.live) {
+		if r.text("manager") == s.Manager && r.applies() && r.time().After(last) {
+			last = r.time()
+		}
+	}
+	return last
+}
+
+// level is a node of an entry's set, with what is ours there, and what is there in the
+// configuration and in the object.
+type level struct {
+	set        *fieldpath.Set
+	ours       *fieldpath.Set
+	conf       *node
+	configured bool
+	live       *node
+	touched    *parents
+	// added says that the node is below a touched parent.
+	added bool
+	hash  pathHash
+	path  fieldpath.Path
+	// names lead to the node in the configuration, as far as it is there.
+	names []string
+}
+
+// collect finds what an entry added below a node. It reports how many paths it takes from
+// the entry, and how many stay.
+func (s *search) collect(e *entry, at level) (taken, kept int) {
+	added := at.added || at.touched != nil && at.touched.here
+	for _, element := range elements(at.set) {
+		key, err := fieldpath.SerializePathElement(element)
+		value, there := at.live.child(element)
+		if err != nil || !there {
+			kept++ // written through a version that has another path for it
+			continue
+		}
+		sub := level{
+			live: &node{live: value}, added: added, hash: at.hash.child(key),
+			path: slices.Concat(at.path, fieldpath.Path{element}), names: at.names, touched: at.touched.child(key),
+			ours: at.ours.WithPrefix(element),
+		}
+		if at.configured {
+			var token string
+			isOurs := at.ours.Members.Has(element) || !sub.ours.Empty()
+			sub.conf, token, sub.configured = at.conf.configured(element, isOurs || !s.recorded)
+			if token == "" && element.FieldName != nil {
+				token = *element.FieldName
+			}
+			if token != "" {
+				sub.names = append(slices.Clone(at.names), token)
+			}
+		} else if element.FieldName != nil && len(at.names) == len(at.path) {
+			sub.names = append(slices.Clone(at.names), *element.FieldName)
+		}
+		took, left := 0, 0
+		if at.set.Members.Has(element) {
+			isNew := !sub.configured && !s.Before.has(sub.hash.short())
+			e.wrote = e.wrote || isNew
+			if isNew && added && (s.Keep == nil || !s.Keep(e.text("manager"), sub.names)) {
+				e.take(sub.path)
+				took++
+			} else {
+				left++
+			}
+		}
+		roots := len(s.roots)
+		if below, nested := at.set.Children.Get(element); nested {
+			sub.set = below
+			t, k := s.collect(e, sub)
+			took, left = took+t, left+k
+		}
+		if took > 0 && left == 0 && !sub.configured {
+			s.roots = append(s.roots[:roots], root{path: sub.path, value: value, entry: e})
+		}
+		taken, kept = taken+took, kept+left
+	}
+	return taken, kept
+}
+
+// collectBelow takes what others own below the roots.
+func (s *search) collectBelow() {
+	for _, r := range s.roots {
+		for _, e := range s.entries {
+			if e.ours || e == r.entry || e.text("subresource") != "" || e.applies() && strings.HasPrefix(e.text("manager"), s.Prefix) {
+				continue
+			}
+			below := e.all()
+			for _, element := range r.path[:len(r.path)-1] {
+				below = below.WithPrefix(element)
+			}
+			last := r.path[len(r.path)-1]
+			if below.Members.Has(last) {
+				e.take(r.path)
+			}
+			below.WithPrefix(last).Iterate(func(path fieldpath.Path) { e.take(slices.Concat(r.path, path)) })
+		}
+	}
+}
+
+// addition is what was found.
+func (s *search) addition() Addition {
+	a := Addition{Lost: s.lost, Patch: patchOf(s.entries, s.Manager, s.live.GetAPIVersion())}
+	for _, e := range s.editors {
+		if e.wrote {
+			a.authors = append(a.authors, e)
+		}
+	}
+	slices.SortFunc(s.roots, func(a, b root) int { return a.path.Compare(b.path) })
+	for _, r := range s.roots {
+		c := s.change(Added, r.path, r.value, nil)
+		c.setManager(r.entry)
+		a.Changes = append(a.Changes, c)
+	}
+	return a
+}
+
+// change returns a Change of the object. The owner of a field that exists is the manager that
+// changed it.
+func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
+	w := walker{manager: s.Manager, withheld: s.withheld, entries: s.owners}
+	if kind != Changed {
+		w.entries = nil
+	}
+	if kind == Added {
+		restored = absent{}
+	}
+	w.add(kind, path, found, restored)
+	return w.changes[0]
+}
