@@ -166,19 +166,29 @@ func TestAnswersThatGetLost(t *testing.T) {
 }
 
 // TestF33StopWithAFullQueue: what waits when the operator ends is written, also more
-// than client-go would keep, and what came within the time between two writes. It is
-// not parallel because the time for it is bounded.
+// than client-go would keep, and what came within the time between two writes. The clock
+// stands still, so that the time for it does not end before a slow machine has written all.
 func TestF33StopWithAFullQueue(t *testing.T) {
+	t.Parallel()
 	const many = 1200
-	ns := newNamespace(t)
-	r := startRecorder(t, eventWriter(t, ""), recorder.Options{})
+	ns, clock := newNamespace(t), testingclock.NewFakeClock(time.Now())
+	r := startRecorder(t, eventWriter(t, ""), recorder.Options{Clock: clock})
 	for range 2 {
 		for i := range many {
 			r.Record([]events.Event{changeReverted(ns, fmt.Sprintf("page-%d", i))})
 		}
 	}
-	start := time.Now()
-	r.stop()
+	start, stopped := time.Now(), make(chan struct{})
+	go func() {
+		r.stop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(4 * patience):
+		clock.Step(events.FlushTimeout)
+		<-stopped
+	}
 	t.Logf("%d Events were written in %s", many, time.Since(start).Round(time.Millisecond))
 	all := r.events(t, ns)
 	require.Equal(t, many, len(all)) //nolint:testifylint // Len would print them

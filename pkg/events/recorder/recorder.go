@@ -156,11 +156,11 @@ func (r *Recorder) Start(ctx context.Context) error {
 	}
 	r.expireUntil(ctx)
 	r.writeAllNow()
-	late := time.NewTimer(events.FlushTimeout)
+	late := r.options.Clock.NewTimer(events.FlushTimeout)
 	defer late.Stop()
 	select {
 	case <-r.drained:
-	case <-late.C:
+	case <-late.C():
 	}
 	cancel()
 	r.queue.ShutDown()
