@@ -22,8 +22,10 @@ import (
 // reason. TestDocsCommands in e2e/generate checks the targets, packages and tests in them.
 var docsNotRun = map[string]string{
 	`^git clone `:                "needs the network, and the test runs in a checkout",
+	`^git tag `:                  "changes the checkout",
 	`^make `:                     "runs this test, or needs docker",
 	`^(kind load|docker) `:       "needs docker",
+	`^(podman|skopeo) `:          "needs the image, which make builds",
 	`^(\w+=\S+ )?go (test|run) `: "runs tests in a test, or takes minutes",
 	` port-forward `:             "no node runs the Pod",
 	`^curl `:                     "needs the port-forward",
