@@ -201,7 +201,8 @@ func TestContentionAcrossRestarts(t *testing.T) {
 //
 // The floor is the same edit of an object that a bare watch with one PATCH restores. It shows
 // how much of the difference is that of the machine and the API server. It is measured with
-// each heal.
+// each heal. On a busy machine the time without them says little, because the load changes:
+// there a heal may take three times as long as the floor.
 //
 // It is not parallel: it measures times, with an operator of its own that is built without
 // the race detector. Where it lasts longer there are 500 objects and the default settings.
@@ -271,7 +272,8 @@ func TestManyContendedObjects(t *testing.T) {
 		require.Less(t, longest, exposure)
 		require.LessOrEqual(t, slower, 1.5)
 	}
-	require.LessOrEqual(t, slower, 1.5*max(1, machine))
+	relative := time.Duration(1.5 * max(1, machine) * float64(without.heal))
+	require.LessOrEqual(t, with.heal, max(relative, 3*with.floor), "of another VidraResource")
 	require.Less(t, longest, 3*exposure)
 	budget := max(contendedRate, float64(objects)/exposure.Seconds())
 	require.Less(t, heals, int(1.3*budget*took.Seconds())+2*contendedBurst, "they are bounded together")
