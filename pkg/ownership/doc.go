@@ -15,7 +15,7 @@
 // # Invariants
 //
 // The package is pure. It does no I/O, has no state except [WithholdValues], does not modify its
-// arguments, imports nothing else of this module, and is safe for concurrent use.
+// arguments, imports nothing else of this module but pkg/internal, and is safe for concurrent use.
 //
 // The package never returns values of a Secret, or of an object with the [SensitiveAnnotation]:
 // neither as values nor in paths, where values identify the items of lists. It returns the names

@@ -30,7 +30,7 @@ func (p *pass) accountAllowed() {
 	}
 }
 
-// AccountMissing reports whether the last reconcile did not read the manifest for want of an
+// accountMissing reports whether the last reconcile did not read the manifest for want of an
 // account.
 func (s *ownerState) accountMissing() bool {
 	return s.Stalled != nil && s.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired

@@ -77,7 +77,7 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 	}
 }
 
-// ComparesObjects reports whether the objects are compared with the API server now and then.
+// comparesObjects reports whether the objects are compared with the API server now and then.
 func (p *pass) comparesObjects() bool {
 	return p.BackstopInterval > 0 && p.applier.Watched && !p.VR.Spec.Suspend
 }

@@ -2,10 +2,10 @@
 //
 // One reconcile is one visible sequence, in [Reconciler.Reconcile] and pass.run:
 //
-//	get -> decide the scope -> connect -> read -> load -> watch -> select objects -> backstop -> plan ->
-//	suspend -> preflight -> write ahead -> apply -> prune -> wait until observed -> conclude
+//	get -> decide the scope -> connect -> read -> load -> watch -> select objects -> backstop ->
+//	hold contended objects -> plan -> suspend -> preflight -> write ahead -> apply -> prune -> wait until observed -> conclude
 //
-// The packages below it do one of these each; see docs/architecture.md. An edit of a managed object
+// The packages below it do the single steps; see docs/architecture.md. An edit of a managed object
 // reaches it through package trigger as a cause that names the object. The plan is then that object
 // alone, and the apply one PATCH.
 //

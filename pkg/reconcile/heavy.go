@@ -13,7 +13,7 @@ import (
 // keptBodies are the bodies of the objects of an owner, as long as they are reachable.
 type keptBodies struct{ objects []*plan.Object }
 
-// KeepBodies keeps the bodies of the objects of an owner for the next reconcile, unless they
+// keepBodies keeps the bodies of the objects of an owner for the next reconcile, unless they
 // are large and all owners keep too many. The next reconcile then reads the manifest
 // again.
 func (r *Reconciler) keepBodies(s *ownerState) {

@@ -97,7 +97,7 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.
 	return nil
 }
 
-// SourcesChanged reports whether what spec.manifestFrom names differs from what was read
+// sourcesChanged reports whether what spec.manifestFrom names differs from what was read
 // last, and whether that is not known of some of it.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
 	for _, source := range vr.Spec.ManifestFrom {

@@ -4,7 +4,7 @@
 //
 //	informer -> Factory.TransformFor: a Snapshot (snapshot.go) with its Health (health.go)
 //	         -> Factory.HandlerFor: an observation (factory.go)
-//	         -> Index.judge: a Verdict for each owner (index.go, claim.go)
+//	         -> Index.judge: a Verdict for each owner (judge.go, claim.go)
 //	         -> Factory.act: a pending Cause (causes.go), and the owner in the work queue
 //
 // The [Index] holds the owners of every managed object and the digest that each owner expects

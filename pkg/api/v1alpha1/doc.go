@@ -6,7 +6,7 @@
 // Infrahub community defined keep their names and meaning, so a manifest
 // written for it applies unchanged. New fields are optional and have defaults.
 //
-// Invariants: the package imports nothing else of this module; its types hold
+// Invariants: the package imports nothing else of this module but pkg/internal; its types hold
 // no behaviour beyond defaults and lookups.
 //
 // +kubebuilder:object:generate=true

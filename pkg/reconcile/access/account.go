@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// This file makes every client of this package. A test requires that no other file
+// This file makes every client of the packages below pkg/reconcile. A test requires that no other file
 // does: a client that is made elsewhere would not keep the rule of --require-service-account.
 
 // Accounts decides as whom Vidra reads and writes for a VidraResource.

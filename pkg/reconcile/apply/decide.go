@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// owners.Conflict returns an owners.Conflict if the conflict with which the API server
+// ownershipConflict returns an owners.Conflict if the conflict with which the API server
 // refused the apply is with a VidraResource that owns the field, or with one of another
 // installation, unless an edit is reverted or spec.adopt says to take the field: anyone who may
 // edit the object can apply it under such a name. others are the other owners of the object.

@@ -42,7 +42,7 @@ func (r *Conflict) AsFailure(_ error, sensitive bool) object.Failure {
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
 
-// ConflictIn returns an Conflict if a conflict is with a VidraResource that owns the field.
+// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field.
 // A manager that only has the name of a VidraResource is a manager like others.
 func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) error {
 	var status apierrors.APIStatus

@@ -67,7 +67,7 @@ func (d *Drift) Text() string {
 	return display.Truncate(what, MaxDifferences) + ". It is not reverted: " + d.Why
 }
 
-// SkipReason reports whether what was changed is left as it is, as far as the
+// skipReason reports whether what was changed is left as it is, as far as the
 // VidraResource says so.
 func (p *Planner) skipReason(o *Object) *SkipReason {
 	switch mode := p.VR.DriftMode(); {

@@ -13,7 +13,7 @@ import (
 )
 
 // Object is all that is known of one object between two reconciles. It is made by
-// ownerState.track, and dropped by ownerState.ForgetUnused.
+// [State.Track], and dropped by [State.ForgetUnused].
 type Object struct {
 	ID object.Identity
 	// Desired is the object as the manifest has it; nil if the manifest does not have it, or
