@@ -72,7 +72,7 @@ func TestPrinterTable(t *testing.T) {
 		"narrow": {
 			reason: "lines do not wrap in a terminal", width: 32,
 			want: "  NAME          HEALS   MESSAGE\n" +
-				"  web           4       put bac…\n" +
+				"  web           4       reverte…\n" +
 				"  custom-kind           größer\n",
 		},
 		"absurd": {
