@@ -132,11 +132,11 @@ func TestMissingPartIsNoReasonToStopHealing(t *testing.T) {
 		require.NoError(t, mergePatch(object, `{"data":{"greeting":"changed"}}`))
 		awaitInOrder(t, ns, object)
 	}
-	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "part", "kept as it is")
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "part", "what it read before")
 	part.ResourceVersion = ""
 	part.Data["m"] = "{"
 	require.NoError(t, admin.Create(t.Context(), part))
-	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "part", "kept as it is")
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "part", "what it read before")
 	require.NoError(t, mergePatch(part, `{"data":{"m":%q}}`, configMap("b", "hello")))
 	awaitReady(t, ns)
 }

@@ -62,7 +62,7 @@ func TestImmutableFieldChangedByOthers(t *testing.T) {
 			mark := env.AuditMark()
 			changeSpec(t, ns, func(s *v1alpha1.VidraResourceSpec) { s.Suspend = false })
 			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name+": ", tt.field, "cannot be changed in an object that exists",
-				"the API server said: ", tt.said, "Delete the object, so that Vidra creates it again")
+				"the API server answered: ", tt.said, "Delete the object, so that Vidra creates it again")
 			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, tt.said)
 			require.Equal(t, theirs.GetUID(), get(t, obj).GetUID(), "%s: Vidra does not delete what another user created", tt.reason)
 			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
@@ -161,7 +161,7 @@ func TestHealInTheWayOfAnIgnoreRule(t *testing.T) {
 			awaitReady(t, ns)
 			obj := declaredObject(t, ns, tt.manifest, tt.kind, tt.name)
 			require.NoError(t, clients["node-fetch"](ns, obj, tt.edit))
-			awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, append(tt.named, "the API server refused to revert", `of "node-fetch", which Vidra leaves alone`,
+			awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, append(tt.named, "the API server refused to revert", `of "node-fetch", which Vidra does not change`,
 				"remove it from the object, or change the manifest or spec.drift.ignore")...)
 			require.NoError(t, clients["node-fetch"](ns, obj, tt.undo))
 			awaitReady(t, ns)

@@ -220,7 +220,7 @@ func TestKeepIsWaitedFor(t *testing.T) {
 	failing := proxy.Inject(faultproxy.Match{Verb: "get", Namespace: ns, Name: "data"}, faultproxy.Status(apierrors.NewInternalError(errors.New("not now"))))
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitNotReady(t, ns, v1alpha1.ReasonPruneFailed, "ConfigMap "+ns+"/data: cannot be removed",
-		"Namespace "+ns+": Progressing: is not removed before it is known whether ConfigMap "+ns+"/data, which would go with it, is to be kept")
+		"Namespace "+ns+": Progressing: is not removed before it is known whether ConfigMap "+ns+"/data, which would be deleted with it, is to be kept")
 	failing.Remove()
 	awaitGoneFor(t, 2*patience, v)
 	require.Nil(t, get(t, namespace).GetDeletionTimestamp())

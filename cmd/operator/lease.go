@@ -43,7 +43,7 @@ func leaseName(installation v1alpha1.Installation) string {
 
 // installationLock is the Lease of an installation. An operator does not acquire it while a
 // Lease of the same name is held in another namespace: both operators would reconcile the
-// same VidraResources. A leader goes on, so at most one of them is.
+// same VidraResources. A leader continues, so at most one of them leads.
 type installationLock struct {
 	*resourcelock.LeaseLock
 	installation v1alpha1.Installation
@@ -91,7 +91,7 @@ func (l *installationLock) Update(ctx context.Context, record resourcelock.Leade
 	return l.acquire(ctx, record, l.LeaseLock.Update)
 }
 
-// acquire writes the record unless another namespace has a leader. It looks again after
+// acquire writes the record unless another namespace has a leader. It tries again after
 // that: two operators may write at the same time, and then both give the Lease back.
 func (l *installationLock) acquire(ctx context.Context, record resourcelock.LeaderElectionRecord,
 	write func(context.Context, resourcelock.LeaderElectionRecord) error,

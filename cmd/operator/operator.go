@@ -21,13 +21,13 @@ import (
 
 const (
 	// shutdownTimeout is how long the manager may take to end, up to where it gives the
-	// Lease back: passes end, and the last statuses are written, for flushTimeout at most.
+	// Lease back: reconciles end, and the last statuses are written, for flushTimeout at most.
 	// That is shorter than the time until another instance takes the Lease.
 	shutdownTimeout = 8 * time.Second
 	flushTimeout    = 6 * time.Second
-	// tellTimeout is how long passes may take to end that did not within shutdownTimeout,
+	// interruptedTimeout is how long reconciles may take to end that did not within shutdownTimeout,
 	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
-	tellTimeout = 2 * time.Second
+	interruptedTimeout = 2 * time.Second
 	// watchesPath is the path at which the metrics endpoint shows, to clients that may get it, what is
 	// watched.
 	watchesPath = "/watches"
@@ -57,7 +57,7 @@ func run(ctx context.Context, o options) error {
 	if _, _, err := o.toolsOf(); err != nil {
 		return err
 	}
-	told, err := cloudEventsSink(o.sink)
+	eventSinks, err := cloudEventsSink(o.sink)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o, told)
+	reconciler, recorder, err := wire(mgr, o, eventSinks)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reco
 	if err != nil {
 		err = fmt.Errorf("run the operator: %w", err)
 	}
-	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptedTimeout)
 	defer cancel()
-	err = errors.Join(err, reconciler.FlushEvents(telling))
+	err = errors.Join(err, reconciler.FlushEvents(flushing))
 	stopRecording()
 	return errors.Join(err, <-recorded)
 }

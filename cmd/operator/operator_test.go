@@ -24,7 +24,7 @@ func TestTimeToEnd(t *testing.T) {
 	deployment := &appsv1.Deployment{}
 	require.NoError(t, yaml.UnmarshalStrict(text, deployment))
 	grace := time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-	require.LessOrEqual(t, shutdownTimeout+renewDeadline+tellTimeout+events.FlushTimeout, grace-margin)
+	require.LessOrEqual(t, shutdownTimeout+renewDeadline+interruptedTimeout+events.FlushTimeout, grace-margin)
 	require.Less(t, flushTimeout, shutdownTimeout, "statuses are written while the Lease is held")
 }
 

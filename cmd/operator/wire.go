@@ -34,8 +34,8 @@ func scheme() (*runtime.Scheme, error) {
 }
 
 // wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
-// sinks in told.
-func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, sinks, error) {
+// sinks in eventSinks.
+func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -50,7 +50,7 @@ func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, si
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the recorder of Events: %w", err)
 	}
-	told = append(told, eventRecorder)
+	eventSinks = append(eventSinks, eventRecorder)
 	secrets, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Secrets: %w", err)
@@ -66,7 +66,7 @@ func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, si
 	reconciler := &reconcile.Reconciler{
 		Installation: o.installation,
 		Client:       mgr.GetClient(), Local: local, Watches: registry,
-		Index: index, Trigger: factory, Recorder: told, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
+		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},
@@ -90,7 +90,7 @@ func wire(mgr manager.Manager, o options, told sinks) (*reconcile.Reconciler, si
 			return nil, nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return reconciler, told, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 

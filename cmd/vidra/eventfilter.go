@@ -27,7 +27,7 @@ func eventReasons() []string {
 // eventTypes are the types that Events have.
 var eventTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 
-// eventFilter says which of Vidra's Events are wanted. The zero value wants all.
+// eventFilter selects Events of Vidra. The zero value selects all.
 type eventFilter struct {
 	// about are objects that the Event must regard or be related to, each of them.
 	about []objectName
@@ -60,20 +60,20 @@ func (f eventFilter) matches(e *eventsv1.Event) bool {
 	if len(f.reasons) > 1 && !slices.Contains(f.reasons, e.Reason) {
 		return false
 	}
-	if f.namespace != "" && !speaksOf(e, func(ref corev1.ObjectReference) bool { return ref.Namespace == f.namespace }) {
+	if f.namespace != "" && !concerns(e, func(ref corev1.ObjectReference) bool { return ref.Namespace == f.namespace }) {
 		return false
 	}
 	for _, object := range f.about {
-		if !speaksOf(e, object.matches) {
+		if !concerns(e, object.matches) {
 			return false
 		}
 	}
 	return !lastSeen(e).Before(f.since)
 }
 
-// speaksOf reports whether the object that an Event regards, or the related one, is
+// concerns reports whether the object that an Event regards, or the related one, is
 // the wanted one.
-func speaksOf(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool {
+func concerns(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool {
 	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related)
 }
 

@@ -18,9 +18,9 @@ type eventState struct {
 }
 
 // eventFollower is the store that a reflector keeps up to date: instead of
-// keeping Events it prints what is new of them. Whatever the reflector does
-// after a watch broke off - go on, or list anew - nothing is printed twice, and
-// what is new in the list is not missed. The reflector calls it from one
+// keeping Events it prints what is new of them. After a watch ended, the
+// reflector continues or lists again: no Event is printed twice, and what is new
+// in the list is not missed. The reflector calls it from one
 // goroutine.
 type eventFollower struct {
 	filter eventFilter

@@ -31,7 +31,7 @@ type eventPrinter struct {
 	out io.Writer
 	// output is one of eventOutputs, or nothing for a table.
 	output string
-	// follow says that more Events follow.
+	// follow reports that more Events follow.
 	follow bool
 	// colour is whether out supports ANSI escape codes.
 	colour bool

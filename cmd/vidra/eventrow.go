@@ -56,7 +56,7 @@ func instance(e *eventsv1.Event) string {
 	return e.DeprecatedSource.Host
 }
 
-// sortEvents puts Events into the order in which they were seen last.
+// sortEvents sorts Events by the time of their last occurrence.
 func sortEvents(all []*eventsv1.Event) {
 	slices.SortStableFunc(all, func(a, b *eventsv1.Event) int {
 		return cmp.Or(lastSeen(a).Compare(lastSeen(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

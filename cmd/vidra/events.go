@@ -127,8 +127,8 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 	return printer.print(all)
 }
 
-// filter reads what the flags say of the wanted Events, but for --for, which the
-// cluster must be asked about.
+// filter returns the filter that the flags describe, but for --for, which needs
+// discovery.
 func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
 	filter.namespace = f.namespace
 	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
@@ -175,15 +175,15 @@ func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOu
 		return err
 	}
 	if !served {
-		tell(errOut, fmt.Sprintf("the cluster serves no kind %q: looking for Events that call it so", kind))
+		printMessage(errOut, fmt.Sprintf("the cluster serves no kind %q: searching Events for that name", kind))
 	}
 	object.name = name
 	filter.about = append(filter.about, object)
 	return nil
 }
 
-// tell prints a message to the user, in addition to the Events.
-func tell(errOut io.Writer, text string) {
+// printMessage prints a message to the user, in addition to the Events.
+func printMessage(errOut io.Writer, text string) {
 	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // an error cannot be reported
 }
 

@@ -57,7 +57,7 @@ type eventSource struct {
 	// errOut receives messages to the user meanwhile.
 	errOut io.Writer
 
-	// watched says that a watch was granted, and broken that none runs.
+	// watched reports that a watch was granted, and broken that none runs.
 	watched, broken bool
 }
 
@@ -91,7 +91,7 @@ func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*even
 	}
 	s.namespace = namespace
 	if all, err = s.list(ctx); err == nil {
-		tell(s.errOut, "you may not list the Events of all namespaces: those about VidraResources are left out")
+		printMessage(s.errOut, "you may not list the Events of all namespaces: those about VidraResources are left out")
 	}
 	return all, err
 }
@@ -112,8 +112,8 @@ func (s *eventSource) listWatch(stop context.CancelCauseFunc) *cache.ListWatch {
 			o.FieldSelector = s.selector
 			w, err := events.Watch(ctx, o)
 			switch {
-			// An API server that cannot send what there is through the watch says
-			// so, and is asked for a list instead.
+			// An API server without streamed lists returns this error. The reflector
+			// sends a LIST then.
 			case apierrors.IsInvalid(err) && o.SendInitialEvents != nil:
 			case apierrors.IsForbidden(err) && !s.watched:
 				stop(fmt.Errorf("watch Events: %w", err))
@@ -132,10 +132,10 @@ func (s *eventSource) judge(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 	case err != nil && !s.broken && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
 		s.broken = true
-		tell(s.errOut, "the watch failed and is retried: "+err.Error())
+		printMessage(s.errOut, "the watch failed and is retried: "+err.Error())
 	case err == nil && s.broken:
 		s.broken = false
-		tell(s.errOut, "the watch works again")
+		printMessage(s.errOut, "the watch works again")
 	}
 }
 

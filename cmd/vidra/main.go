@@ -71,7 +71,7 @@ func interrupted(ctx context.Context, err error) error {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "vidra",
-		Short:         "Vidra keeps Kubernetes objects the way a VidraResource says they are.",
+		Short:         "Vidra keeps Kubernetes objects as their VidraResource specifies.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -104,20 +104,43 @@ func TestDocsLanguage(t *testing.T) {
 	}
 }
 
-// TestCodeLanguage: so do the comments and the texts of the Go files of e2e.
+// insteadInProduct are more such words, of comments and texts in the Go files of pkg and cmd that
+// are no tests.
+var insteadInProduct = map[string]string{
+	`\b[Tt]old\b`: "reported, or notified", `\b[Hh]eard\b`: "received", `\b[Bb]esides\b`: "in addition",
+	`\b[Pp]ut(s|ting)? right\b`: "fix", `\b[Ll]et(s|ting)? (it )?go\b`: "release",
+	`\b[Ll]ook(s|ed)? at\b|\ba look\b`: "read, compare or consider", `\b(take|takes|taken|took) over\b`: "adopt",
+	`\b(leave|leaves|left) (it |them )?alone\b|\bleft as (it|they)\b`: "ignore, skip or exclude",
+	`\b(say|says|said) (of|whether)\b`:                                "report, or hold", `\bis going\b`: "is terminating", `\b(go|goes) on\b`: "continue",
+	`\b[Aa] pass\b|\b(one|this|every|last|next) pass\b|\bpasses (are|end|begin)\b`: "reconcile",
+}
+
+// TestCodeLanguage: so do the comments and the texts of the Go files of e2e, and those of pkg and
+// cmd that are no tests.
 func TestCodeLanguage(t *testing.T) {
+	exceptions := strings.NewReplacer("--people-tools", "", `"people-tools"`, "") // the name of a flag
+	everywhere := []map[string]string{instead, insteadInCode}
+	requireWords(t, "e2e", exceptions, func(string) bool { return true }, everywhere...)
+	for _, dir := range []string{"pkg", "cmd"} {
+		requireWords(t, dir, exceptions, func(path string) bool { return !strings.HasSuffix(path, "_test.go") }, append(everywhere, insteadInProduct)...)
+	}
+}
+
+// requireWords requires that no comment or text has a word of tables, in the Go files of a folder
+// that are checked.
+func requireWords(t *testing.T, dir string, exceptions *strings.Replacer, checks func(path string) bool, tables ...map[string]string) {
+	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
 	words := map[*regexp.Regexp]string{}
-	for _, table := range []map[string]string{instead, insteadInCode} {
+	for _, table := range tables {
 		for word, want := range table {
 			words[regexp.MustCompile(word)] = want
 		}
 	}
-	exceptions := strings.NewReplacer("--people-tools", "") // the name of a flag
 	checked := 0
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "e2e"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("generate", "words_test.go")) {
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, filepath.Join("generate", "words_test.go")) || !checks(path) {
 			return err
 		}
 		source, err := os.ReadFile(path) //nolint:gosec // a file of this repository

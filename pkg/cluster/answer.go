@@ -95,11 +95,11 @@ type boundedBody struct {
 	// ctx is that of the request. end ends it, with a cause.
 	ctx context.Context
 	end func(cause error)
-	// watch says that the body has events without end; within is how long one of them, or
+	// watch reports that the body has events without end; within is how long one of them, or
 	// the whole body, may take.
 	watch  bool
 	within time.Duration
-	// failed is told of the error that a read ends with, but for the end of the body.
+	// failed is called with the error that a read ends with, but not for the end of the body.
 	failed func(err error)
 
 	// mu guards what follows: a watch is closed while its body is being read.
@@ -179,7 +179,7 @@ func (b *boundedBody) hold(read []byte) (cost, held int64) {
 	return cost, b.answers.held.Add(grown)
 }
 
-// release ends the wait and gives back what the body holds.
+// release ends the wait and releases what the body holds.
 func (b *boundedBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +205,7 @@ const (
 
 // jsonSize estimates how much memory JSON needs when it is decoded.
 type jsonSize struct {
-	// stream says that values follow each other, as the events of a watch do, and that each
+	// stream reports that values follow each other, as the events of a watch do, and that each
 	// is decoded for itself.
 	stream bool
 	// total is the size of the present value.

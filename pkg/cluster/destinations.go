@@ -151,7 +151,7 @@ func (d *Destinations) Resolve(server string) (name string, matched bool, err er
 	}
 	a, err := d.selectAccess(u.String())
 	if err != nil {
-		return u.String(), false, nil //nolint:nilerr // the cluster of that name says it
+		return u.String(), false, nil //nolint:nilerr // the cluster of that name reports it
 	}
 	return a.server.String(), true, nil
 }

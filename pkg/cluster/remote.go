@@ -111,7 +111,7 @@ func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, err
 	}
 	response, err := r.send(request, current)
 	if errors.Is(request.Context().Err(), context.Canceled) || r.ctx.Err() != nil {
-		return response, nil, err // a canceled request says nothing about the API server
+		return response, nil, err // a canceled request proves nothing about the API server
 	}
 	f := failureOf(response, err, current.access.secret)
 	if f == nil {

@@ -147,11 +147,11 @@ var catalogue = []Entry{
 		Do:   "To keep the change, make it in the manifest, or add an ignore rule to `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,
-		When: "The same as DriftCorrected, regarding the object, where its user looks. The note names the VidraResource. Objects in other clusters have none.",
+		When: "The same as DriftCorrected, regarding the object, where its user finds it. The note names the VidraResource. Objects in other clusters have none.",
 		Do:   "As for DriftCorrected. The operator's flag `--object-events=false` turns these Events off.",
 	}, {
 		Reason: ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},
-		When: "Another writer keeps changing an object: Vidra reverted one of its fields more often within a minute than `spec.drift.healsPerMinute` (default 5). The note names the writer, the field, and the ignore rule that ends the contention. Vidra goes on reverting it. Only under sustained load reverts are delayed: after 100 reverts of the object, 10 a second in the first minute and 1 a second after it, and at the latest after `spec.drift.maxExposure` (default 10 s).",
+		When: "Another writer keeps changing an object: Vidra reverted one of its fields more often within a minute than `spec.drift.healsPerMinute` (default 5). The note names the writer, the field, and the ignore rule that ends the contention. Vidra keeps reverting it. Only under sustained load reverts are delayed: after 100 reverts of the object, 10 a second in the first minute and 1 a second after it, and at the latest after `spec.drift.maxExposure` (default 10 s).",
 		Do:   "Stop the other writer, or add the rule of the note to `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonDriftSettled, Type: normal, Actions: []string{ActionRestore},
@@ -176,7 +176,7 @@ var catalogue = []Entry{
 	}, {
 		Reason: ReasonDestinationUnreachable, Type: warning, Actions: []string{ActionConnect},
 		When: "The destination cluster does not answer or refuses the credentials, or no Secret with the label `cluster-kubeconfig` has a kubeconfig for it. What was applied stays in the inventory.",
-		Do:   "Read the note: fix the network, or the Secret that it names. Vidra goes on trying, and notices both.",
+		Do:   "Read the note: fix the network, or the Secret that it names. Vidra keeps retrying, and notices both.",
 	}, {
 		Reason: ReasonDestinationRestored, Type: normal, Actions: []string{ActionConnect},
 		When: "The destination cluster answers again. The note says what was wrong.",
@@ -208,7 +208,7 @@ var catalogue = []Entry{
 	}, {
 		Reason: ReasonBreakGlassIgnored, Type: warning, Actions: []string{ActionExempt}, OnBoth: true,
 		When: "The break-glass annotations of an object have no effect. The note says why.",
-		Do:   "Correct the annotations, or ask who may change `spec.drift.maxBreakGlass`.",
+		Do:   "Correct the annotations, or ask a user who may change `spec.drift.maxBreakGlass`.",
 	}, {
 		Reason: ReasonBreakGlassEnded, Type: normal, Actions: []string{ActionExempt}, OnBoth: true,
 		When: "The exemption of an object is over. The note says why. Vidra reverts its changes, unless `spec.drift` or `spec.suspend` prevents that.",

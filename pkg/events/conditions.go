@@ -74,7 +74,7 @@ func suspensionEvents(owner corev1.ObjectReference, before, after v1alpha1.Vidra
 		return nil
 	case was:
 		e.Reason = ReasonResumed
-		e.Note = fmt.Sprintf("spec.suspend of VidraResource %s is false again: what changed meanwhile is treated as spec.drift says", owner.Name)
+		e.Note = fmt.Sprintf("spec.suspend of VidraResource %s is false again: changes made meanwhile are handled as spec.drift specifies", owner.Name)
 	}
 	return []Event{e}
 }

@@ -162,7 +162,7 @@ func endRows() map[string]transition {
 		"SuspensionEnds": {
 			reason: "Resumed tells it.", after: fine,
 			before: with(failing(problem(v1alpha1.ReasonSuspended, "a", "is not applied while spec.suspend is true")), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
-			want:   []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: what changed meanwhile is treated as spec.drift says"},
+			want:   []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: changes made meanwhile are handled as spec.drift specifies"},
 		},
 		"HealthIsAwaited": {
 			reason: "Healthy tells it.", before: with(failing(sick), v1alpha1.ConditionHealthy, metav1.ConditionFalse, sick.Reason, sick.Message),

@@ -372,7 +372,7 @@ func suspendRows() map[string]transition {
 		},
 		"Unpaused": {
 			reason: "The user unpaused.", before: paused, after: fine,
-			want: []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: what changed meanwhile is treated as spec.drift says"},
+			want: []string{"Normal Resumed/Suspend VidraResource web: spec.suspend of VidraResource web is false again: changes made meanwhile are handled as spec.drift specifies"},
 		},
 	}
 }

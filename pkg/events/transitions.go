@@ -35,9 +35,9 @@ const (
 	Contended Action = "Contended"
 	// Settled means that the object is no longer contended.
 	Settled Action = "Settled"
-	// Released means that Vidra gave up its fields of the object, which other owners keep.
+	// Released means that Vidra released its fields of the object, which other owners keep.
 	Released Action = "Released"
-	// Orphaned means that Vidra gave up the object without deleting it: it is unmanaged.
+	// Orphaned means that Vidra released the object without deleting it: it is unmanaged.
 	Orphaned Action = "Orphaned"
 	// Replaced means that the object was deleted to be created again, because a field that
 	// differs is immutable.

@@ -95,7 +95,7 @@ func (c *converter) charge(line int, n *yaml.Node) *Error {
 	return nil
 }
 
-// depthFault says that something is nested deeper than maxDepth.
+// depthFault reports that something is nested deeper than maxDepth.
 func depthFault(line int) *Error {
 	return faultf(line, "is nested more than %d levels deep", maxDepth)
 }
@@ -190,7 +190,7 @@ func (c *converter) key(n, key *yaml.Node, depth int) (string, *Error) {
 	return text, nil
 }
 
-// isMerge says that a key is YAML 1.1's merge key, <<.
+// isMerge reports whether a key is YAML 1.1's merge key, <<.
 func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Style == 0 || key.Tag == tagMerge)
 }

@@ -2,7 +2,7 @@
 // objects, and puts them in the order in which they are applied.
 //
 // [Parse] reads YAML and JSON and returns the objects as they stand in the
-// text. [Resolve] settles in which namespace each object belongs, which depends on
+// text. [Resolve] determines in which namespace each object belongs, which depends on
 // the destination cluster. [Sort] brings Namespaces and CustomResourceDefinitions
 // before what needs them.
 //
@@ -24,7 +24,7 @@
 //     object. It may name a key; it never quotes a value, because that value
 //     could be a Secret's.
 //
-// The package never talks to a cluster, reads no file, keeps no state, and does
+// The package sends no request to a cluster, reads no file, keeps no state, and does
 // not change what it is given, [Sort] excepted. All functions are safe for
 // concurrent use.
 package manifest

@@ -13,7 +13,7 @@ import (
 const maxErrors = 10
 
 // Error describes what is wrong with one object, or with one document, and where. Its text is for
-// the author of the manifest: it says what to do. It quotes no value, because that could be a value
+// the author of the manifest: it has what to do. It quotes no value, because that could be a value
 // of a Secret.
 type Error struct {
 	// Position is where the trouble is: the line is the offending one where it
@@ -26,7 +26,7 @@ type Error struct {
 	Namespace string
 	// Name is the object's name as far as it is known.
 	Name string
-	// Message says what is wrong, and what to do where that is not plain.
+	// Message is what is wrong, and what to do where that is not plain.
 	Message string
 }
 
@@ -87,7 +87,7 @@ func (e Errors) Error() string {
 	return text
 }
 
-// Unwrap lets errors.Is and errors.As look at each error.
+// Unwrap returns the errors, for errors.Is and errors.As.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, err := range e {

@@ -8,13 +8,13 @@ import (
 // This file analyzes the text of documents that cannot be parsed. It does not decide whether a
 // manifest is valid: it only makes errors more useful.
 
-// templateFault says that a line holds a template.
+// templateFault reports that a line holds a template.
 func templateFault(line int) *Error {
 	return faultf(line, "holds a template that was not rendered ({{ ... }}): "+
 		"render the manifest first, or put quotes around the value if it is meant so")
 }
 
-// templateFault says which line of the document holds a template, or returns nil.
+// templateFault reports which line of the document holds a template, or returns nil.
 func (d document) templateFault() *Error {
 	line := templateLine(d.text)
 	if line == 0 {
@@ -47,7 +47,7 @@ func templateLine(text string) int {
 	return 0
 }
 
-// beginsTemplate says that a line, or the value behind its first key, begins
+// beginsTemplate reports whether a line, or the value behind its first key, begins
 // with a template's braces.
 func beginsTemplate(line string) bool {
 	line = strings.TrimLeft(line, " -")
@@ -65,8 +65,8 @@ var (
 	inMapping = regexp.MustCompile(`^\s+(name|namespace):\s*([A-Za-z0-9.:-]{1,253})\s*$`)
 )
 
-// guessIdentity returns what the text of a document that cannot be parsed seems
-// to say of the identity of its object.
+// guessIdentity returns what the text of a document that cannot be parsed appears
+// to hold of the identity of its object.
 func guessIdentity(text string) identity {
 	var id identity
 	metadata, indent := false, 0

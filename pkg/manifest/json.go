@@ -42,8 +42,8 @@ func looksLikeJSON(body string) bool {
 }
 
 // parseJSON returns the nodes of the JSON values that follow one another in
-// body, which is the rest of the document's text. They look as if YAML had been
-// read, with each string in quotes, so that all that comes after is the same for
+// body, which is the rest of the document's text. They are like those of YAML
+// in which each string is in quotes, so that all that comes after is the same for
 // both.
 func parseJSON(d document, body string) ([]*yaml.Node, *Error) {
 	j := &jsonReader{doc: d, line: d.line}
@@ -77,7 +77,7 @@ type jsonReader struct {
 	counted, line int
 }
 
-// begin makes the reader go on with body, which is the rest of the document's
+// begin makes the reader continue with body, which is the rest of the document's
 // text.
 func (j *jsonReader) begin(body string) {
 	j.base = len(j.doc.text) - len(body)

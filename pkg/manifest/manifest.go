@@ -24,7 +24,7 @@ const (
 	MaxTotalValues = 500_000
 )
 
-// Position says where an object stands in the text of its manifest.
+// Position is where an object stands in the text of its manifest.
 type Position struct {
 	// Source is the name that Options gave the text; empty for the only one.
 	Source string

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// child returns the node under a key of a mapping node, or nil. It does not look
-// through merge keys.
+// child returns the node under a key of a mapping node, or nil. It ignores
+// merge keys.
 func child(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -34,7 +34,7 @@ func childText(n *yaml.Node, key string) string {
 	return s
 }
 
-// isNull says that a node is a scalar that stands for nothing.
+// isNull reports whether a node is a scalar that stands for nothing.
 func isNull(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -43,7 +43,7 @@ func isNull(n *yaml.Node) bool {
 	return err == nil && value == nil
 }
 
-// isList says that a node is a list of objects: a v1 List, or any kind that ends
+// isList reports whether a node is a list of objects: a v1 List, or any kind that ends
 // in List and has items. A kind that ends so and has none (an AllowList, say) is
 // an object.
 func isList(n *yaml.Node) bool {
@@ -90,7 +90,7 @@ type identity struct {
 	apiVersion, kind, namespace, name string
 }
 
-// identify returns what a node says of the identity of its object.
+// identify returns what a node has of the identity of its object.
 func identify(n *yaml.Node, inherited typeMeta) identity {
 	metadata := child(n, "metadata")
 	id := identity{

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// typeMeta is what an item of a typed list takes over from the list.
+// typeMeta is what an item of a typed list inherits from the list.
 type typeMeta struct {
 	apiVersion, kind string
 }
@@ -46,7 +46,7 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 	if message := check(fields); message != "" {
 		return nil, faultf(0, "%s", message)
 	}
-	metadata := fields["metadata"].(map[string]any) // check has seen to that.
+	metadata := fields["metadata"].(map[string]any) // check requires it.
 	for _, field := range serverFields {
 		delete(metadata, field)
 	}
@@ -57,7 +57,7 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// check says what an object lacks to be applied, or "".
+// check returns what an object lacks to be applied, or "".
 func check(fields map[string]any) string {
 	apiVersion, message := text(fields, "apiVersion")
 	if message != "" {
@@ -79,7 +79,7 @@ func check(fields map[string]any) string {
 	}
 }
 
-// checkAPIVersion says what is wrong with an apiVersion, or "". Group and version
+// checkAPIVersion returns what is wrong with an apiVersion, or "". Group and version
 // follow the rules that the API server has for CRDs and APIServices.
 func checkAPIVersion(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -92,7 +92,7 @@ func checkAPIVersion(apiVersion string) string {
 	return ""
 }
 
-// checkMetadata says what is wrong with an object's metadata, or "".
+// checkMetadata returns what is wrong with an object's metadata, or "".
 func checkMetadata(metadata map[string]any) string {
 	if metadata["name"] == nil && metadata["generateName"] != nil {
 		return `has "metadata.generateName" but no "metadata.name": an object that is applied again and again needs a name that stays`
@@ -126,7 +126,7 @@ func inMetadata(message string) string {
 	return strings.Replace(message, `"`, `"metadata.`, 1)
 }
 
-// text returns a field that must hold text, or says what is wrong with it.
+// text returns a field that must hold text, or what is wrong with it.
 func text(fields map[string]any, name string) (value, message string) {
 	switch v := fields[name].(type) {
 	case nil:
@@ -145,8 +145,8 @@ func text(fields map[string]any, name string) (value, message string) {
 	return "", fmt.Sprintf("%q must be text: put it in quotes", name)
 }
 
-// checkStrings says which label or annotation is no text, or "". The API server
-// refuses these too, and says less; and the accessors of unstructured objects
+// checkStrings returns which label or annotation is no text, or "". The API server
+// refuses these too, with less detail; and the accessors of unstructured objects
 // take a mapping with one of them for empty.
 func checkStrings(metadata map[string]any, field string) string {
 	values, ok := metadata[field].(map[string]any)
@@ -170,7 +170,7 @@ type objectKey struct {
 // inventory knows the objects of a manifest, and where each of them stands.
 type inventory map[objectKey]Position
 
-// add notes an object, and says so if the manifest holds it already.
+// add notes an object, and returns an error if the manifest holds it already.
 func (seen inventory) add(obj Object) *Error {
 	gvk := obj.GroupVersionKind()
 	key := objectKey{gvk.Group, gvk.Kind, obj.GetNamespace(), obj.GetName()}
@@ -181,7 +181,7 @@ func (seen inventory) add(obj Object) *Error {
 	return nil
 }
 
-// fault says that something is wrong with an object that was read.
+// fault returns an error about what is wrong with an object that was read.
 func (o Object) fault(format string, args ...any) *Error {
 	return &Error{
 		Position:  o.Position,

@@ -18,9 +18,9 @@ const fallbackNamespace = "default"
 // object with a metadata.namespace loses it: the API server does the same with
 // what kubectl sends it, and many charts write one into every object.
 //
-// The objects are returned in the order given. An error of type [Errors] says that the
+// The objects are returned in the order given. An error of type [Errors] means that the
 // manifest is wrong, and then nothing may be applied: two objects turned out to be the
-// same one, because one says what the other left to the default.
+// same one, because one names the namespace that the other one gets by default.
 //
 // The given objects are not changed; those returned share content with them.
 func Resolve(objects []Object, defaultNamespace string, namespaced func(schema.GroupVersionKind) bool) ([]Object, error) {

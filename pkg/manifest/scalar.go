@@ -50,8 +50,8 @@ var decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0
 // int64, uint64, float64, bool or nil.
 //
 // sigs.k8s.io/yaml stands on version 2 of the YAML library. Version 3, which
-// gives us lines, has the same grammar and other ideas of what yes and on are;
-// so its tree is used, and its opinion on the types is not.
+// gives us lines, has the same grammar and gives yes and on other types; so
+// its tree is used, and its types are not.
 func scalar(n *yaml.Node) (any, *Error) {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	tag := ""
@@ -106,7 +106,7 @@ func number(text string) any {
 	return text
 }
 
-// tagged returns the value of a scalar whose tag says what type it has, whether
+// tagged returns the value of a scalar whose tag sets its type, whether
 // or not it stands in quotes.
 func tagged(n *yaml.Node, tag string) (any, *Error) {
 	value := plain(n.Value)

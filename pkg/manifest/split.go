@@ -39,10 +39,10 @@ type splitter struct {
 	// begin and first are the offset and the line where the open piece begins;
 	// first is 0 while none is open.
 	begin, first int
-	// explicit, content and directive say what the open piece holds: its own
+	// explicit, content and directive report what the open piece holds: its own
 	// `---`, anything that is neither comment nor directive, a directive.
 	explicit, content, directive bool
-	// marked says that a byte order mark stands between begin and the content.
+	// marked reports that a byte order mark stands between begin and the content.
 	marked bool
 }
 
@@ -97,7 +97,7 @@ func (s *splitter) flush(end int) {
 	s.first, s.explicit, s.content, s.directive, s.marked = 0, false, false, false, false
 }
 
-// isMarker says that a line is the given marker: nothing, or white space, stands
+// isMarker reports whether a line is the given marker: nothing, or white space, stands
 // behind it.
 func isMarker(line, marker string) bool {
 	rest, found := strings.CutPrefix(line, marker)

@@ -41,7 +41,7 @@ var syntaxProblems = map[string]syntaxProblem{
 // tabHint explains a tab where YAML wants spaces.
 const tabHint = "it is indented with a tab: YAML allows spaces only"
 
-// syntaxFault says, in the words of syntaxProblems, what the parser found.
+// syntaxFault returns, in the words of syntaxProblems, what the parser found.
 func syntaxFault(d document, err error) *Error {
 	line, message := splitMessage(err)
 	problem, known := syntaxProblems[message]

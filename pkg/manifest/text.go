@@ -87,7 +87,7 @@ func indentation(line string) int {
 	return len(line) - len(strings.TrimLeft(line, " "))
 }
 
-// isBlank says that a line holds nothing, or nothing but a comment.
+// isBlank reports whether a line holds nothing, or nothing but a comment.
 func isBlank(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return line == "" || line[0] == '#'

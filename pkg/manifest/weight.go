@@ -10,7 +10,7 @@ var isIndicator = [256]bool{',': true, '[': true, '{': true, ':': true, '-': tru
 
 // Weight estimates from above how many bytes of memory [Parse] takes at a time for
 // a text, aliases aside. For ordinary manifests it is about 50 times their size. It is
-// too high for long texts in values, which only look as if they held many values.
+// too high for long texts in values, which may hold many indicators and few values.
 func Weight[T string | []byte](text T) int64 {
 	weight := int64(len(text)) * byteWeight
 	for i := range len(text) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ChangeKind says what happened to an owned field.
+// ChangeKind is what happened to an owned field.
 type ChangeKind string
 
 const (
@@ -32,7 +32,7 @@ type Change struct {
 	// spec.template.spec.containers[name="web"].image. In a sensitive object, an
 	// item of a list is written as [*], because its keys are values.
 	Path string
-	// Kind says what had happened to the field.
+	// Kind is what had happened to the field.
 	Kind ChangeKind
 	// Found is the value that was found, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
@@ -43,7 +43,7 @@ type Change struct {
 	// Restored is the value that the owner applies, written like Found. Empty where
 	// the API server keeps none of the value that was applied, as of an empty list.
 	Restored string
-	// Withheld says that the values are not shown because the object is
+	// Withheld reports that the values are not shown because the object is
 	// sensitive, or because the field is the value of an environment variable.
 	Withheld bool
 	// Manager is the field manager that owned the field when it was found.
@@ -60,8 +60,8 @@ type Change struct {
 }
 
 // beforeFirstApply is the manager that the API server makes up at the first apply
-// of an object without managedFields. It owns all fields that were there, whoever
-// wrote them (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// of an object without managedFields. It owns all fields that were there, whichever
+// client wrote them (k8s.io/apimachinery/pkg/util/managedfields/internal,
 // NewSkipNonAppliedManager), so it names no writer.
 const beforeFirstApply = "before-first-apply"
 
@@ -69,8 +69,8 @@ const beforeFirstApply = "before-first-apply"
 // in the order of the paths. An object that was removed altogether has no
 // Changes: without found there is nothing to compare.
 //
-// If found had no managedFields of manager, and nobody else owns a field whose
-// value is as it should be, managedFields themselves count as one field that was
+// If found had no managedFields of manager, and no other manager owns a field whose
+// value is as applied, managedFields themselves count as one field that was
 // removed.
 func Drift(found, restored *unstructured.Unstructured, manager string) []Change {
 	owned := applied(restored, manager)
@@ -99,7 +99,7 @@ type walker struct {
 	withheld bool
 	// entries are those of the managers that may have made a change.
 	entries []*entry
-	// unrecorded says that the object was found without managedFields of ours,
+	// unrecorded reports that the object was found without managedFields of ours,
 	// cleared that they are missing for no other reason than being deleted.
 	unrecorded, cleared bool
 	changes             []Change
@@ -194,12 +194,12 @@ type entry struct {
 	// index is its place in managedFields.
 	index int
 	when  time.Time
-	// ours says that it is what our own manager applied.
+	// ours reports that it is what our own manager applied.
 	ours bool
 	set  *fieldpath.Set
 	// taken is what is to be taken from it; nil for nothing.
 	taken *fieldpath.Set
-	// wrote says that it owns what was not there before.
+	// wrote reports that it owns what was not there before.
 	wrote bool
 }
 

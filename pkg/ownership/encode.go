@@ -17,7 +17,7 @@ const (
 )
 
 // encoder hashes an encoding of owned fields. Each part of the encoding begins
-// with a tag and says its length or is closed by another, so that nothing else
+// with a tag and has its length or is closed by another, so that nothing else
 // has the same encoding. It takes the same memory for an object of any size, but
 // for the keys of its maps.
 type encoder struct {
@@ -27,7 +27,7 @@ type encoder struct {
 	// keys is a stack of the sorted keys of the maps that are being encoded.
 	keys []string
 	// path leads to the owned fields that are being encoded, and others are the
-	// trees of everybody else in the object.
+	// trees of all other managers in the object.
 	path   []string
 	others []fieldsV1
 }
@@ -37,7 +37,7 @@ var encoders = sync.Pool{New: func() any {
 	return &encoder{hash: sha256.New(), buf: make([]byte, 0, 2*chunk), keys: make([]string, 0, 64)}
 }}
 
-// digest ends the encoding, and gives the encoder back.
+// digest ends the encoding, and returns the encoder to the pool.
 func (e *encoder) digest() Digest {
 	e.flush()
 	clear(e.others)

@@ -18,8 +18,8 @@ import (
 // sigs.k8s.io/structured-merge-diff/v6/fieldpath.
 type fieldsV1 = map[string]any
 
-// record is an entry of managedFields as an unstructured object has it. Going
-// through metav1.ManagedFieldsEntry would encode and decode its tree.
+// record is an entry of managedFields as an unstructured object has it. Converting
+// it to metav1.ManagedFieldsEntry would encode and decode its tree.
 type record map[string]any
 
 // records are the entries of managedFields; what is none is left out.
@@ -56,7 +56,7 @@ func (r record) fields() fieldsV1 {
 }
 
 // time is when the manager last wrote: zero, older than all others, if the entry
-// does not say.
+// has no time.
 func (r record) time() time.Time {
 	t, err := time.Parse(time.RFC3339, r.text("time"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // parents are the parents of what was removed, as a tree. nil has none.
 type parents struct {
-	// here says that something that is ours was removed directly below this node.
+	// here reports that something that is ours was removed directly below this node.
 	here bool
 	// below are the children by their keys, written as in a fieldsV1.
 	below map[string]*parents
@@ -158,8 +158,8 @@ func keyIn(item map[string]any, names []string) value.FieldList {
 }
 
 // configured is what a configuration has at an element, and the name or index that it has
-// there. An item may leave out keys that have a default: then it is the one that defaulted
-// says it is.
+// there. An item may leave out keys that have a default: then defaulted reports
+// whether it is the one.
 func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
 	v, found := n.child(element)
 	if element.FieldName != nil {

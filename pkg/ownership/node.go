@@ -124,7 +124,7 @@ func selects(element fieldpath.PathElement, item any) bool {
 // sameKey reports whether an item that has got as a key, nil for none, is the one with want.
 // A key that an item leaves out has its default. Servers write defaulted keys into the
 // object, but leave out what is zero: of an imagePullSecret without a name, managedFields
-// say {"name":""}.
+// have {"name":""}.
 func sameKey(got any, want value.Value) bool {
 	return isZero(got) && isZero(want.Unstructured()) || value.Equals(value.NewValueInterface(got), want)
 }

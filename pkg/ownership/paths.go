@@ -75,7 +75,7 @@ func (p Paths) Union(other Paths) Paths { return pathsOf(append(p.hashes(), othe
 // Minus returns the paths that are not in another set.
 func (p Paths) Minus(other Paths) Paths { return pathsOf(slices.DeleteFunc(p.hashes(), other.has)) }
 
-// maxApplied is how many entries of ours are looked at. More are forged.
+// maxApplied is how many entries of ours are read. More are forged.
 const maxApplied = 16
 
 // Others returns the paths that field managers own in obj, except what managers with prefix

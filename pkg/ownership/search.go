@@ -34,7 +34,7 @@ type search struct {
 	Undo
 	live     *unstructured.Unstructured
 	withheld bool
-	// recorded says that Manager had an entry when the edit was found.
+	// recorded reports that Manager had an entry when the edit was found.
 	recorded bool
 	// entries are those of other managers, and ours; owners are those when the edit was found.
 	entries, owners []*entry
@@ -93,7 +93,7 @@ type level struct {
 	configured bool
 	live       *node
 	touched    *parents
-	// added says that the node is below a touched parent.
+	// added reports that the node is below a touched parent.
 	added bool
 	hash  pathHash
 	path  fieldpath.Path

@@ -14,7 +14,7 @@ const (
 	// an owned field or list item that was removed.
 	BesideRemoved Scope = iota
 	// BesideChanged also covers what was added below the parent of an owned field that has
-	// another value: the field that says which member of a union is set, for example.
+	// another value: the field that selects the member of a union, for example.
 	BesideChanged
 	// Everything covers all that was added.
 	Everything
@@ -70,8 +70,8 @@ func (a Addition) And(b Addition) Addition {
 }
 
 // With returns changes with the additions. A removal, of which the API server records no
-// author, gets the manager that wrote last: what else the changes and the additions say of
-// the same edit names it.
+// author, gets the manager that wrote last: other changes and
+// additions of the same edit name it.
 func (a Addition) With(changes []Change) []Change {
 	var author Change
 	last := func(c Change) {
@@ -107,10 +107,10 @@ func (a Addition) With(changes []Change) []Change {
 //
 // An addition is a path that another manager's Update entry of the object itself owns, that
 // Configuration does not have, that was not there before, and that is in the scope. Entries
-// of subresources, of managers with Prefix that applied, and Apply entries are left alone:
-// an apply removes no field of another manager. Where the API server refused to have the
-// field of Manager back, Apply entries count, too. Below an item or a field that was added,
-// nothing is left, whoever wrote it since.
+// of subresources, of managers with Prefix that applied, and Apply entries are excluded:
+// an apply removes no field of another manager. Where the API server refused to restore the
+// field of Manager, Apply entries count, too. Below an item or a field that was added,
+// nothing is kept, whichever client wrote it since.
 //
 // If found has no managedFields, the edit may have cleared them. The first apply since has
 // the API server record all that was there then under a manager that it makes up. What of it

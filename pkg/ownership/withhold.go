@@ -42,7 +42,7 @@ const withheldText = "(withheld)"
 // variables: env of a container, and what custom resources use.
 var environments = []string{"env", "envs", "envvars", "extraenv", "extraenvs", "extraenvvars", "environment"}
 
-// place is what a path says of the value to which it leads, as far as environment
+// place is what is known from a path about the value to which it leads, as far as environment
 // variables are concerned: their values are withheld in every object.
 type place int
 

@@ -54,7 +54,7 @@ func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
 	}
 }
 
-// refuse ends a pass that connect has refused. Only the author can provide an account.
+// refuse ends a reconcile that connect has refused. Only the author can provide an account.
 func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired {
 		return p.block(ctx, why)

@@ -45,7 +45,7 @@ func (r *Reconciler) limit() int {
 	return plan.DefaultParallel
 }
 
-// preflightAll looks at the objects that are to be applied for the first time, and
+// preflightAll reads the objects that are to be applied for the first time, and
 // takes from the plan those that cannot be. What exists and is managed by another writer
 // does not enter the inventory: it is not to be removed one day.
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
@@ -74,8 +74,8 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 }
 
 // skipAll records what another writer changed while the manifest cannot be read: what the objects
-// should be is not known, so they are compared with what was applied last, and left as
-// they are. What fails is compared again when the manifest can be read.
+// should be is not known, so they are compared with what was applied last, and not
+// changed. What fails is compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	reason := &plan.SkipReason{
 		Why: "nothing is reverted until the manifest can be read (" + why.Reason + ")", Silent: p.VR.DriftMode() == v1alpha1.DriftIgnore,
@@ -98,8 +98,8 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	}
 }
 
-// replaceAll deletes the objects of a stage that are to be created anew. The status says
-// so before, so that a Vidra that is started in between does not do it a second time.
+// replaceAll deletes the objects of a stage that are to be created anew. The status reports
+// it before, so that a Vidra that is started in between does not do it a second time.
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	var replaced []int
 	for i, r := range results {

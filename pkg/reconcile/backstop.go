@@ -23,8 +23,8 @@ const (
 )
 
 // backstop asks the API server of every object, once an interval, whether an apply
-// would change it: should an event be lost or misjudged, which must not be, that is
-// found here. It adds what differs to causes.
+// would change it. It finds changes whose events were lost or misjudged, and adds them to
+// causes.
 func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.state
 	if !p.Scope.All {

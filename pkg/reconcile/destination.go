@@ -18,12 +18,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// startingRetry is when a pass is tried again of whose destination it is not known yet
+// startingRetry is when a reconcile is tried again of whose destination it is not known yet
 // whether it can be reached.
 const startingRetry = 500 * time.Millisecond
 
-// record records the Events of what a pass over a VidraResource did, of which its status was before and is
-// after what it did.
+// record records the Events of what a reconcile of a VidraResource did. before and after
+// are its status before and after that.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
 	at := r.clusters.Of(owner)
 	for i := range changes {
@@ -79,8 +79,8 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 	})
 }
 
-// block ends a pass that cannot do anything at present. What was applied stays as it
-// is and in the inventory, and what was to be done is done later.
+// block ends a reconcile that cannot do anything at present. What was applied stays unchanged
+// and in the inventory, and what was to be done is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.unbegun = p.First
 	if p.starting {
@@ -95,9 +95,9 @@ func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result,
 	return result, err
 }
 
-// conclude ends a pass as finish does, unless the destination cannot be reached any
+// conclude ends a reconcile as finish does, unless the destination cannot be reached any
 // more, or that is not known yet: then all that failed may have failed for that, and the
-// next pass says so. What was done is reported later.
+// next reconcile reports so. What was done is reported later.
 func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	if access.Usable(p.applier.Destination) {
 		return p.finish(ctx, o)
@@ -107,7 +107,7 @@ func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result
 }
 
 // releaseAll ends the finalization of a VidraResource whose objects are to stay, at a
-// cluster that cannot be reached: they are left as they are.
+// cluster that cannot be reached: they are not changed.
 func (p *pass) releaseAll() bool {
 	if !p.VR.Orphans() {
 		return false

@@ -17,7 +17,7 @@ import (
 )
 
 // finalize removes what a VidraResource that is being deleted has applied, and
-// lets it go when all of it is gone.
+// removes the finalizer when all of it is gone.
 func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(p.VR, p.Installation.Finalizer()) {
 		p.forget(p.Owner)
@@ -33,7 +33,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
 				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
 	}
-	for o := range s.All() { // nothing is left as it is any more
+	for o := range s.All() { // drift is ignored no longer
 		o.Drift, o.Contention = nil, nil
 	}
 	why := p.connect(ctx)
@@ -54,7 +54,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	if len(s.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}
-	// The Events go first: with the finalizer, the reader's object goes too.
+	// The Events are recorded first: without the finalizer, the VidraResource that they regard is deleted.
 	if _, err := p.finish(ctx, status.Outcome{Deleting: true}); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Flush ends the Reconciler, and reports what passes did and did not report any more:
+// Flush ends the Reconciler, and reports what reconciles did and have not reported:
 // of each VidraResource, it writes the heals into the status, then records the
-// Events. Passes that begin later do nothing. Flush waits for those under way, at
+// Events. Reconciles that begin later do nothing. Flush waits for those that run, at
 // most until ctx ends, and must only be called by the leader, which may
 // write statuses. Its error names what is not reported.
 func (r *Reconciler) Flush(ctx context.Context) error {
@@ -38,7 +38,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// allStates returns the states of all VidraResources, when no reconcile is under way any more.
+// allStates returns the states of all VidraResources, once no reconcile runs any more.
 func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,14 +57,14 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	}
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
-	var untold []error
+	var uncounted []error
 	for owner, s := range r.allStates() {
 		r.flushEvents(owner, s)
 		if s.Heals > 0 {
-			untold = append(untold, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.Heals))
+			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.Heals))
 		}
 	}
-	return errors.Join(untold...)
+	return errors.Join(uncounted...)
 }
 
 // flushHeals writes the heals into a status.
@@ -85,7 +85,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	return nil
 }
 
-// flushEvents records what a pass did that could not write its status any more.
+// flushEvents records what a reconcile did that could not write its status.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.UID, s.outdated),
@@ -94,31 +94,31 @@ func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	s.PendingEvents = nil
 }
 
-// begin reports whether a pass may begin; r.passes.Done must be called when it ends.
+// begin reports whether a reconcile may begin; r.running.Done must be called when it ends.
 func (r *Reconciler) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return false
 	}
-	r.passes.Add(1)
+	r.running.Add(1)
 	return true
 }
 
-// end has no pass begin any more, and waits until none is under way or ctx ends.
+// end prevents reconciles from beginning, and waits until none runs or ctx ends.
 func (r *Reconciler) end(ctx context.Context) error {
 	r.mu.Lock()
 	r.ended = true
 	r.mu.Unlock()
 	idle := make(chan struct{})
 	go func() {
-		r.passes.Wait()
+		r.running.Wait()
 		close(idle)
 	}()
 	select {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("passes are still under way, and what they did is not told: %w", ctx.Err())
+		return fmt.Errorf("reconciles still run, and what they did is not reported: %w", ctx.Err())
 	}
 }

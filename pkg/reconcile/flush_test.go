@@ -92,22 +92,22 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFlushEndsThePasses: what a pass does while it is flushed is told, and no pass
+// TestFlushEndsTheReconciles: what a reconcile does while it is flushed is reported, and no reconcile
 // begins after.
-func TestFlushEndsThePasses(t *testing.T) {
+func TestFlushEndsTheReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := unwritten(t)
 		require.True(t, l.begin(), "a pass is under way")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorContains(t, l.FlushEvents(ctx), "passes are still under way")
+		require.ErrorContains(t, l.FlushEvents(ctx), "reconciles still run")
 		require.Empty(t, l.done, "what it works with is not read")
 
 		flushed := make(chan error)
 		go func() { flushed <- l.Flush(t.Context()) }()
 		synctest.Wait()
 		require.Empty(t, l.done)
-		l.passes.Done()
+		l.running.Done()
 		require.NoError(t, <-flushed)
 		require.Contains(t, l.done, events.ReasonDriftCorrected)
 

@@ -65,6 +65,6 @@ func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 		return false, time.Time{} // an event was missed, and the writes are not known
 	}
 	w.Restored = p.Now
-	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. It is put right.")
+	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
 	return true, time.Time{}
 }

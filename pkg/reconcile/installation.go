@@ -39,12 +39,12 @@ func (r *Reconciler) handedOver(e event.UpdateEvent) bool {
 	return v1alpha1.InstallationOf(before) != v1alpha1.InstallationOf(after) || wasHeld && !isHeld
 }
 
-// release has a pass over a VidraResource that another installation reconciles from now on
+// release has a reconcile of a VidraResource that another installation reconciles from now on
 // leave its objects in place, unmanaged: the other one then adopts them. Where the
 // VidraResource is being deleted, spec.deletionPolicy decides.
 func release(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }
 
-// awaitRelease ends a pass over a VidraResource that another installation has not released.
+// awaitRelease ends a reconcile of a VidraResource that another installation has not released.
 func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (reconcile.Result, error) {
 	return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonProgressing, Message: fmt.Sprintf(
 		"the VidraResource waits until the Vidra installation %q has released its objects: an operator of that installation has to run; "+

@@ -13,8 +13,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
-// read makes the state hold what the manifest wants, if it does not. It
-// returns why only the author can help.
+// read reads the manifest into the state, unless the state has it. It returns why
+// only the author can fix the manifest.
 func (p *pass) read(ctx context.Context) *object.Failure {
 	s := p.state
 	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && (s.Stalled != nil || !p.Scope.All || len(s.Unresolved) == 0 && !s.Reread) {
@@ -71,7 +71,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 }
 
 // holders returns the VidraResources whose manifests hold this one, and those that hold
-// them. It fails for more than maxHolders.
+// them. It fails for more than desired.HoldersOf allows.
 func (p *pass) holders(ctx context.Context) ([]string, error) {
 	holds := func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
 		vr, err := owners.Cached(ctx, p.Client, holder)
@@ -80,8 +80,8 @@ func (p *pass) holders(ctx context.Context) ([]string, error) {
 	return desired.HoldersOf(p.VR, holds)
 }
 
-// readParts makes the state hold what the parts of the manifest want, when there is
-// memory to parse them.
+// readParts reads the parts of the manifest into the state, once there is memory to
+// parse them.
 func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.Part) error {
 	free, err := p.heavy.Take(ctx, desired.WeightOfParts(parts))
 	if err != nil {

@@ -46,8 +46,8 @@ func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
 }
 
 // isTerminating returns a function that reports whether a namespace is being deleted, from the
-// cache, which is that of the local cluster. It keeps its answers in known. Of another one the API server says so when it refuses to create an
-// object in it. That is tried again less and less often, at the latest after plan.RetryMax,
+// cache, which is that of the local cluster. It keeps its answers in known. The API server of another cluster
+// reports it when it refuses to create an object in the namespace. That is tried again less and less often, at the latest after plan.RetryMax,
 // which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {

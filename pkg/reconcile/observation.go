@@ -33,14 +33,14 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 	return p.state.postponed.again(), nil
 }
 
-// again returns when to look the next time: after as long as it has waited.
+// again returns when to check the next time: after as long as it has waited.
 func (w *postponed) again() reconcile.Result {
 	left := time.Until(w.until)
 	waited := plan.ObserveTimeout - left
 	return reconcile.Result{RequeueAfter: max(plan.ObserveMin, min(waited, left)), Priority: ptr.To(trigger.ContendedPriority)}
 }
 
-// resume goes on with a reconcile that was postponed, if there is one. It reports false if the
+// resume continues a reconcile that was postponed, if there is one. It reports false if the
 // VidraResource is to be reconciled with the causes, which may be others then.
 func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource, causes *trigger.Causes) (reconcile.Result, bool, error) {
 	s := r.stateOf(owner)

@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
-// adopt takes over what was read. What waited for its kind is attempted anew.
+// adopt stores what was read. What waited for its kind is attempted again.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
 	for o := range s.All() {
 		if o.Problem != nil && (o.Problem.Reason == v1alpha1.ReasonKindUnavailable || o.Problem.Reason == v1alpha1.ReasonProgressing) {

@@ -46,7 +46,7 @@ type pass struct {
 	before v1alpha1.VidraResourceStatus
 	// kubeconfig is what the kubeconfig of another cluster may be used for.
 	kubeconfig cluster.Scope
-	// unread reports that the manifest could not be read; source is why, if the pass goes on
+	// unread reports that the manifest could not be read; source is why, if the reconcile continues
 	// with what was read before.
 	unread bool
 	source *object.Failure
@@ -102,7 +102,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	return p
 }
 
-// run does the pass.
+// run does the reconcile.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if why := p.connect(ctx); why != nil {
 		return p.refuse(ctx, *why)
@@ -111,7 +111,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.Generation == p.VR.Generation && p.state.Stalled == nil && len(p.state.Manifest) > 0 && !p.state.dropped:
-		p.source = why // what was read last is kept as it is until then
+		p.source = why // what was read last is used until then
 	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:
@@ -181,8 +181,8 @@ func (p *pass) load() {
 	p.Index.Load(p.Owner, known)
 }
 
-// stall ends a pass over a VidraResource that only its author can fix. What
-// was applied before stays as it is, and stays in the inventory.
+// stall ends a reconcile of a VidraResource that only its author can fix. What
+// was applied before is not changed, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
 	for key := range p.Causes.Objects {

@@ -5,12 +5,12 @@ package reconcile
 // narrow: config/rbac/managed_kinds.yaml.
 
 // Its own resource. Status is written as a subresource, and finalizers are
-// where OwnerReferencesPermissionEnforcement looks.
+// which OwnerReferencesPermissionEnforcement checks.
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/finalizers,verbs=update
 
-// What it has to say. Events go to events.k8s.io; leader election writes those of
+// Events and leader election. Events go to events.k8s.io; leader election writes those of
 // the core group.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch

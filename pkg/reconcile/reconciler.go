@@ -29,7 +29,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Reconciler makes VidraResources true. Its fields must not be changed after
+// Reconciler reconciles VidraResources. Its fields must not be changed after
 // the first call of Reconcile.
 type Reconciler struct {
 	// Installation reconciles the VidraResources that name it. Trigger must have the same.
@@ -53,12 +53,12 @@ type Reconciler struct {
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
-	// spec.drift.MaxBreakGlass does not say. Zero accepts none.
+	// spec.drift.maxBreakGlass is not set. Zero accepts none.
 	MaxBreakGlass time.Duration
-	// Additions is what is done about what people add to objects where spec.drift.additions
-	// does not say. Defaults to Keep.
+	// Additions is what is done about what users add to objects where spec.drift.additions
+	// is not set. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
-	// PeopleTools are the field managers of people. Defaults to ownership.DefaultTools.
+	// PeopleTools are the field managers of the clients that users work with. Defaults to ownership.DefaultTools.
 	PeopleTools ownership.Tools
 	// Watches, Index and Trigger report what happens to the objects.
 	Watches Watches
@@ -72,7 +72,7 @@ type Reconciler struct {
 	// Metrics count what is done. Optional.
 	Metrics *metrics.Metrics
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
-	// DefaultParallel.
+	// plan.DefaultParallel.
 	Parallel int
 
 	namespaces    namespaceIndex
@@ -88,20 +88,20 @@ type Reconciler struct {
 	// mu guards states and ended.
 	mu     sync.Mutex
 	states map[trigger.Owner]*ownerState
-	// ended reports that no pass begins any more; passes are those under way. None is
+	// ended reports that no reconcile begins any more; running are those that run. None is
 	// added once ended is true.
-	ended  bool
-	passes sync.WaitGroup
+	ended   bool
+	running sync.WaitGroup
 	// flushing is held while what reconciles did not report any more is reported.
 	flushing sync.Mutex
 }
 
-// Reconcile does one pass over a VidraResource, unless Flush or FlushEvents was called.
+// Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if !r.begin() {
 		return reconcile.Result{}, nil
 	}
-	defer r.passes.Done()
+	defer r.running.Done()
 	owner := req.NamespacedName
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
@@ -207,7 +207,7 @@ func (r *Reconciler) forgetState(owner trigger.Owner) {
 	delete(r.states, owner)
 }
 
-// restartState has the next pass begin from what the cache holds.
+// restartState has the next reconcile begin from what the cache holds.
 func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,12 +50,12 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	return err
 }
 
-// writeInventory writes the inventory before the objects are written that it speaks of.
+// writeInventory writes the inventory before the objects are written that it lists.
 func (p *pass) writeInventory(ctx context.Context) error {
 	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), p.Now))
 }
 
-// finish writes the status if it changed, then the Events that speak of it.
+// finish writes the status if it changed, then the Events about the change.
 func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	s := p.state
 	p.EndContentions()

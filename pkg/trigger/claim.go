@@ -100,7 +100,7 @@ const (
 	// VerdictTerminating means that the object is being deleted; its deletion will be
 	// another event.
 	VerdictTerminating Verdict = "Terminating"
-	// VerdictDrift means that an owned field was changed, removed or taken over.
+	// VerdictDrift means that an owned field was changed, removed or taken by another manager.
 	VerdictDrift Verdict = "Drift"
 	// VerdictDeleted means that the object was deleted, or lost the label of the watch.
 	VerdictDeleted Verdict = "Deleted"

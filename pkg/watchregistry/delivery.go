@@ -29,7 +29,7 @@ type Successor interface {
 const shrinkThreshold = 1024
 
 // delivery passes the events of one watch, through all its informer runs, to its handler:
-// one at a time, and the events of one object in order. Events that wait for a slow handler
+// one at a time, and the events of one object in the order of the watch. Events that wait for a slow handler
 // are merged for each object. So the number of pending entries is bounded by the number of
 // objects, whereas the buffer of a shared informer grows with every event. delivery is a
 // cache.ResourceEventHandler that never blocks.

@@ -94,7 +94,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	// An error here is one of the connection, so the client cannot be told.
+	// An error here is one of the connection, so no answer can report it.
 	_ = encoder.Encode(rows)
 }
 

@@ -20,7 +20,7 @@ var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, S
 
 // handOverTimeout bounds how long an informer whose resource is no longer served runs on
 // until its handler has received every event. The handler takes events without blocking, so
-// this is only reached where the API server goes on sending changes, or on a defect.
+// this is only reached where the API server keeps sending changes, or on a defect.
 const handOverTimeout = 30 * time.Second
 
 // watch is the watch of one resource of one cluster.

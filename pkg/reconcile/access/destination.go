@@ -25,7 +25,7 @@ type Destination interface {
 	Name() string
 	// As is a client that impersonates.
 	As(username string) (dynamic.Interface, error)
-	// Unreachable says why nothing can be done there at present; nil if it can.
+	// Unreachable is why nothing can be done there at present; nil if it can.
 	Unreachable() error
 	// MaybeUnreachable reports that requests fail, and that it will be known soon whether it is
 	// Unreachable.

@@ -40,7 +40,7 @@ func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cl
 		if matched {
 			return nil, cluster.Scope{}, fmt.Errorf("%s %w: %w", server, ErrServedByAnother, cluster.ErrStarting)
 		}
-		name = at // its watches go on when there is a kubeconfig again
+		name = at // its watches continue when there is a kubeconfig again
 	}
 	if !d.Clusters.set(owner, name) { // from now on it is not forgotten
 		return nil, cluster.Scope{}, fmt.Errorf("%s is being forgotten, because its last VidraResource is gone: %w", server, cluster.ErrStarting)

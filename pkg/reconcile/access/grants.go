@@ -103,7 +103,7 @@ type Grants struct {
 // missingRight is a right that some owners wait for. It ends with the last of them.
 type missingRight struct {
 	client dynamic.Interface
-	// denied is whether the API server has said that the right is missing: of the right
+	// denied is whether the API server has answered that the right is missing: of the right
 	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
 }

@@ -22,7 +22,7 @@ func notManaged(why string) error {
 }
 
 // adopts returns a refusal if an object that exists, and that no VidraResource owns,
-// is not to be taken over. It writes nothing.
+// is not to be adopted. It writes nothing.
 func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
 	switch a.Adopt {
 	case v1alpha1.AdoptAlways:
@@ -45,7 +45,7 @@ func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Un
 		labels[v1alpha1.ManagedByLabel] = value
 		found.SetLabels(labels)
 	}
-	if withheld, said := t.Unstructured().GetAnnotations()[ownership.SensitiveAnnotation]; said {
+	if withheld, set := t.Unstructured().GetAnnotations()[ownership.SensitiveAnnotation]; set {
 		annotations := found.GetAnnotations()
 		annotations[ownership.SensitiveAnnotation] = withheld
 		found.SetAnnotations(annotations)

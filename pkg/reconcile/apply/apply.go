@@ -23,7 +23,7 @@ type Applier struct {
 	// Client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
 	// made by ClientOf, and nil until connect has succeeded that far.
 	Client dynamic.Interface
-	// User is whom client impersonates; Vidra itself if empty.
+	// User is the user that Client impersonates; empty for Vidra itself.
 	User    string
 	Trigger *trigger.Factory
 	Index   *trigger.Index
@@ -50,8 +50,8 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) Result {
 	return a.record(r, warnings.all())
 }
 
-// Preflight looks at an object that was never applied, and refuses it if it exists
-// and may not be taken. The cause then says what was found.
+// Preflight reads an object that was never applied, and refuses it if it exists
+// and may not be adopted. The cause then has what was found.
 func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
 	live, err := a.Get(ctx, t.Key)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 // ownershipConflict returns an owners.Conflict if the conflict with which the API server
 // refused the apply is with a VidraResource that owns the field, or with one of another
-// installation, unless an edit is reverted or spec.adopt says to take the field: anyone who may
-// edit the object can apply it under such a name. others are the other owners of the object.
+// installation, unless an edit is reverted or spec.adopt is Always: any user who may edit the object can
+// apply it under such a name. others are the other owners of the object.
 func (r request) ownershipConflict(live *unstructured.Unstructured, others []owners.CoOwner) error {
 	var elsewhere []owners.CoOwner
 	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
@@ -39,7 +39,7 @@ func decide(k known) request {
 	r := request{known: k, as: k.Why, live: k.Cause.Found}
 	switch found := k.Cause.Found; {
 	case k.asExpected:
-		r.kind = inOrder
+		r.kind = asIntended
 	case found != nil && found.GetDeletionTimestamp() != nil:
 		r.kind = beingDeleted
 	case k.Skip != nil && (found == nil || k.Skip.Silent):
@@ -87,7 +87,7 @@ func next(r request, got answer) request {
 		return r
 	case read:
 		return r.reread(got)
-	case giveBack:
+	case returnReclaimed:
 		return r.givenBack(got)
 	case applyMarks:
 		return r.attemptOn(got)
@@ -97,7 +97,7 @@ func next(r request, got answer) request {
 		return r.probed(got)
 	case readReplaced:
 		return r.replacement(got)
-	case inOrder, beingDeleted, unchanged, observed, applied, replaced, failed:
+	case asIntended, beingDeleted, unchanged, observed, applied, replaced, failed:
 	}
 	return r
 }
@@ -141,7 +141,7 @@ func (r request) created(got answer) request {
 
 // apply returns the apply of r.live, after the release of the fields that ignore rules name.
 func (r request) apply() request {
-	r.kind, r.force, r.listsReplaced, r.lean = apply, false, false, nil
+	r.kind, r.force, r.listsReplaced, r.reduced = apply, false, false, nil
 	if r.Ignored != nil && (r.live != nil || r.base != nil) {
 		r.kind = releaseIgnored
 	}
@@ -163,7 +163,7 @@ func (r request) released(got answer) request {
 	case r.whole:
 		return r.accepted(got.live)
 	}
-	r.kind, r.lean = apply, got.lean
+	r.kind, r.reduced = apply, got.reduced
 	return r
 }
 
@@ -180,7 +180,7 @@ func (r request) applyAnswered(got answer) request {
 }
 
 // ownersKnown follows a conflict with other field managers. Fields are taken from them unless
-// they are other VidraResources: two of them would take the field from each other for ever.
+// they are other VidraResources: two of them would take the field from each other without end.
 func (r request) ownersKnown(got answer) request {
 	if got.err != nil {
 		return r.goalAnswered(got)
@@ -221,7 +221,7 @@ func (r request) goalAnswered(got answer) request {
 	return r.accepted(got.live)
 }
 
-// accepted follows the apply that brought the object to what the manifest says.
+// accepted follows the apply that brought the object to what the manifest specifies.
 func (r request) accepted(live *unstructured.Unstructured) request {
 	if r.live = live; r.settings.Additions.Policy == v1alpha1.AdditionsRevert {
 		return r.removeAdditions()

@@ -23,8 +23,8 @@ type known struct {
 	// before are the paths that others owned in the object before it was edited; nil if that
 	// is not known.
 	before *ownership.Paths
-	// asExpected reports that the object was read, and is as expected: unlike what the cause
-	// says.
+	// asExpected reports that the object was read, and is as expected, although the
+	// cause reports a change.
 	asExpected bool
 	// glass is the answer to the break-glass annotations of the object.
 	glass breakglass.Answer

@@ -20,18 +20,18 @@ func (a *Applier) releaseFields(ctx context.Context, t plan.Task, live *unstruct
 	}
 	var body []byte
 	live, err = a.editManagedFields(ctx, t.Key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
-		full, lean, err := t.Ignored.Without(t.Body, live, whole, a.Signature())
+		full, reduced, err := t.Ignored.Without(t.Body, live, whole, a.Signature())
 		if err != nil {
 			return nil, false, err
 		}
-		if body, err = json.Marshal(lean); err != nil {
+		if body, err = json.Marshal(reduced); err != nil {
 			return nil, false, err
 		}
-		managedFields, changed = ownership.ReleaseFields(live, a.Manager, full, lean)
+		managedFields, changed = ownership.ReleaseFields(live, a.Manager, full, reduced)
 		return managedFields, changed, nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("leave fields to others: %w", err)
+		return nil, nil, fmt.Errorf("release ignored fields: %w", err)
 	}
 	return live, body, nil
 }

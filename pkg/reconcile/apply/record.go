@@ -13,7 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Requests returns how many writes a heal took: what an edit added is taken over before the
+// Requests returns how many writes a heal took: the fields that an edit added are applied before the
 // apply removes it.
 func (r *Result) Requests() int {
 	if len(r.Added.Changes) > 0 {
@@ -30,19 +30,19 @@ type Result struct {
 	Live *unstructured.Unstructured
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
-	// Compared reports that additions are what users added to the object and what is not reverted.
+	// Compared reports that Additions is known: what users added to the object and what is not reverted.
 	Compared  bool
 	Additions []ownership.Change
-	// Added is what an edit added, or users, and what was removed. unremovable describes what
+	// Added is what an edit added, or users, and what was removed. Unremovable describes what
 	// users added and what cannot be removed, and why.
 	Added       ownership.Addition
 	Unremovable string
-	// Action and fields are what was done; no action if nothing was. reverted is what
+	// Action and Fields are what was done; no action if nothing was. Reverted is what
 	// another writer had changed and the new configuration of the manifest has reverted.
 	Action   events.Action
 	Fields   []ownership.Change
 	Reverted []ownership.Change
-	// Skipped is why the object was not reverted; nil if it was. unknown is why what differs
+	// Skipped is why the object was not reverted; nil if it was. Unknown is why what differs
 	// is not known then.
 	Skipped *plan.SkipReason
 	Unknown string
@@ -52,7 +52,7 @@ type Result struct {
 	Glass breakglass.Answer
 	// Ending reports that the object is being deleted.
 	Ending bool
-	// Replaced is why it is deleted to be created again; empty if it is not. replace is
+	// Replaced is why it is deleted to be created again; empty if it is not. Replace is
 	// the object that is still to be deleted then.
 	Replaced string
 	Replace  *unstructured.Unstructured
@@ -63,7 +63,7 @@ type Result struct {
 // begin notifies the index before the first request: it defers the events of the object
 // until record.
 func (a *Applier) begin(r request) {
-	if a.Watched && r.kind != inOrder && r.kind != beingDeleted && (r.kind != observed || r.Cause.Found != nil) {
+	if a.Watched && r.kind != asIntended && r.kind != beingDeleted && (r.kind != observed || r.Cause.Found != nil) {
 		a.Index.Begin(a.Owner, r.Key, a.Manager)
 	}
 }
@@ -75,7 +75,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		Warnings: withheld(r, warnings),
 	}
 	switch r.kind {
-	case inOrder:
+	case asIntended:
 		done.AsSkipped = r.expected.Unreverted
 	case beingDeleted:
 		if done.Ending = true; r.Why == plan.WhyNew && a.Watched {
@@ -120,7 +120,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		if r.kind == replaced {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, r.Sensitive), r.replace
 		}
-	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, giveBack, applyMarks,
+	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
 		migrate, probe, readReplaced: // these are requests
 	}
 	return done
@@ -133,7 +133,7 @@ func (a *Applier) expectation(live *unstructured.Unstructured) trigger.Applied {
 	return expected
 }
 
-// seen is what is expected of an object that stays as it is; unreverted reports that the object
+// seen is what is expected of an object that is not changed; unreverted reports that the object
 // differs from the manifest.
 func (a *Applier) seen(live *unstructured.Unstructured, unreverted bool) trigger.Applied {
 	return trigger.Applied{

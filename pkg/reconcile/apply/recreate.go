@@ -22,13 +22,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// immutable is why an object stays as it is although the API server would accept it
+// immutable is why an object is not changed although the API server would accept it
 // as a new one: a field of it cannot change.
 type immutable struct {
 	// fields that cannot change, as the API server names them.
 	fields []string
 	why    string
-	// text is all that is to be said; empty if fields and why are.
+	// text is the whole message; empty if fields and why are.
 	text string
 }
 
@@ -40,7 +40,7 @@ func (i *immutable) Error() string {
 	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
 }
 
-// AsFailure returns why the object stays as it is.
+// AsFailure returns why the object is not changed.
 func (i *immutable) AsFailure(whole error, _ bool) object.Failure {
 	return object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: whole.Error()}
 }
@@ -95,7 +95,7 @@ func (r request) unreplaceable(fields []string) request {
 }
 
 // replacement ends the task with the object that is to be deleted, so that it is created anew,
-// because its fields cannot become what the manifest says. It has none if the object is being
+// because its fields cannot become equal to the manifest. It has none if the object is being
 // deleted.
 func (r request) replacement(got answer) request {
 	if r.err = r.irreplaceable(got); r.err != nil {
@@ -126,7 +126,7 @@ func (r request) irreplaceable(got answer) error {
 		if named := r.naming(live, fields); named != nil {
 			return named
 		}
-		return why("the API server said: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
+		return why("the API server answered: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
 			object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)))
 	case !r.settings.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
@@ -140,7 +140,7 @@ func (r request) irreplaceable(got answer) error {
 	case AsksToStay(live) || AsksToStay(r.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.Configuration && entry.Recreated.UID != string(live.GetUID()):
-		return why("it was created again for this manifest before, so it is left: something else changes it")
+		return why("it was created again for this manifest before, so it is not deleted again: another client changes it")
 	}
 	if glass := r.settings.AnswerTo(entry, r.Object, live); breakglass.Exempts(glass.Status, time.Now()) {
 		return why("it is deleted and created again when its break-glass ends: %s", plan.Exemption(glass.Status).Why)
@@ -159,7 +159,7 @@ func (r request) naming(live *unstructured.Unstructured, fields []string) error 
 		return nil
 	}
 	return &immutable{fields: fields, text: fmt.Sprintf(
-		"the API server refused to revert %s: %s. In the way may be %s, which Vidra leaves alone: remove it from the object, or change the manifest or spec.drift.ignore",
+		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
 		strings.Join(fields, ", "), object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)), others)}
 }
 

@@ -13,24 +13,24 @@ type kind int
 
 const (
 	// The requests; send has what each of them is.
-	observe        kind = iota // a dry run of the apply
-	create                     // an apply that only creates
-	reclaim                    // additions of an edit become ours
-	releaseIgnored             // we release the fields that ignore rules name
-	apply                      // the apply
-	replaceLists               // lists that server-side apply cannot read are replaced
-	askOwners                  // after a conflict: which VidraResources own the object
-	claim                      // our mark alone
-	recheck                    // whether an object that was just created may be adopted
-	read                       // the object, because others write to it
-	giveBack                   // what was reclaimed is returned
-	applyMarks                 // our label and annotation alone
-	migrate                    // fields of the first operator become unmanaged
-	probe                      // whether the object would be accepted as a new one
-	readReplaced               // the object that may be replaced, and its owners
+	observe         kind = iota // a dry run of the apply
+	create                      // an apply that only creates
+	reclaim                     // additions of an edit become ours
+	releaseIgnored              // we release the fields that ignore rules name
+	apply                       // the apply
+	replaceLists                // lists that server-side apply cannot read are replaced
+	askOwners                   // after a conflict: which VidraResources own the object
+	claim                       // our mark alone
+	recheck                     // whether an object that was just created may be adopted
+	read                        // the object, because others write to it
+	returnReclaimed             // what was reclaimed is returned
+	applyMarks                  // our label and annotation alone
+	migrate                     // fields of the first operator become unmanaged
+	probe                       // whether the object would be accepted as a new one
+	readReplaced                // the object that may be replaced, and its owners
 
 	// The ends. Nothing is sent any more.
-	inOrder      // the object is as expected
+	asIntended   // the object is as expected
 	beingDeleted // the object is being deleted
 	unchanged    // only users added something, which is reported
 	observed     // the object is not reverted
@@ -40,7 +40,7 @@ const (
 )
 
 // ends reports whether nothing is sent any more.
-func (k kind) ends() bool { return k >= inOrder }
+func (k kind) ends() bool { return k >= asIntended }
 
 // goal is what the requests of a moment achieve.
 type goal int
@@ -65,9 +65,9 @@ type request struct {
 	live *unstructured.Unstructured
 	// whole reports that the fields are released after the apply, which creates the object.
 	whole bool
-	// lean is the applied configuration without what ignore rules exclude; nil if all of it
+	// reduced is the applied configuration without what ignore rules exclude; nil if all of it
 	// is sent.
-	lean []byte
+	reduced []byte
 	// force reports that the apply takes fields from all other managers.
 	force bool
 	// listsReplaced reports that replaceLists was sent.
@@ -100,8 +100,8 @@ type answer struct {
 	freshErr error
 	// forced reports that the apply took fields from all other managers.
 	forced bool
-	// lean is the applied configuration without the fields that were released.
-	lean []byte
+	// reduced is the applied configuration without the fields that were released.
+	reduced []byte
 	// others are the other owners of live.
 	others []owners.CoOwner
 }

@@ -78,7 +78,7 @@ func TestRequests(t *testing.T) {
 		answers []answer
 		want    []kind
 	}{
-		"AsExpected":  {"Nothing is sent about what is as expected.", []func(*known){drift(wanted), func(k *known) { k.asExpected = true }}, nil, []kind{inOrder}},
+		"AsExpected":  {"Nothing is sent about what is as expected.", []func(*known){drift(wanted), func(k *known) { k.asExpected = true }}, nil, []kind{asIntended}},
 		"Terminating": {"What is being deleted is not applied.", []func(*known){drift(terminating)}, nil, []kind{beingDeleted}},
 		"Skipped": {
 			"A dry run shows what differs.", []func(*known){drift(edited), func(k *known) { k.Skip = warn }}, []answer{{live: wanted}}, []kind{observe, observed},
@@ -106,7 +106,7 @@ func TestRequests(t *testing.T) {
 
 		"Ignored": {
 			"Ignored fields are released before the apply.", []func(*known){drift(edited), func(k *known) { k.Ignored = rules }},
-			[]answer{{live: edited, lean: []byte("{}")}, forced(wanted)}, []kind{releaseIgnored, apply, applied},
+			[]answer{{live: edited, reduced: []byte("{}")}, forced(wanted)}, []kind{releaseIgnored, apply, applied},
 		},
 		"IgnoredNew": {
 			"A new object is created whole.", []func(*known){fresh, func(k *known) { k.Ignored = rules }}, []answer{{live: wanted}, {live: wanted}},
@@ -153,11 +153,11 @@ func TestRequests(t *testing.T) {
 		},
 		"Denied": {
 			"What was reclaimed is returned if a webhook denies the apply.", []func(*known){drift(structural)},
-			[]answer{{live: reclaimed}, {err: denial, forced: true}, {live: structural}}, []kind{reclaim, apply, giveBack, failed},
+			[]answer{{live: reclaimed}, {err: denial, forced: true}, {live: structural}}, []kind{reclaim, apply, returnReclaimed, failed},
 		},
 		"WidensAndGivesUp": {
 			"More is undone if the API server calls the object invalid, and at last nothing is.", []func(*known){drift(structural)},
-			[]answer{{live: reclaimed}, {err: invalid, forced: true}, {live: structural}, {err: refused}}, []kind{reclaim, apply, giveBack, probe, failed},
+			[]answer{{live: reclaimed}, {err: invalid, forced: true}, {live: structural}, {err: refused}}, []kind{reclaim, apply, returnReclaimed, probe, failed},
 		},
 		"Cleared": {
 			"Without managedFields the owners of the fields are recorded first.", []func(*known){drift(cleared)},
@@ -170,7 +170,7 @@ func TestRequests(t *testing.T) {
 		},
 		"UnremovableAdditions": {
 			"Additions without which the object is invalid stay.", []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsRevert, wanted)},
-			[]answer{{live: reclaimed}, {err: invalid, forced: true}, {live: byKubectl}}, []kind{reclaim, apply, giveBack, applied},
+			[]answer{{live: reclaimed}, {err: invalid, forced: true}, {live: byKubectl}}, []kind{reclaim, apply, returnReclaimed, applied},
 		},
 
 		"Replaced": {
@@ -220,8 +220,8 @@ func additionsOfUsers(policy v1alpha1.AdditionsPolicy, applied *unstructured.Uns
 func names(kinds []kind) []string {
 	all := map[kind]string{
 		observe: "observe", create: "create", reclaim: "reclaim", releaseIgnored: "releaseIgnored", apply: "apply", replaceLists: "replaceLists",
-		askOwners: "askOwners", claim: "claim", recheck: "recheck", read: "read", giveBack: "giveBack", applyMarks: "applyMarks", migrate: "migrate",
-		probe: "probe", readReplaced: "readReplaced", inOrder: "inOrder", beingDeleted: "beingDeleted", unchanged: "unchanged", observed: "observed",
+		askOwners: "askOwners", claim: "claim", recheck: "recheck", read: "read", returnReclaimed: "returnReclaimed", applyMarks: "applyMarks", migrate: "migrate",
+		probe: "probe", readReplaced: "readReplaced", asIntended: "asIntended", beingDeleted: "beingDeleted", unchanged: "unchanged", observed: "observed",
 		applied: "applied", replaced: "replaced", failed: "failed",
 	}
 	texts := make([]string, 0, len(kinds))

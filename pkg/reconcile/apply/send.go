@@ -47,7 +47,7 @@ func (a *Applier) claim(ctx context.Context, t plan.Task) error {
 		return err
 	}
 	if _, err := a.ApplyBody(ctx, t.Key, body, false); err != nil {
-		return fmt.Errorf("note on it that it is wanted here, too: %w", err)
+		return fmt.Errorf("claim the object: %w", err)
 	}
 	return nil
 }
@@ -79,11 +79,11 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		if live == nil {
 			live = r.base
 		}
-		got.live, got.lean, got.err = a.releaseFields(ctx, r.Task, live)
+		got.live, got.reduced, got.err = a.releaseFields(ctx, r.Task, live)
 	case apply:
 		body := r.Body
-		if r.lean != nil {
-			body = r.lean
+		if r.reduced != nil {
+			body = r.reduced
 		}
 		if got.forced, got.err = a.forces(ctx, r); got.err == nil {
 			got.live, got.err = a.ApplyBody(ctx, r.Key, body, got.forced)
@@ -103,7 +103,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		_, got.err = a.Preflight(ctx, r.Task)
 	case read:
 		got.live, got.err = a.Get(ctx, r.Key)
-	case giveBack:
+	case returnReclaimed:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
 			return ownership.RestoreEntries(live, r.previous, a.Manager), true, nil
 		})
@@ -116,7 +116,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, withoutFirstOperator)
 	case probe:
 		got.err = a.probe(ctx, r.Task)
-	case inOrder, beingDeleted, unchanged, observed, applied, replaced, failed:
+	case asIntended, beingDeleted, unchanged, observed, applied, replaced, failed:
 	}
 	return got
 }
@@ -146,11 +146,11 @@ func (a *Applier) dryRun(ctx context.Context, t plan.Task) (*unstructured.Unstru
 	if err != nil || t.Ignored == nil {
 		return whole, err
 	}
-	_, lean, err := t.Ignored.Without(t.Body, t.Cause.Found, whole, a.Signature())
+	_, reduced, err := t.Ignored.Without(t.Body, t.Cause.Found, whole, a.Signature())
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(lean)
+	body, err := json.Marshal(reduced)
 	if err != nil {
 		return nil, err
 	}

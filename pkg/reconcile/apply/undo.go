@@ -215,7 +215,7 @@ func (r request) giveUp(err error) request {
 // give returns to other managers what was reclaimed since previous, because the API server
 // calls the object without that invalid.
 func (r request) give(previous *unstructured.Unstructured) request {
-	r.kind, r.previous = giveBack, previous
+	r.kind, r.previous = returnReclaimed, previous
 	return r
 }
 

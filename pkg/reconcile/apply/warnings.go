@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: what
-// the API server says besides an answer becomes a condition of the VidraResource.
+// Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: the
+// warnings the API server sends with an answer become a condition of the VidraResource.
 type Warnings struct {
 	// Otherwise handles the warnings of all other requests.
 	Otherwise rest.WarningHandlerWithContext
@@ -17,8 +17,8 @@ type Warnings struct {
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
-	if heard, ok := ctx.Value(warningsKey{}).(*warnings); ok {
-		heard.add(text)
+	if gathered, ok := ctx.Value(warningsKey{}).(*warnings); ok {
+		gathered.add(text)
 		return
 	}
 	w.Otherwise.HandleWarningHeaderWithContext(ctx, code, agent, text)
@@ -35,8 +35,8 @@ type warnings struct {
 
 // withWarnings has the warnings of the requests of a context gathered.
 func withWarnings(ctx context.Context) (context.Context, *warnings) {
-	heard := &warnings{}
-	return context.WithValue(ctx, warningsKey{}, heard), heard
+	gathered := &warnings{}
+	return context.WithValue(ctx, warningsKey{}, gathered), gathered
 }
 
 func (w *warnings) add(text string) {

@@ -89,7 +89,7 @@ func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, lim
 		return refuse("the annotation %s is not a time in RFC 3339, such as 2026-01-31T18:00:00Z: %q",
 			v1alpha1.BreakGlassUntilAnnotation, display.Truncate(text, maxText))
 	case reason == "":
-		return refuse("the annotation %s is missing: it says why", v1alpha1.BreakGlassReasonAnnotation)
+		return refuse("the annotation %s is missing: it must have the reason", v1alpha1.BreakGlassReasonAnnotation)
 	case !now.Before(until) && exempt && known.Request == answer.Request:
 		return end("its time is over")
 	case !now.Before(until):
@@ -129,7 +129,7 @@ type Answer struct {
 	Full bool
 }
 
-// Problem is why a request has no effect; empty if there is none that has not.
+// Problem is why a request has no effect; empty if it has one.
 func (g Answer) Problem() string {
 	if g.Status == nil || g.Status.State != v1alpha1.BreakGlassIgnored {
 		return ""
@@ -137,8 +137,8 @@ func (g Answer) Problem() string {
 	return "break-glass is ignored: " + g.Status.Message
 }
 
-// IsNews reports whether an answer is to be reported.
-func IsNews(known, answer *v1alpha1.BreakGlassStatus) bool {
+// Unreported reports whether an answer differs from the known one, so that it is to be reported.
+func Unreported(known, answer *v1alpha1.BreakGlassStatus) bool {
 	switch {
 	case answer == nil, equality.Semantic.DeepEqual(known, answer):
 		return false

@@ -138,7 +138,7 @@ func TestAnswerBreakGlass(t *testing.T) {
 				require.Equal(t, []time.Time{at(tc.since), at(tc.end)}, []time.Time{got.Since.UTC(), got.Until.UTC()}, tc.reason)
 			}
 			again := Decide(annotations, got, limits, at(tc.now))
-			require.False(t, IsNews(got, again), "the same annotations have the same answer")
+			require.False(t, Unreported(got, again), "the same annotations have the same answer")
 		})
 	}
 }

@@ -1,5 +1,5 @@
 // Package contention counts how often an object is reverted, names the writer that keeps
-// changing it, and says when its next heal is due.
+// changing it, and computes when its next heal is due.
 //
 // It sends no request, and callers give the time. A heal is delayed only under sustained
 // load, and never for longer than spec.drift.maxExposure (ADR 19).

@@ -49,7 +49,7 @@ type Tracker struct {
 	// Key is where the object was when it was last healed.
 	Key trigger.ObjectKey
 	// field is the one that was reverted too often; its path is empty if that is the
-	// object as a whole, or not known after a restart. reverted is how often it was.
+	// object as a whole, or not known after a restart. Reverted is how often it was.
 	field    ownership.Change
 	Reverted int
 	// Text describes the contention in conditions and Events.
@@ -74,8 +74,8 @@ func Restored(now time.Time) *Tracker {
 // Contended reports whether the object is contended.
 func (c *Tracker) Contended() bool { return c != nil && !c.Began.IsZero() }
 
-// Delays reports whether a heal of the contended object was delayed: it is not reliably as
-// the manifest says.
+// Delays reports whether a heal of the contended object was delayed: it does not
+// reliably match the manifest.
 func (c *Tracker) Delays() bool { return c.Contended() && c.Delayed }
 
 // DelayedFlush is how much later the status counts the heals of an object if they are
@@ -155,8 +155,8 @@ func (c *Tracker) Next(now time.Time) time.Time {
 }
 
 // HealAt returns when a contended object is healed that was changed at since: now, or a
-// time after it. It is healed when its bucket and the budget allow it, and whatever they
-// say before a foreign value stands for maxExposure: the last tenth of that is for the
+// time after it. It is healed when its bucket and the budget allow it, and in any case
+// before a foreign value stands for maxExposure: the last tenth of that is for the
 // request. Heals that must be sent soon are sent now, so that one reconcile sends those of
 // many objects. budget takes a heal from the budget, if there is one or it must, and returns
 // now or when to ask again.
@@ -187,8 +187,8 @@ func (c *Tracker) Fields() []ownership.Change {
 	return []ownership.Change{c.field}
 }
 
-// stillReverted says what becomes of a contended object.
-const stillReverted = "Vidra goes on reverting it, under sustained load less often, but at the latest after spec.drift.maxExposure"
+// stillReverted describes how a contended object is handled.
+const stillReverted = "Vidra keeps reverting it, under sustained load less often, but at the latest after spec.drift.maxExposure"
 
 // Describe returns who keeps changing what, and how to end it.
 func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {

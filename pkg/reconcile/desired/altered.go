@@ -67,7 +67,7 @@ func (c *comparison) compare(path []string, sent, held any) {
 }
 
 // compareList compares lists whose items have names by these, and others of the same
-// length in order. What a list is else the API server knows better.
+// length by position. Only the API server knows which other lists are associative.
 func (c *comparison) compareList(path []string, sent, held []any) {
 	named := map[string]any{}
 	for _, item := range held {

@@ -156,11 +156,11 @@ func (d *Object) Exempts(manager string, path []string) bool {
 // Without is an applied configuration without the fields that ignore rules exclude in the
 // object as it is. whole is what a dry run of it makes of the object: what is owned
 // as a whole there is excluded as a whole. What marks the object as the owner's is not.
-func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, lean map[string]any, err error) {
+func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, reduced map[string]any, err error) {
 	if err := utiljson.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
 	}
-	lean, manager := runtime.DeepCopyJSON(full), by.Manager
+	reduced, manager := runtime.DeepCopyJSON(full), by.Manager
 	var paths [][]string
 	for _, path := range ign.Paths {
 		paths = append(paths, ownership.Whole(whole, manager, full, path))
@@ -177,10 +177,10 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 	// What is removed from a list moves what follows.
 	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
 	for _, path := range slices.CompactFunc(paths, slices.Equal) {
-		withoutPath(lean, path)
+		withoutPath(reduced, path)
 	}
-	by.Mark(&unstructured.Unstructured{Object: lean})
-	return full, lean, nil
+	by.Mark(&unstructured.Unstructured{Object: reduced})
+	return full, reduced, nil
 }
 
 // isBelow reports whether a path is another one, or below it.

@@ -106,9 +106,9 @@ func TestWithout(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			full, lean, err := tc.ign.Without([]byte(webDeployment), live, live, object.SignatureOf("", "web"))
+			full, reduced, err := tc.ign.Without([]byte(webDeployment), live, live, object.SignatureOf("", "web"))
 			require.NoError(t, err)
-			spec, err := json.Marshal(lean["spec"])
+			spec, err := json.Marshal(reduced["spec"])
 			require.NoError(t, err)
 			require.JSONEq(t, tc.want, string(spec), tc.reason)
 			whole, err := json.Marshal(full)
@@ -122,7 +122,7 @@ func TestWithout(t *testing.T) {
 // where something was said before it.
 func TestWrappedErrorsKeepSecrets(t *testing.T) {
 	t.Parallel()
-	err := fmt.Errorf("leave fields to others: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "login",
+	err := fmt.Errorf("release ignored fields: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "login",
 		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")}))
 	require.NotContains(t, object.Message(err, true), "hunter2")
 	require.True(t, object.IsObject(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "login")), "login"))
@@ -133,7 +133,7 @@ func TestWithoutKeepsIntegers(t *testing.T) {
 	t.Parallel()
 	const body = `{"kind":"Widget","spec":{"id":9007199254740993,"replicas":1}}`
 	ign := Ignored{Paths: [][]string{{"spec", "replicas"}}}
-	_, lean, err := ign.Without([]byte(body), fixture.UnstructuredOf(t, webDeployment), fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web"))
+	_, reduced, err := ign.Without([]byte(body), fixture.UnstructuredOf(t, webDeployment), fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web"))
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, lean["spec"])
+	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, reduced["spec"])
 }

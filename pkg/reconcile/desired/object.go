@@ -37,7 +37,7 @@ type Object struct {
 	Ignored *Ignored
 	// exempt are the same rules, with all their paths.
 	exempt []managedPaths
-	// Sensitive reports that its values must not be shown, and withholds that some must not.
+	// Sensitive reports that its values must not be shown, and Withholds that some must not.
 	Sensitive, Withholds bool
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
 	SetsBreakGlass bool
@@ -70,7 +70,7 @@ type Resolved struct {
 	Unmatched []string
 }
 
-// Resolve returns what the parts of the manifest of vr want, which holders hold and
+// Resolve returns the objects of the parts of the manifest of vr, which holders hold and
 // which is applied with a signature. It fails for a manifest that cannot be read.
 func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, kinds access.Destination) (*Resolved, error) {
 	parsed, err := parse(parts)
@@ -122,9 +122,9 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	return w, nil
 }
 
-// ErrEmpty is what a manifest without objects fails with. Taking it for the
-// wish to remove everything would make a slip of the pen a catastrophe.
-var ErrEmpty = errors.New("the manifest holds no object, so what was applied before stays as it is: " +
+// ErrEmpty is what a manifest without objects fails with. An empty manifest is
+// refused because it may be a mistake, and pruning would delete every object.
+var ErrEmpty = errors.New("the manifest holds no object, so nothing is changed or removed: " +
 	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
 
 // resolve asks how each kind of the objects is served.
@@ -181,7 +181,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	return d, nil
 }
 
-// setIgnoreRules takes over the ignore rules for the object.
+// setIgnoreRules sets the ignore rules of the object.
 func (d *Object) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) error {
 	var mine []v1alpha1.IgnoreRule
 	d.Ignored, mine = ignoredIn(rules, obj)
@@ -200,7 +200,7 @@ func (d *Object) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) e
 func MergeStringData(u *unstructured.Unstructured) {
 	values, found, err := unstructured.NestedStringMap(u.Object, "stringData")
 	if !found || err != nil {
-		return // the API server says what is wrong with it
+		return // the API server reports what is wrong with it
 	}
 	data, _, err := unstructured.NestedMap(u.Object, "data")
 	if err != nil {

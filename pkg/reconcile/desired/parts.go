@@ -22,7 +22,7 @@ const maxManifest = 8 << 20
 
 // Part is a part of a manifest.
 type Part struct {
-	// name says where it comes from, for people; empty if there is only one.
+	// name is where it comes from, for messages; empty if there is only one.
 	name string
 	text string
 	// secret reports that it comes from a Secret, so that no error may quote it.
@@ -102,7 +102,7 @@ func oversized(size int) string {
 	return fmt.Sprintf("the parts of the manifest have %d bytes up to here, and the limit is %d: make several VidraResources of it", size, maxManifest)
 }
 
-// parse reads the objects of all parts of a manifest, in order.
+// parse reads the objects of all parts of a manifest, in the order of the parts.
 func parse(parts []Part) ([]manifest.Object, error) {
 	var all []manifest.Object
 	values := 0

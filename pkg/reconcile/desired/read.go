@@ -28,7 +28,7 @@ func SourceKeyOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) Sou
 // Reader reads the parts of manifests from what spec.manifestFrom names.
 type Reader struct {
 	Sources *Sources
-	// Metadata watches the sources, and local is the cluster that they are in.
+	// Metadata watches the sources, and Local is the cluster that they are in.
 	Metadata metadata.Interface
 	Local    access.Destination
 	Accounts access.Accounts
@@ -111,11 +111,11 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a
-// Secret are, unless the manifest says of an object whether they are to be.
+// Secret are, unless an annotation in the manifest decides it.
 func withhold(objects []manifest.Object) {
 	for _, object := range objects {
 		annotations := object.GetAnnotations()
-		if _, said := annotations[ownership.SensitiveAnnotation]; said {
+		if _, set := annotations[ownership.SensitiveAnnotation]; set {
 			continue
 		}
 		if annotations == nil {

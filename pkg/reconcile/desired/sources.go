@@ -116,7 +116,7 @@ func (s *Sources) watchLocked(client metadata.Interface, key SourceKey) {
 	changed := func(any) { s.Changed(s.owners(key)...) }
 	// The setters fail only for an informer that has been started.
 	_ = w.informer.SetTransform(versionOnly)
-	_ = w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it says why
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it reports why
 	_, _ = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }, DeleteFunc: changed,
 	})

@@ -50,7 +50,7 @@ func NewHeavyShare(workers int) *HeavyShare {
 	}
 }
 
-// Enter takes a worker for a heavy reconcile, if one is left. exit gives it back.
+// Enter takes a worker for a heavy reconcile, if one is free. exit releases it.
 func (h *HeavyShare) Enter() (exit func(), ok bool) {
 	if h == nil {
 		return func() {}, true

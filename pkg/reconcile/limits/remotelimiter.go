@@ -7,10 +7,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
-// RemoteLimiter bounds how many passes over VidraResources of other clusters are under way:
+// RemoteLimiter bounds how many reconciles of VidraResources of other clusters run:
 // one whose API server does not answer must not keep a worker from the others.
 type RemoteLimiter struct {
-	// each and all are how many passes may be under way at one cluster, and at all
+	// each and all are how many reconciles may run at one cluster, and at all
 	// other clusters together.
 	each, all int
 
@@ -25,13 +25,13 @@ func NewRemoteLimiter(workers int) *RemoteLimiter {
 	return &RemoteLimiter{each: max(1, workers/4), all: max(1, workers-workers/4-1), under: map[string]int{}}
 }
 
-// Enter takes a place at a cluster, if there is one. exit gives it back, and may be
+// Enter takes a place at a cluster, if one is free. exit releases it, and may be
 // called in any case.
 func (p *RemoteLimiter) Enter(server string) (exit func(), ok bool) {
 	if p == nil || access.IsLocal(server) {
 		return func() {}, true
 	}
-	if name, err := cluster.NormalizeServer(server); err == nil { // otherwise the pass says so
+	if name, err := cluster.NormalizeServer(server); err == nil { // otherwise the reconcile reports the error
 		server = name
 	}
 	p.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
-// Unavailable says why the objects of a kind cannot be applied: because it is
-// not served, or because the API server cannot say.
+// Unavailable returns why the objects of a kind cannot be applied: it is not served,
+// or the API server does not answer whether it is.
 func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	if meta.IsNoMatchError(err) {
 		return NotServed(gvk)
@@ -55,11 +55,11 @@ func kindTerminating(err error) bool {
 func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
-			"see what keeps that from going, and install it again", gvk.Kind, gvk.GroupVersion())}
+			"find out what blocks its deletion, and install it again", gvk.Kind, gvk.GroupVersion())}
 }
 
 // CannotBeKept is why no object of a kind is applied that lacks verbs. Patch alone is
-// what a kind lacks that is going.
+// what a kind lacks whose CustomResourceDefinition is terminating.
 func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 	if slices.Equal(lacks, []string{"patch"}) {
 		return CRDTerminating(gvk)
@@ -84,7 +84,7 @@ func missingNamespace(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// TerminatingNamespace is why an object is not applied whose namespace is going.
+// TerminatingNamespace is why an object is not applied whose namespace is terminating.
 func TerminatingNamespace(id Identity) *Failure {
 	return &Failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
 		"waits until the namespace %s, which is being deleted, is there again", id.Namespace)}
@@ -116,7 +116,7 @@ type reasoned interface {
 	AsFailure(whole error, sensitive bool) Failure
 }
 
-// Explain turns the error of an apply into a reason and a message for people. sensitive
+// Explain turns the error of an apply into a reason and a message for users. sensitive
 // reports that the values of the object must not be shown.
 func Explain(err error, gvk schema.GroupVersionKind, id Identity, sensitive bool) Failure {
 	known := reasoned(nil)
@@ -141,13 +141,13 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, sensitive bool
 	}
 }
 
-// localPort is the own end of a connection in an error of the network. It is another one
-// each time: who is told the same twice must be able to see that.
+// localPort is the local end of a connection in an error of the network. It differs each
+// time, and is removed so that repeated errors have equal texts.
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
 // Message is the text of an error. The API server quotes values in its errors, in
 // full: long ones are shortened, and those of a sensitive object are left out. That a
-// right is missing says nothing of an object.
+// right is missing reveals nothing about an object.
 func Message(err error, sensitive bool) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !sensitive || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {

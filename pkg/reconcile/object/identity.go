@@ -21,7 +21,7 @@ var (
 	SecretKind = schema.GroupKind{Kind: "Secret"}
 )
 
-// Identify is a short text that is another one for other parts.
+// Identify returns a short text that differs for other parts.
 func Identify(parts ...[]byte) string {
 	const enough = 12 // bytes
 	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
@@ -41,7 +41,7 @@ func IdentityOf(e *v1alpha1.ManagedResourceStatus) Identity {
 	return Identity{GroupKind: gvk.GroupKind(), Namespace: e.Namespace, Name: e.Name}
 }
 
-// IdentityIn is what an object says of itself.
+// IdentityIn returns the identity in the metadata of an object.
 func IdentityIn(u *unstructured.Unstructured) Identity {
 	return Identity{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
@@ -74,7 +74,7 @@ func ReferenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
 	}
 }
 
-// String names an object for people: kind, namespace and name.
+// String names an object in messages: kind, namespace and name.
 func (id Identity) String() string {
 	return display.Name(id.Kind, id.Namespace, id.Name)
 }

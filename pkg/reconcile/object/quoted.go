@@ -14,7 +14,7 @@ var (
 	// pathElement is one element of the path of a field, as the API server writes it:
 	// spec.containers[0].env[name="A"].value.
 	pathElement = regexp.MustCompile(`\[[^\]]*\]|[^.\[\]]+`)
-	// misfitAt is what the API server says of a field that does not fit the schema: the
+	// misfitAt matches the message of the API server about a field that does not fit the schema: the
 	// path, what it expects, and the value in the syntax of Go. The text is in
 	// sigs.k8s.io/structured-merge-diff/v6/typed.
 	misfitAt = regexp.MustCompile(`(?m)(\.\S+): (expected [^,\n]*), got (.*)$`)

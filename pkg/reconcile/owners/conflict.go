@@ -73,7 +73,7 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 //
 //	conflict with "manager"
 //
-// and goes on with a subresource, and with the apiVersion of an update
+// and continues with a subresource, and with the apiVersion of an update
 // (k8s.io/apimachinery/pkg/util/managedfields/internal, printManager).
 func managerIn(message string) (manager string, applies bool) {
 	_, rest, _ := strings.Cut(message, `"`)
@@ -102,7 +102,7 @@ func OnlyClaimed(live *unstructured.Unstructured, others []CoOwner) bool {
 	return true
 }
 
-// isMark reports whether a field is of what mark sets, or above it.
+// isMark reports whether a field is of what Signature.Mark sets, or above it.
 func isMark(path fieldpath.Path) bool {
 	var names []string
 	for _, element := range path {

@@ -30,10 +30,10 @@ type CoOwner struct {
 	Genuine bool
 }
 
-// Claimant is as whom a VidraResource applies objects.
+// Claimant is the identity with which a VidraResource applies objects.
 type Claimant struct {
 	Owner trigger.Owner
-	// Installation is the one that this operator belongs to; manager is its field manager
+	// Installation is the one that this operator belongs to; Manager is its field manager
 	// for the owner.
 	Installation v1alpha1.Installation
 	Manager      string

@@ -16,12 +16,12 @@ func (s *Claimant) Signature() object.Signature {
 	return object.SignatureOf(s.Installation, s.Owner.Name)
 }
 
-// Applied reports whether managedFields say that we applied an object.
+// Applied reports whether managedFields show that we applied an object.
 func (s *Claimant) Applied(live *unstructured.Unstructured) bool {
 	return slices.Contains(ownership.Managers(live, s.Manager), s.Manager)
 }
 
-// Owns reports whether an object is ours: managedFields say that we applied it, or, where
+// Owns reports whether an object is ours: managedFields show that we applied it, or, where
 // they were cleared, its annotation names us and no other manager set that. It must not be
 // known to be another object than that of the inventory, which may be none. An annotation
 // that another manager set was copied from an object of ours.

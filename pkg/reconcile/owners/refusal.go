@@ -4,7 +4,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Refusal is why an object that exists is not taken over.
+// Refusal is why an object that exists is not adopted.
 type Refusal struct{ Reason, Text string }
 
 // Error implements error.

@@ -15,10 +15,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Exemption is why an object is left as it was found under break-glass.
+// Exemption is why an object is not reverted under break-glass.
 func Exemption(answer *v1alpha1.BreakGlassStatus) SkipReason {
 	return SkipReason{
-		Why:   fmt.Sprintf("its annotations say until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message),
+		Why:   fmt.Sprintf("its annotations exempt it until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message),
 		Until: answer.Until.Time,
 	}
 }
@@ -56,8 +56,8 @@ func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Ob
 }
 
 // NoteAnswer notes the answer to break-glass annotations, to be reported if it is another one.
-// While the object is exempt and as it should be, it is kept among what is left alone, so
-// that it is compared when the exemption ends, and left alone if it is deleted meanwhile.
+// While the object is exempt and equal to the manifest, it is recorded as skipped, so that it is
+// compared when the exemption ends, and not created again if it is deleted meanwhile.
 func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
 	s, id, entry := p.State, o.ID, o.Entry
 	if !g.Seen || entry == nil {
@@ -67,7 +67,7 @@ func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
 	if !g.Full {
 		entry.BreakGlass = g.Status
 	}
-	if breakglass.IsNews(known, g.Status) {
+	if breakglass.Unreported(known, g.Status) {
 		s.PendingEvents = append(s.PendingEvents, events.Change{
 			Action: events.Answered, Object: object.ReferenceTo(id, object.GVKOf(entry), types.UID(entry.UID)), BreakGlass: g.Status,
 		})

@@ -29,7 +29,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			c.NotBefore = time.Time{}
 			continue
 		}
-		if cause.Since.IsZero() { // no event told of it, as where there are too many
+		if cause.Since.IsZero() { // no event reported it, as where there are too many
 			cause.Since = p.Now
 			causes[d.Key] = cause
 		}

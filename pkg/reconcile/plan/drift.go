@@ -14,9 +14,9 @@ import (
 
 // SkipReason is why the difference of an object is not reverted.
 type SkipReason struct {
-	// Why is for people.
+	// Why is part of messages to users.
 	Why string
-	// Silent reports that it is not to be spoken of.
+	// Silent reports that it is not to be reported.
 	Silent bool
 	// Until is when the object is compared again; zero when only a change of the
 	// VidraResource ends it.
@@ -28,7 +28,7 @@ type Drift struct {
 	SkipReason
 	Deleted bool
 	// Fields that differ; none if all that is known is that the object is to be
-	// left alone for a while.
+	// skipped for a while.
 	Fields []ownership.Change
 	// Unknown is why what differs is not known.
 	Unknown string
@@ -60,15 +60,14 @@ func (d *Drift) Text() string {
 	switch {
 	case d.Deleted:
 	case d.Unknown != "":
-		what = "it was changed; what differs cannot be told: " + d.Unknown
+		what = "it was changed; what differs is not known: " + d.Unknown
 	default:
 		what = events.Differences(d.Fields)
 	}
 	return display.Truncate(what, MaxDifferences) + ". It is not reverted: " + d.Why
 }
 
-// skipReason reports whether what was changed is left as it is, as far as the
-// VidraResource says so.
+// skipReason returns why the VidraResource has a change ignored; nil if it is reverted.
 func (p *Planner) skipReason(o *Object) *SkipReason {
 	switch mode := p.VR.DriftMode(); {
 	case p.VR.Spec.Suspend:
@@ -87,14 +86,14 @@ func (p *Planner) skipReason(o *Object) *SkipReason {
 	return nil
 }
 
-// Says reports whether the status that an earlier process wrote has a text about an object.
+// Reported reports whether the status that an earlier process wrote has a text about an object.
 // Of what it does not name it is not known.
-func (s *State) Says(id object.Identity, text string) bool {
+func (s *State) Reported(id object.Identity, text string) bool {
 	message, found := s.Inherited[id.Subject()]
 	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 }
 
-// expectAgain has objects that were left as they are expected as they were
+// expectAgain has objects that were skipped expected as they were
 // applied: those whose time is over, or all of them.
 func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}

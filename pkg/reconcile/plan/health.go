@@ -24,9 +24,9 @@ const healthSpacing = 10 * time.Second
 // HealthReport is what is known of the health of the objects.
 type HealthReport struct {
 	// Unknown reports that a watch that would show it is not synced, or that there is none.
-	// starting reports that it is about to be.
+	// Starting reports that it is about to be synced.
 	Unknown, Starting bool
-	// Ill are the objects that are not healthy, in order.
+	// Ill are the objects that are not healthy, sorted.
 	Ill []Illness
 }
 
@@ -54,13 +54,13 @@ func (p *Planner) Checkup() {
 	for _, o := range s.Manifest {
 		d, entry := o.Desired, o.Entry
 		if entry == nil || entry.UID == "" {
-			report.Unknown = true // that it is not applied is told in another way
+			report.Unknown = true // another problem reports that it is not applied
 			continue
 		}
 		health, known := trigger.Health{}, o.lastHealth != nil
 		if known {
 			health = *o.lastHealth
-		} else { // what was just applied, the watch sees later, and tells if it is another
+		} else { // the watch observes later what was just applied, and reports a change of its health
 			kept, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced

@@ -32,7 +32,7 @@ type Object struct {
 	Drift *Drift
 	// Contention counts the reverts of the last minute; nil if there were none.
 	Contention *contention.Tracker
-	// Additions describes what people added to the object and what stays there.
+	// Additions describes what users added to the object and what stays there.
 	Additions string
 	// Warnings are those of the API server about the object. WarningsKnown reports that this
 	// process has applied the object, so that those in the status are outdated.

@@ -20,7 +20,7 @@ func (p *Planner) NoteApplied(applied []Task) {
 	}
 }
 
-// AwaitsWatches looks which objects the watches have shown, and reports whether a watch that is
+// AwaitsWatches records which objects the watches have shown, and reports whether a watch that is
 // synced has still to show one.
 func (p *Planner) AwaitsWatches() bool {
 	awaits := false
@@ -49,7 +49,7 @@ func (p *Planner) isObserved(o *Object) (observed, watching bool) {
 // UnobservedObject returns an object that a synced watch has not shown yet; nil if there is
 // none. That a watch is not synced is reported elsewhere.
 func (s *State) UnobservedObject() *v1alpha1.ProblemObject {
-	for _, o := range s.Manifest { // in order, so that it stays the same
+	for _, o := range s.Manifest { // in the order of the manifest, so that it stays the same
 		if o.Unobserved && o.watching {
 			return object.ProblemObject(o.Desired.GVK, o.ID)
 		}

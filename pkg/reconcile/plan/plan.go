@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Why says why an object is applied.
+// Why is why an object is applied.
 type Why int
 
 const (
@@ -44,7 +44,7 @@ func (t Task) Entry() *v1alpha1.ManagedResourceStatus { return t.Known.Entry }
 
 // Input is what is known before a plan is made.
 type Input struct {
-	// manifest are the objects of the manifest, in order, and others those that it does not have.
+	// manifest are the objects of the manifest, in its order, and others those that it does not have.
 	manifest, others []*Object
 	unresolved       []desired.Unresolved
 	// preconditions returns what stands in the way of an object.
@@ -76,7 +76,7 @@ type preconditions struct {
 	seen []ownership.Change
 }
 
-// Plan is what a pass has to do.
+// Plan is what a reconcile has to do.
 type Plan struct {
 	Apply []Task
 	// Prune are the objects that left the manifest, last applied first.

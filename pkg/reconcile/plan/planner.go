@@ -55,7 +55,7 @@ type Env struct {
 	Index   *trigger.Index
 	Trigger *trigger.Factory
 	Metrics *metrics.Metrics
-	// Budget shares the heals of contended objects; recompute spaces the applies that only
+	// Budget shares the heals of contended objects; Recompute spaces the applies that only
 	// find out digests of this version.
 	Budget    *contention.Budget
 	Recompute flowcontrol.PassiveRateLimiter

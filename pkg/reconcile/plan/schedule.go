@@ -49,7 +49,7 @@ const (
 	KindGoneTimeout = 10 * time.Second
 	// ResyncJitter spreads resyncs over this part of their interval.
 	ResyncJitter = 0.1
-	// RemoteRetry is when a pass over a VidraResource of another cluster is tried
+	// RemoteRetry is when a reconcile of a VidraResource of another cluster is tried
 	// again that found no place. See limits.RemoteLimiter.
 	RemoteRetry = 250 * time.Millisecond
 	// HeavyRetry is when a reconcile of a large manifest is tried again that found no
@@ -67,14 +67,14 @@ const (
 type Schedule struct {
 	// Resync is when every object is considered.
 	Resync time.Time
-	// Retry is when what failed is tried again; zero if nothing failed. retries counts the
+	// Retry is when what failed is tried again; zero if nothing failed. Retries counts the
 	// attempts in a row that failed.
 	Retry   time.Time
 	Retries int
 	// Flush is when the status counts the reverts; zero if there are none.
 	Flush time.Time
 	// Backstop is when the objects are compared with the API server, zero if they are not;
-	// suspects, when those that differed are compared again.
+	// Suspects, when those that differed are compared again.
 	Backstop, Suspects time.Time
 	// health is until when the status does not name other objects that are not healthy.
 	health time.Time
@@ -119,7 +119,7 @@ const (
 	wakeSuspects   = "objects that differed are compared again"
 	wakeExemption  = "an exemption ends"
 	wakeContention = "a contended object is reverted, or its contention ends"
-	wakeWatch      = "a watch that is out of order counts as failed"
+	wakeWatch      = "a watch that fails is reported"
 	WakeStatus     = "the status that another client wrote is corrected"
 )
 
@@ -139,7 +139,7 @@ type Ending struct {
 	// All reports that every object was considered.
 	All bool
 	// Stalled reports that nothing can be done before a user changes the VidraResource;
-	// blocked, that nothing or not all can be done at present.
+	// Blocked, that nothing or not all can be done at present.
 	Stalled, Blocked bool
 	// Unobserved reports that a watch has not shown an applied object yet.
 	Unobserved bool
@@ -177,7 +177,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 	return wakes
 }
 
-// objectWakes returns when objects are considered again that are not as the manifest says, or
+// objectWakes returns when objects are considered again that differ from the manifest, or
 // may not be.
 func (p *Planner) objectWakes() []Wake {
 	s := p.State
@@ -203,15 +203,15 @@ func (p *Planner) objectWakes() []Wake {
 // Failed reports whether something is left to be retried. A revert that is delayed has a time
 // of its own.
 func (p *Planner) Failed(e Ending) bool {
-	unsolved := len(p.PendingDrift)
+	pending := len(p.PendingDrift)
 	for _, object := range p.State.Manifest {
 		if p.held(object) {
 			if _, waits := p.PendingDrift[object.Desired.Key]; waits {
-				unsolved--
+				pending--
 			}
 		}
 	}
-	return !e.Stalled && (e.Blocked || p.State.Problems() > 0 || unsolved > 0)
+	return !e.Stalled && (e.Blocked || p.State.Problems() > 0 || pending > 0)
 }
 
 // Requeue returns the result of a reconcile after which the VidraResource is reconciled again
@@ -225,7 +225,7 @@ func (p *Planner) Requeue(next Wake) reconcile.Result {
 	return result
 }
 
-// WatchGrace is how long a watch that was healthy may be out of order before it
+// WatchGrace is how long a watch that was healthy may fail before it
 // counts as failed: a restart of Vidra or of the API server is no reason to write
 // every status twice.
 const WatchGrace = 30 * time.Second
@@ -236,7 +236,7 @@ func Watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
 }
 
-// Tolerable reports whether a watch that is out of order is expected to be back
+// Tolerable reports whether a watch that fails is expected to recover
 // before it has to be reported. before is whether the status reported that all was watched. A
 // watch starts then because Vidra does, and an API server that starts
 // refuses connections first, and then requests until it has read its roles.

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
-// SealedEntry is what the status says of an object with values that are never shown.
+// SealedEntry is what the status holds about an object with values that are never shown.
 type SealedEntry struct {
 	// digest and configuration are what is sealed; sealed has them sealed.
 	digest, configuration string
@@ -74,7 +74,7 @@ func (s *State) sealText(place, text string) string {
 	switch {
 	case text == "":
 		return ""
-	case text == ownership.UnknownDigest, len(text) > sha256.Size: // somebody else wrote the status
+	case text == ownership.UnknownDigest, len(text) > sha256.Size: // another client wrote the status
 		return ownership.UnknownDigest
 	}
 	return s.Keys.Seal(place, text)

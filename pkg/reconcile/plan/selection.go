@@ -10,8 +10,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// SelectObjects finds the objects that are not as expected. When every object is looked
-// at, what the watches keep is compared, which costs no request; what cannot be
+// SelectObjects finds the objects that are not as expected. When every object is
+// considered, what the watches keep is compared, which costs no request; what cannot be
 // watched is read when it is time to. again reports that objects that were skipped are compared.
 func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
@@ -32,7 +32,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 	for _, o := range p.State.Manifest {
 		d := o.Desired
 		if _, seen := causes[d.Key]; seen || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
-			continue // events tell what becomes of it
+			continue // its events report what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		unsynced = unsynced || p.Watched && !synced
@@ -41,7 +41,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 		case p.Watched && p.outdated(o) && !p.recomputes():
 		case p.Watched && synced:
 			suspect = !p.Index.AsExpected(p.Owner, d.Key, obj, found) || o.In(v1alpha1.ObjectDrifted)
-		case p.Watched && p.First: // the watches are about to tell
+		case p.Watched && p.First: // the watches are about to report it
 		default:
 			suspect = p.Scope.Resync
 		}
@@ -54,7 +54,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 }
 
 // outdated reports whether the digest of an object was computed by another version
-// of Vidra, so that nothing can be said of it before it is applied again.
+// of Vidra, so that nothing can be reported about it before it is applied again.
 func (p *Planner) outdated(o *Object) bool {
 	if !o.In(v1alpha1.ObjectApplied) || o.Entry.Digest == "" {
 		return false
@@ -74,7 +74,7 @@ func (p *Planner) recomputes() bool {
 // Plan decides what to do, and forgets failures of what is no longer wanted.
 func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
 	s := p.State
-	if p.Scope.All { // suspend says it again
+	if p.Scope.All { // Suspend reports it again
 		for o := range s.All() {
 			if o.Problem != nil && o.Problem.Reason == v1alpha1.ReasonSuspended {
 				o.Problem = nil

@@ -9,8 +9,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// Additions says what is done about what users add to the objects of a VidraResource, and
-// which tools are theirs: none with Keep.
+// Additions is the policy for what users add to the objects of a VidraResource, with
+// the field managers of users: none with Keep.
 type Additions struct {
 	Policy v1alpha1.AdditionsPolicy
 	Tools  ownership.Tools
@@ -28,7 +28,7 @@ func (a Additions) Configuration() string {
 // Settings is what holds for all objects of one VidraResource in one reconcile.
 type Settings struct {
 	owners.Claimant
-	// Adopt says what is done about objects that exist.
+	// Adopt is the policy for objects that exist.
 	Adopt v1alpha1.AdoptPolicy
 	// Force reports that what cannot be changed is deleted and created again.
 	Force bool
@@ -36,7 +36,7 @@ type Settings struct {
 	MaxBreakGlass time.Duration
 	// GlassRoom is how many more objects may get an answer to such annotations.
 	GlassRoom func() *BreakGlassRoom
-	// Additions says what is done about what users add to the objects.
+	// Additions is the policy for what users add to the objects.
 	Additions Additions
 	// Watched reports whether events of the objects are wanted.
 	Watched bool

@@ -44,10 +44,10 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 
 // KeepUntilApplied removes from ids, which left the manifest, what is not removed yet.
 // While an object of the manifest is not applied, an object that left the manifest may
-// be the one that it replaces. Only deletions that have begun go on.
+// be the one that it replaces. Only deletions that have begun continue.
 func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	s := p.State
-	if len(ids) == 0 { // as in nearly every pass
+	if len(ids) == 0 { // as in nearly every reconcile
 		return ids
 	}
 	missing := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||

@@ -38,8 +38,8 @@ type State struct {
 
 	// Generation that the fields below were read from.
 	Generation int64
-	// Objects has the states of all objects, those in manifest and those in others. manifest
-	// are those that the manifest has, in the order in which they are applied.
+	// Objects has the states of all objects, those in Manifest and those in Others. Manifest
+	// has those that the manifest has, in the order in which they are applied.
 	Objects          map[object.Identity]*Object
 	Manifest, Others []*Object
 	Unresolved       []desired.Unresolved
@@ -67,7 +67,7 @@ type State struct {
 	HealedAt metav1.Time
 }
 
-// NewState returns what the status of a VidraResource says of its objects.
+// NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
 		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Objects: map[object.Identity]*Object{},
@@ -124,7 +124,7 @@ func (s *State) ordered() []*Object {
 	return append(all, removed...)
 }
 
-// Entries returns the inventory, in order.
+// Entries returns the inventory, sorted.
 func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
 	for _, o := range s.ordered() {
 		if o.Entry != nil {

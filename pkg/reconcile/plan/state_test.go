@@ -11,8 +11,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// TestSays compares drift with what the status reported before a restart.
-func TestSays(t *testing.T) {
+// TestReported compares drift with what the status reported before a restart.
+func TestReported(t *testing.T) {
 	t.Parallel()
 	id, other := fixture.IDOf(fixture.ConfigMapKind, "shop", "a"), fixture.IDOf(fixture.ConfigMapKind, "shop", "b")
 	long := strings.Repeat("x", v1alpha1.MaxProblemMessage+1)
@@ -35,7 +35,7 @@ func TestSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := NewState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{tc.problem}}}, nil)
-			require.Equal(t, tc.want, s.Says(id, tc.text), tc.reason)
+			require.Equal(t, tc.want, s.Reported(id, tc.text), tc.reason)
 		})
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// spared is what a removal of objects must not take along. It is written between the
-// stages of the removal only, in each of which many read it. A nil one spares nothing.
-type spared struct {
+// exclusions are the objects that a removal of objects must not delete. They are written between
+// the stages of the removal only, in each of which many read them. Nil excludes nothing.
+type exclusions struct {
 	// wanted holds the UIDs of the objects that the manifest has: the API server may
 	// serve one object in several groups.
 	wanted map[types.UID]bool
@@ -28,8 +28,8 @@ type spared struct {
 	// be removed yet: it is not known whether they are kept, or break-glass holds them.
 	// The values are what is known of their keys.
 	kept, unsure map[object.Identity]trigger.ObjectKey
-	// left are the entries of those that were left in place.
-	left map[object.Identity]*v1alpha1.ManagedResourceStatus
+	// stayed are the entries of those that were left in place.
+	stayed map[object.Identity]*v1alpha1.ManagedResourceStatus
 }
 
 // keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
@@ -61,12 +61,12 @@ func goesWith(container, id object.Identity, key trigger.ObjectKey) bool {
 }
 
 // wants reports whether the manifest has an object, in another group.
-func (s *spared) wants(live *unstructured.Unstructured) bool {
+func (s *exclusions) wants(live *unstructured.Unstructured) bool {
 	return s != nil && s.wanted[live.GetUID()]
 }
 
-// holds reports whether an object that is to be left in place goes with container.
-func (s *spared) holds(container object.Identity) bool {
+// holds reports whether an object that is to be left in place is deleted with container.
+func (s *exclusions) holds(container object.Identity) bool {
 	if s == nil {
 		return false
 	}
@@ -78,9 +78,9 @@ func (s *spared) holds(container object.Identity) bool {
 	return false
 }
 
-// unsureIn names an object that goes with container, and of which it is not known whether
+// unsureIn names an object that is deleted with container, and of which it is not known whether
 // it is to be left in place.
-func (s *spared) unsureIn(container object.Identity) (id object.Identity, unsure bool) {
+func (s *exclusions) unsureIn(container object.Identity) (id object.Identity, unsure bool) {
 	if s == nil {
 		return object.Identity{}, false
 	}
@@ -92,12 +92,12 @@ func (s *spared) unsureIn(container object.Identity) (id object.Identity, unsure
 	return object.Identity{}, false
 }
 
-// spare begins what is spared by a removal of objects. What the manifest still has and
-// goes with one of them is read.
-func (a *Remover) spare(ctx context.Context, removed []object.Identity) *spared {
+// exclude returns the exclusions of a removal of objects. It reads the objects of the manifest
+// that would be deleted with one of them.
+func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclusions {
 	s := a.Plan.State
-	spares := &spared{
-		wanted: map[types.UID]bool{}, left: map[object.Identity]*v1alpha1.ManagedResourceStatus{},
+	excluded := &exclusions{
+		wanted: map[types.UID]bool{}, stayed: map[object.Identity]*v1alpha1.ManagedResourceStatus{},
 		kept: map[object.Identity]trigger.ObjectKey{}, unsure: map[object.Identity]trigger.ObjectKey{},
 	}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
@@ -109,7 +109,7 @@ func (a *Remover) spare(ctx context.Context, removed []object.Identity) *spared 
 		if o.Entry == nil || o.Entry.UID == "" {
 			continue
 		}
-		spares.wanted[types.UID(o.Entry.UID)] = true
+		excluded.wanted[types.UID(o.Entry.UID)] = true
 		if slices.ContainsFunc(containers, func(container object.Identity) bool { return goesWith(container, o.ID, o.Desired.Key) }) {
 			within = append(within, o)
 		}
@@ -128,13 +128,13 @@ func (a *Remover) spare(ctx context.Context, removed []object.Identity) *spared 
 	})
 	for i, o := range within {
 		found[i].key = o.Desired.Key
-		spares.note(o.ID, found[i])
+		excluded.note(o.ID, found[i])
 	}
-	return spares
+	return excluded
 }
 
 // note notes what the removal of an object found out about it.
-func (s *spared) note(id object.Identity, done Removal) {
+func (s *exclusions) note(id object.Identity, done Removal) {
 	if done.kept {
 		s.kept[id] = done.key
 	}
@@ -145,30 +145,30 @@ func (s *spared) note(id object.Identity, done Removal) {
 
 // recordStage notes what came of the removals of a stage.
 func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, removals []Removal) {
-	s, spares := a.Plan.State, a.spared
+	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
 		id, o := ids[i], s.Objects[ids[i]]
-		entry, going := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was looked at before
+		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
 		a.RecordRemoval(ctx, o, done)
 		there := o.Entry != nil
-		done.unsure = there && !going && (done.unsure || done.missing || done.held != "")
+		done.unsure = there && !deleting && (done.unsure || done.missing || done.held != "")
 		if done.kept && !there {
-			spares.left[id] = entry
+			excluded.stayed[id] = entry
 		}
-		spares.note(id, done)
+		excluded.note(id, done)
 	}
 }
 
 // endRemoval ends the removal of objects. What was left in place stays in the inventory
-// until that which it would go with is left, too: Vidra may stop before.
+// until the object with which it would be deleted is released, too: Vidra may stop before.
 func (a *Remover) endRemoval(removed []object.Identity) {
-	s, spares := a.Plan.State, a.spared
-	for id, entry := range spares.left {
+	s, excluded := a.Plan.State, a.exclusions
+	for id, entry := range excluded.stayed {
 		for _, container := range removed {
-			if s.Objects[container].Entry != nil && goesWith(container, id, spares.kept[id]) {
+			if s.Objects[container].Entry != nil && goesWith(container, id, excluded.kept[id]) {
 				s.Track(id).Entry = entry
 			}
 		}
 	}
-	a.spared = nil
+	a.exclusions = nil
 }

@@ -34,7 +34,7 @@ type Removal struct {
 	// object waits for then, as far as it is known.
 	Deleted  bool
 	waitsFor string
-	// Released reports that our fields were given up and others still own it.
+	// Released reports that our fields were released and others still own it.
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
 	unmanaged bool
@@ -58,13 +58,13 @@ type Removal struct {
 type Remover struct {
 	*apply.Applier
 	Plan *plan.Planner
-	// spared is what the removal must not take along.
-	spared *spared
+	// exclusions are the objects that the removal must not delete.
+	exclusions *exclusions
 }
 
-// remove lets go of an object: it deletes the object if no other VidraResource owns it
-// with us, and otherwise gives up our fields only. What is not ours at this
-// moment is left alone.
+// remove deletes or releases an object: it deletes the object if no other VidraResource owns it
+// with us, and otherwise releases our fields only. An object that is not ours at this
+// moment is not changed.
 func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	done := a.removeIn(ctx, e)
 	if done.missing && done.key.Name != "" { // discovery was behind
@@ -111,25 +111,25 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 		return Removal{Err: err, kept: kept, unsure: unsure}
 	case live == nil:
 		return Removal{Gone: true, Absent: true}
-	case a.spared.wants(live):
+	case a.exclusions.wants(live):
 		return Removal{Gone: true}
 	case !a.Owns(live, e):
 		return Removal{Gone: true, kept: apply.Keeps(live)}
 	}
 	done := a.discard(ctx, key, live, e)
-	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // somebody was faster
+	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // another client was faster
 		return Removal{Gone: true}
 	}
 	done.kept, done.sensitive = apply.Keeps(live), ownership.Sensitive(live)
 	return done
 }
 
-// discard lets go of an object that is ours.
+// discard deletes or releases an object that is ours.
 func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
 	id := object.IdentityIn(live)
-	stays := a.Orphans || apply.AsksToStay(live) || a.spared.holds(id)
+	stays := a.Orphans || apply.AsksToStay(live) || a.exclusions.holds(id)
 	switch {
-	case live.GetDeletionTimestamp() != nil && stays: // somebody else deletes it
+	case live.GetDeletionTimestamp() != nil && stays: // another client deletes it
 		return Removal{Gone: true}
 	case live.GetDeletionTimestamp() != nil:
 		return Removal{Deleted: true, waitsFor: waitsFor(live)}
@@ -140,8 +140,8 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		l := plan.Exemption(glass.Status)
 		return Removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.Why}
 	}
-	if inIt, unsure := a.spared.unsureIn(id); unsure {
-		return Removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would go with it, is to be kept", inIt)}
+	if inIt, unsure := a.exclusions.unsureIn(id); unsure {
+		return Removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would be deleted with it, is to be kept", inIt)}
 	}
 	if others, err := a.Finder.AllOwners(ctx, key, live); err != nil {
 		return Removal{Err: err}
@@ -151,9 +151,9 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	return a.deleteRead(ctx, key, live)
 }
 
-// handOver leaves an object to the others that own it, and has them look at it. Who only
-// notes that the object is wanted, or has not applied it yet, takes over what we leave,
-// as it is: without it the object might be empty, or refused, until then.
+// handOver releases an object that others own, and enqueues them. If an owner only claims the
+// object, or has not applied it yet, our fields stay in it, unmanaged: without them the object
+// might be empty, or refused, until that owner applies it.
 func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []owners.CoOwner) Removal {
 	done := Removal{}
 	if owners.OnlyClaimed(live, others) {
@@ -167,7 +167,7 @@ func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	if done.Released {
 		for _, other := range others {
 			if other.Manager != a.Installation.FieldManager(other.Name) {
-				continue // its operator finds out at its next attempt
+				continue // its operator observes it at its next attempt
 			}
 			a.Trigger.EnqueueAll(trigger.Owner{Name: other.Name})
 		}
@@ -185,7 +185,7 @@ func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *u
 
 // waitsFor returns what has to happen before the object is gone: the finalizers that are to
 // be removed, and what the controller that removes those of a Namespace or of a
-// CustomResourceDefinition says of it.
+// CustomResourceDefinition reports in its conditions.
 func waitsFor(live *unstructured.Unstructured) string {
 	finalizers, conditions := live.GetFinalizers(), ""
 	switch live.GroupVersionKind().GroupKind() {

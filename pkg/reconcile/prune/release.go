@@ -40,9 +40,8 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	return Removal{Gone: true, unmanaged: true}
 }
 
-// releaseShared gives up our fields by applying none to the object that was read. Should
-// the others have let go at the same time, no owner is left, and it is
-// deleted.
+// releaseShared releases our fields by applying none to the object that was read. If the
+// others have released it at the same time, it has no owner, and is deleted.
 func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	metadata := map[string]any{}
 	if annotations := unlisted(live, a.Owner.Name); len(annotations) > 0 {

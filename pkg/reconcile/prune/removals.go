@@ -16,10 +16,10 @@ import (
 
 // Prune removes objects, stage by stage, those of a stage in parallel.
 func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
-	if len(ids) == 0 { // as in nearly every pass
+	if len(ids) == 0 { // as in nearly every reconcile
 		return
 	}
-	a.spared = a.spare(ctx, ids)
+	a.exclusions = a.exclude(ctx, ids)
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
 		removals := make([]Removal, len(stage))
@@ -63,7 +63,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
 	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
-		// The rights of an account in it went along, and so did the object.
+		// The rights of an account in it were deleted with it, and so was the object.
 	case done.held != "":
 		if breakglass.Exempts(done.glass.Status, a.Plan.Now) && (a.Plan.HeldUntil.IsZero() || done.glass.Status.Until.Time.Before(a.Plan.HeldUntil)) {
 			a.Plan.HeldUntil = done.glass.Status.Until.Time
@@ -71,7 +71,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Fail(v1alpha1.ReasonProgressing, done.held)
 		return
 	case done.Err != nil:
-		if entry.State != v1alpha1.ObjectDeleting { // which it goes on doing
+		if entry.State != v1alpha1.ObjectDeleting { // it stays so
 			entry.State = v1alpha1.ObjectFailed
 		}
 		a.Refused(o, done.Err, done.key, "get", "patch", "delete")
@@ -81,7 +81,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		switch {
 		case done.waitsFor != "":
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
-		case entry.State != v1alpha1.ObjectDeleting, o.Problem == nil: // otherwise nobody asked again
+		case entry.State != v1alpha1.ObjectDeleting, o.Problem == nil: // otherwise the object was not read again
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting

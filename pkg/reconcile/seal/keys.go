@@ -18,7 +18,7 @@ const (
 	sealedID, sealedTag = 4, 16
 )
 
-// Keys seal what the status says of objects with values that are never shown, so that no reader can
+// Keys seal what the status holds about objects with values that are never shown, so that no reader can
 // guess a value from it who has no key. What is sealed is the HMAC-SHA256 of the text,
 // and the text itself masked with another HMAC, so that an operator that starts again
 // finds out what it had applied without reading the objects (the construction is SIV, see
@@ -61,7 +61,7 @@ func (k Keys) Open(place, sealed string) (text string, ok bool) {
 	return "", false
 }
 
-// keyID tells keys apart.
+// keyID distinguishes keys.
 func keyID(key []byte) []byte { return hmacOf(key, "id")[:sealedID] }
 
 // tagOf is the HMAC of a text at a place.

@@ -30,7 +30,7 @@ type Store struct {
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is the one of the operator. Without it a key of the process is used.
 	Namespace string
-	// Log says why a key of the process is used.
+	// Log reports why a key of the process is used.
 	Log logr.Logger
 
 	// mu guards keys.

@@ -103,13 +103,13 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 		}
 		return all
 	}
-	add(o.Source, ". What was read before is kept as it is")
+	add(o.Source, ". Vidra continues to use what it read before")
 	all = append(all, o.objects...)
 	if o.Deleting && len(inCondition(all, v1alpha1.ConditionReady)) == 0 {
 		add(&object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "Waiting until the last object is gone"}, "")
 	}
 	all = append(all, watchProblems(o, plan.Watched(before, o.generation))...)
-	if o.Unobserved != nil && !wasReady(before, o.generation) { // what was seen once is not doubted for a cut stream
+	if o.Unobserved != nil && !wasReady(before, o.generation) { // an interrupted stream does not end Ready
 		all = append(all, object.ProblemOf(o.Unobserved, v1alpha1.ReasonProgressing, "is applied, and its watch has not shown it yet", v1alpha1.ConditionReady))
 	}
 	all = append(all, healthProblems(o, before)...)
@@ -160,7 +160,7 @@ func bounded(all []v1alpha1.Problem) ([]v1alpha1.Problem, int32) {
 }
 
 // describe returns the reason of a condition, and a message that names its problems, which
-// are in order; nothing if there are none.
+// are sorted; nothing if there are none.
 func describe(all []v1alpha1.Problem) (reason, message string) {
 	if len(all) == 0 {
 		return "", ""

@@ -41,7 +41,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	}
 }
 
-// recordObserved notes what was found in an object that is left as it is.
+// recordObserved notes what was found in an object that is skipped.
 func (p *Recorder) recordObserved(r apply.Result) {
 	s, o, entry := p.State, r.Known, r.Known.Entry
 	before := o.Drift
@@ -59,9 +59,9 @@ func (p *Recorder) recordObserved(r apply.Result) {
 		entry.State = v1alpha1.ObjectApplied
 		return
 	}
-	told := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Says(r.ID, now.Text()))
+	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Reported(r.ID, now.Text()))
 	entry.State = v1alpha1.ObjectDrifted
-	if !told {
+	if !reported {
 		s.PendingEvents = append(s.PendingEvents, events.Change{
 			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
 		})
@@ -107,7 +107,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		return
 	case r.Ending: // its end will be an event
 		return
-	case r.AsSkipped && r.Live == nil: // nothing has changed since it was left
+	case r.AsSkipped && r.Live == nil: // nothing has changed since it was skipped
 		return
 	}
 	o.Drift = nil
@@ -120,7 +120,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		entry.State = v1alpha1.ObjectContended
 	}
 	if r.Live == nil {
-		return // it was in order
+		return // it had no problem
 	}
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
@@ -178,7 +178,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) {
-		o.Entry = nil // it was made by somebody else after it was looked for
+		o.Entry = nil // another client created it after it was read
 	}
 	if object.KindGone(r.Err, r.ID.Name) {
 		entry.State = v1alpha1.ObjectPending
@@ -187,7 +187,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	}
 }
 
-// RecordBlocked notes the objects that are not applied by this pass: those whose kind is
+// RecordBlocked notes the objects that are not applied by this reconcile: those whose kind is
 // not served, and those that failed and have to wait. A kind whose
 // CustomResourceDefinition is in the same manifest is waited for in silence.
 func (p *Recorder) RecordBlocked(todo plan.Plan) {
@@ -241,7 +241,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	}
 }
 
-// RecordWarnings notes what the API server said of an object besides.
+// RecordWarnings records the warnings of the API server about an object.
 func (p *Recorder) RecordWarnings(r apply.Result) {
 	if r.Live == nil || r.Skipped != nil {
 		return // it was not applied

@@ -13,7 +13,7 @@ import (
 // takes requests of 1.5 MiB by default, in which the API server wraps it.
 const maxObject = 1_400_000
 
-// TooLarge says why a VidraResource would not fit into the API server with the status
+// TooLarge returns why a VidraResource would not fit into the API server with the status
 // that its manifest makes; nil if it does. Nothing is written then.
 func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 	vr := of.DeepCopy()
@@ -38,18 +38,18 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
 			size, len(s.Manifest), maxObject)}
 	}
-	going := 0
+	removed := 0
 	for _, o := range s.Others { // what it removes is there until it is gone
 		if o.Entry != nil {
 			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.Entry)
-			going++
+			removed++
 		}
 	}
 	if size := sizeOf(vr) + maxProblems; size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",
-			size, len(s.Manifest), going, maxObject)}
+			size, len(s.Manifest), removed, maxObject)}
 	}
 	return nil
 }

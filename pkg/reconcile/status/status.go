@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Outcome is what a pass knows at its end.
+// Outcome is what a reconcile knows at its end.
 type Outcome struct {
 	generation int64
 	// Stalled is why nothing was done, and its reason.
@@ -42,7 +42,7 @@ type Outcome struct {
 	Deleting bool
 	// All reports that every object was considered.
 	All bool
-	// entries is the inventory, in order.
+	// entries is the inventory, sorted.
 	entries []v1alpha1.ManagedResourceStatus
 	// unjudged reports that drift may be missing here that the status names, because no
 	// watch has shown its objects since this process began.
@@ -54,16 +54,16 @@ type Outcome struct {
 	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
-	// Synced reports that this pass applied what was left of the manifest.
+	// Synced reports that this reconcile applied what was left of the manifest.
 	Synced bool
 	now    time.Time
 }
 
-// Conclusion adds to an outcome what the states of the objects say.
+// Conclusion adds to an outcome what the states of the objects hold.
 func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.now = p.VR.Generation, p.Now
-	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then that is all there is to say
+	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
 	o.watched, o.watches = p.Watched, s.Watches
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
@@ -107,7 +107,7 @@ func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedRes
 const maxCondition = 8192
 
 // Summarize makes the status of a VidraResource from what it was and from what
-// a pass knows.
+// a reconcile knows.
 func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
 	if o.All && !o.waits {
@@ -193,7 +193,7 @@ func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
 	return display.Truncate(message, maxCondition)
 }
 
-// skipped reports whether a reason means that Vidra leaves things as they are.
+// skipped reports whether a reason means that Vidra changes nothing.
 func skipped(reason string) bool {
 	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
 }

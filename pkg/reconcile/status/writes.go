@@ -15,14 +15,14 @@ const maxWrites = 64
 // Writes distinguishes the writes of a status by this process from those of other clients.
 // Reconciler.mu guards it.
 type Writes struct {
-	// Own are the resourceVersions that own writes made and no event has shown, in order.
+	// Own are the resourceVersions that own writes made and no event has shown, oldest first.
 	Own []string
 	// Writing is whether a write is under way; during are the versions that events showed
 	// meanwhile.
 	Writing bool
 	during  []string
-	// Foreign is whether another client wrote the status since restored, which is when it
-	// was put right last.
+	// Foreign is whether another client wrote the status since Restored, which is when
+	// this process last wrote it again.
 	Foreign  bool
 	Restored time.Time
 }
@@ -31,7 +31,7 @@ type Writes struct {
 // it.
 func (w *Writes) Seen(version string) bool {
 	if i := slices.Index(w.Own, version); i >= 0 {
-		w.Own = w.Own[i+1:] // events come in order
+		w.Own = w.Own[i+1:] // events arrive in the order of the writes
 		return false
 	}
 	if w.Writing { // it may be the own one
