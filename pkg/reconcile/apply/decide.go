@@ -40,7 +40,7 @@ func decide(k known) request {
 	switch found := k.Cause.Found; {
 	case k.asExpected:
 		r.kind = asIntended
-	case found != nil && found.GetDeletionTimestamp() != nil:
+	case found != nil && found.GetDeletionTimestamp() != nil && !k.Cause.Deleted: // its watch shows its end
 		r.kind = beingDeleted
 	case k.Skip != nil && (found == nil || k.Skip.Silent):
 		return r.observedAs(nil)

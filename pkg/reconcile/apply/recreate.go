@@ -169,8 +169,8 @@ func (r request) inTheWay(live *unstructured.Unstructured) string {
 	undo := r.undoOf()
 	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
 	found := r.Cause.Found
-	if found == nil {
-		return ""
+	if entry := r.Entry(); found == nil || entry == nil || entry.UID != string(found.GetUID()) {
+		return "" // another user created the object, and nothing in it was beside ours before
 	}
 	var named []string
 	for _, c := range undo.Added(found, live).Changes {

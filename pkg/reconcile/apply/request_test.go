@@ -86,6 +86,10 @@ func TestRequests(t *testing.T) {
 		"SkippedSilently": {
 			"What is not reported needs no dry run.", []func(*known){drift(edited), func(k *known) { k.Skip = &plan.SkipReason{Silent: true} }}, nil, []kind{observed},
 		},
+		"SkippedTerminating": {
+			"An object that lost its label and is being deleted is reported: no watch shows its end.",
+			[]func(*known){deleted, func(k *known) { k.Cause.Found, k.Skip = terminating, warn }}, []answer{{live: wanted}}, []kind{observe, observed},
+		},
 		"SkippedDeleted": {"A deletion is reported without a request.", []func(*known){deleted, func(k *known) { k.Skip = warn }}, nil, []kind{observed}},
 		"AdditionsWarn":  {"Additions alone are reported.", []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsWarn, wanted)}, nil, []kind{unchanged}},
 

@@ -89,7 +89,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 			got.live, got.err = a.ApplyBody(ctx, r.Key, body, got.forced)
 		}
 	case replaceLists:
-		got.err = a.replaceLists(ctx, r.Task)
+		got.err = a.replaceLists(ctx, r)
 	case askOwners, readReplaced:
 		if got.live = r.live; got.live == nil {
 			got.live, got.err = a.Get(ctx, r.Key)
@@ -245,8 +245,12 @@ func unreadable(err error) bool {
 }
 
 // replaceLists makes an object readable for server-side apply again: a JSON merge patch with
-// the applied configuration replaces each list of it as a whole.
-func (a *Applier) replaceLists(ctx context.Context, t plan.Task) error {
-	_, err := a.resource(t.Key).Patch(ctx, t.Key.Name, types.MergePatchType, t.Body, metav1.PatchOptions{FieldManager: a.Manager})
+// the applied configuration, without what ignore rules exclude, replaces each list of it as a whole.
+func (a *Applier) replaceLists(ctx context.Context, r request) error {
+	body := r.Body
+	if r.reduced != nil {
+		body = r.reduced
+	}
+	_, err := a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: a.Manager})
 	return err
 }

@@ -72,6 +72,7 @@ func (s *State) WarningProblems() []v1alpha1.Problem {
 	before := map[v1alpha1.Subject][]v1alpha1.Problem{}
 	for _, p := range s.Status.Problems {
 		if p.Reason == v1alpha1.ReasonWarned {
+			p.Unconfirmed = false // this reconcile knows the object
 			before[p.Subject()] = append(before[p.Subject()], p)
 		}
 	}

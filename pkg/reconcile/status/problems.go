@@ -74,7 +74,8 @@ func (o *Outcome) problems(before v1alpha1.VidraResourceStatus) []v1alpha1.Probl
 	for _, p := range before.Problems {
 		if !listed[keyOfProblem(&p)] && o.mayStand(&p, waits[p.Subject()]) {
 			belongs := p.Conditions[0]
-			p.Unconfirmed = p.Unconfirmed || o.unread() || belongs == v1alpha1.ConditionReady || belongs == v1alpha1.ConditionDrifted
+			p.Unconfirmed = p.Unconfirmed || o.unread() || belongs == v1alpha1.ConditionReady || belongs == v1alpha1.ConditionDrifted ||
+				belongs == v1alpha1.ConditionHealthy && o.Deleting
 			all = append(all, p)
 		}
 	}

@@ -129,6 +129,11 @@ func TestStatusIsBounded(t *testing.T) {
 	require.Len(t, status.Problems, v1alpha1.MaxProblems)
 	require.EqualValues(t, 100, status.UnlistedProblems)
 
+	away := Outcome{watched: true, All: true, now: o.now, Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "away"}}
+	blocked := Summarize(status, away)
+	require.EqualValues(t, 101, blocked.UnlistedProblems, "nothing is known of those that were not listed")
+	require.Equal(t, blocked.UnlistedProblems, Summarize(blocked, away).UnlistedProblems, "nothing is to be written")
+
 	o.objects = o.objects[1:2]
 	o.objects[0].Message = strings.Repeat("x", v1alpha1.MaxProblemMessage)
 	status = Summarize(v1alpha1.VidraResourceStatus{}, o)

@@ -75,6 +75,9 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	if o.entries = s.Entries(); o.Blocked != nil || o.Stalled != nil && !o.Compared {
 		o.entries = s.Status.ManagedResources
 	}
+	if p.Scope.All && !o.unread() && !s.Unjudged {
+		s.InheritedInPart = false // all objects were compared
+	}
 }
 
 // Applying returns the status while objects are applied that the inventory lists for the first
@@ -120,6 +123,9 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	}
 	problems := o.problems(before)
 	after.Problems, after.UnlistedProblems = bounded(problems)
+	if o.unread() { // nothing is known of those that were not listed
+		after.UnlistedProblems += before.UnlistedProblems
+	}
 	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
 			Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: after.ObservedGeneration,
@@ -188,7 +194,7 @@ func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
 		return ready.Message
 	}
 	_, message := describe(slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Problem) bool {
-		return !p.Unconfirmed || !p.In(v1alpha1.ConditionReady)
+		return !p.Unconfirmed || !p.In(v1alpha1.ConditionReady) || p.Conditions[0] == v1alpha1.ConditionHealthy
 	}))
 	return display.Truncate(message, maxCondition)
 }

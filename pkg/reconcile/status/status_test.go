@@ -250,3 +250,34 @@ func TestUpgradeKeepsHealth(t *testing.T) {
 	require.Equal(t, "Deployment shop/web: Failed: no", ready.Message)
 	require.Equal(t, after, Summarize(after, o))
 }
+
+// TestHealthWhileDeleting: what was not healthy is no reason of Ready while a VidraResource with
+// spec.wait is being deleted.
+func TestHealthWhileDeleting(t *testing.T) {
+	t.Parallel()
+	ill := *object.ProblemObject(fixture.ConfigMapKind, fixture.IDOf(fixture.ConfigMapKind, "shop", "a"))
+	before := Summarize(v1alpha1.VidraResourceStatus{}, Outcome{
+		watched: true, All: true, wait: true,
+		Health: &plan.HealthReport{Ill: []plan.Illness{{Object: ill, Health: trigger.Health{Status: kstatus.FailedStatus, Message: "no"}}}},
+	})
+	require.Equal(t, v1alpha1.ReasonUnhealthy, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady).Reason)
+	after := Summarize(before, Outcome{watched: true, All: true, wait: true, Deleting: true})
+	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	require.Equal(t, v1alpha1.ReasonDeleting, ready.Reason, ready.Message)
+	require.Empty(t, after.LastError)
+}
+
+// TestInheritedInPart: texts of a status that lists not all problems count as reported only until all
+// objects were compared.
+func TestInheritedInPart(t *testing.T) {
+	t.Parallel()
+	s := &plan.State{InheritedInPart: true}
+	p := Recorder{Planner: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s}}
+	p.Conclusion(&Outcome{})
+	require.True(t, s.InheritedInPart, "a revert compares one object")
+	p.Scope.All = true
+	p.Conclusion(&Outcome{Blocked: &object.Failure{}})
+	require.True(t, s.InheritedInPart, "nothing was compared")
+	p.Conclusion(&Outcome{})
+	require.False(t, s.InheritedInPart)
+}
