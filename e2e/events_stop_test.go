@@ -17,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -124,6 +126,37 @@ func TestEventsOfAHealAtTheStop(t *testing.T) {
 	require.EqualValues(t, 1, getVidraResource(t, ns).Status.Drift.Heals)
 	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
 	require.Equal(t, 1, sum(withReason(eventsAbout(t, page), "ChangeReverted")))
+}
+
+// TestEventsOfAStatusWriteAtTheStop holds back the answer to the status write that reports an
+// addition, and stops the operator. The Event is written once: the next process reads in the status
+// that the addition is reported.
+func TestEventsOfAStatusWriteAtTheStop(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"), withAdditions(v1alpha1.AdditionsWarn))
+	v := awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	stopOperator(t)
+	proxy, through := proxied(t)
+	stopping := startAnother(t, through)
+	awaitReady(t, ns)
+	late := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: v1alpha1.GroupVersion.WithResource("vidraresources"), Subresource: "status"}, faultproxy.Late())
+	require.NoError(t, patchedBy("kubectl-label", types.MergePatchType)(ns, page, `{"metadata":{"labels":{"extra":"mine"}}}`))
+	awaitCondition(t, ns, drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected), "ConfigMap "+ns+"/page")
+	require.Equal(t, 1, late.Hits())
+	stopped := make(chan error, 1)
+	go func() { stopped <- stopping.Stop(stopTimeout) }()
+	await(t, func(c *assert.CollectT) {
+		require.True(c, strings.Contains(suite.LogOf(t, stopping), "Stopping and waiting for")) //nolint:testifylint // Contains would print the log
+	})
+	late.Remove()
+	require.NoError(t, <-stopped)
+	startOperator(t)
+	awaitReady(t, ns)
+	require.NoError(t, patchedBy("kubectl-label", types.MergePatchType)(ns, page, `{"metadata":{"labels":{"extra":"yours"}}}`))
+	await(t, func(c *assert.CollectT) {
+		require.Len(c, withReason(eventsAbout(c, v), "DriftDetected"), 2, "one for each addition")
+	})
 }
 
 // TestF33LeaseLostWithSomethingToTell cuts a leader off from the statuses, then from its

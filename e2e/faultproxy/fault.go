@@ -24,6 +24,8 @@ type Fault struct {
 	// onAnswer, when not nil, changes the answer of the API server. The stream
 	// is nil unless the answer is a watch.
 	onAnswer func(answer *http.Response, watch *stream)
+	// late says that the answer is held back until the rule is removed.
+	late bool
 	// limited says that the fault hits the first times requests only.
 	limited bool
 	times   int
@@ -61,6 +63,10 @@ func Stall() Fault {
 		}
 	}}
 }
+
+// Late passes the request on, and holds its answer back until the rule is removed or the
+// client gives up.
+func Late() Fault { return Fault{late: true} }
 
 // CutAfter passes the answer on and breaks it off after n bytes of its body, as
 // they are on the wire: a LIST may be compressed. A shorter answer passes whole.

@@ -86,6 +86,25 @@ func TestDiscoveryFails(t *testing.T) {
 	require.NotEmpty(t, resources.APIResources)
 }
 
+// TestLate: the API server does what the request asks, and the client has no answer as long as the rule
+// is there.
+func TestLate(t *testing.T) {
+	p, ns := start(t), namespace(t)
+	c, done := through(t, p), make(chan error, 1)
+	rule := p.Inject(Match{Verb: "create"}, Late())
+	go func() {
+		_, err := c.Resource(configMaps).Namespace(ns).Create(context.Background(), configMap(ns, "late"), metav1.CreateOptions{})
+		done <- err
+	}()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		_, err := direct(t).CoreV1().ConfigMaps(ns).Get(context.Background(), "late", metav1.GetOptions{})
+		require.NoError(c, err)
+	}, wait30, poll)
+	require.Empty(t, done)
+	rule.Remove()
+	require.NoError(t, <-done)
+}
+
 func TestStall(t *testing.T) {
 	p := start(t)
 	c := through(t, p)

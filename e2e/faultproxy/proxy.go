@@ -111,17 +111,18 @@ func (p *Proxy) Close() {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	q := newRequest(r)
 	var fault Fault
+	var removed <-chan struct{}
 	if rule := p.admit(q); rule != nil {
-		fault = rule.fault
-		if fault.instead != nil && fault.instead(w, r, rule.removed) {
+		fault, removed = rule.fault, rule.removed
+		if fault.instead != nil && fault.instead(w, r, removed) {
 			return
 		}
 	}
-	p.forward(w, r, q, fault)
+	p.forward(w, r, q, fault, removed)
 }
 
 // forward passes a request on, and its answer back.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault Fault) {
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault Fault, removed <-chan struct{}) {
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
 	var watch *stream
@@ -141,6 +142,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault
 			}
 			if fault.onAnswer != nil {
 				fault.onAnswer(answer, watch)
+			}
+			if fault.late {
+				select {
+				case <-removed:
+				case <-ctx.Done():
+				}
 			}
 			return nil
 		},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -92,7 +93,8 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	return p.Requeue(next), nil
 }
 
-// writeStatus writes a status, with the heals that it does not count yet.
+// writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
+// also if ctx ends meanwhile: the next process takes for reported what it reads in the status.
 func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
 	s := p.state
 	base, changed := p.VR.DeepCopy(), p.VR.DeepCopy()
@@ -108,7 +110,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	}
 	p.beginWrite(s)
-	err := p.Client.Status().Patch(ctx, changed, patch)
+	err := apply.AwaitAnswer(ctx, func(ctx context.Context) error { return p.Client.Status().Patch(ctx, changed, patch) })
 	if err != nil {
 		p.endWrite(p.Owner, s, "")
 	} else {

@@ -163,22 +163,30 @@ func (a *Applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []by
 		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
-// lastAnswer is how long send waits for an answer after the operator began to end. The
+// lastAnswer is how long a request waits for its answer after the operator began to end. The
 // operator waits for reconciles a little longer.
 const lastAnswer = 1500 * time.Millisecond
 
-// ApplyBody sends an apply. If ctx ends meanwhile, it waits for the answer all the same, for
-// lastAnswer at most: a revert whose answer is lost could not be reported later.
-func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (*unstructured.Unstructured, error) {
+// AwaitAnswer sends a request whose effect could not be reported later if its answer is lost: if ctx
+// ends meanwhile, it waits for the answer for lastAnswer at most. It sends nothing after ctx has ended.
+func AwaitAnswer(ctx context.Context, send func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	ended := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ended))
+	answered, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ended, func() { time.AfterFunc(lastAnswer, cancel) })()
-	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswer, cancel) })()
+	return send(answered)
+}
+
+// ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.
+func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (live *unstructured.Unstructured, err error) {
+	err = AwaitAnswer(ctx, func(ctx context.Context) error {
+		live, err = a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
+		return err
+	})
+	return live, err
 }
 
 // applyObject sends an apply that takes fields from all other managers.
