@@ -22,9 +22,9 @@ func (r *Reconciler) accounts() access.Accounts {
 	return access.Accounts{Cache: r.Client, Own: r.Namespace, Required: r.RequireServiceAccount, Impersonated: r.ImpersonationNamespaces}
 }
 
-// accountAllowed makes a reconcile read the manifest that the last one did not read, because
+// rereadIfAccountAllowed makes a reconcile read the manifest that the last one did not read, because
 // no account was there to read it as.
-func (p *pass) accountAllowed() {
+func (p *pass) rereadIfAccountAllowed() {
 	if s := p.state; s.accountMissing() {
 		s.Stalled, s.Reread = nil, true
 	}

@@ -102,16 +102,16 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	return p
 }
 
-// run does the reconcile.
+// run connects, reads the manifest, plans, applies, prunes and concludes.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if why := p.connect(ctx); why != nil {
 		return p.refuse(ctx, *why)
 	}
-	p.accountAllowed()
+	p.rereadIfAccountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.Generation == p.VR.Generation && p.state.Stalled == nil && len(p.state.Manifest) > 0 && !p.state.dropped:
-		p.source = why // what was read last is used until then
+		p.source = why // what was read last is used until it can be read
 	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:

@@ -21,7 +21,7 @@ type Applier struct {
 	*plan.Settings
 	Destination access.Destination
 	// Client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
-	// made by ClientOf, and nil until connect has succeeded that far.
+	// made by access.Accounts.ClientOf, and nil until the destination is connected.
 	Client dynamic.Interface
 	// User is the user that Client impersonates; empty for Vidra itself.
 	User    string

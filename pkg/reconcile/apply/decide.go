@@ -15,25 +15,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// ownershipConflict returns an owners.Conflict if the conflict with which the API server
-// refused the apply is with a VidraResource that owns the field, or with one of another
-// installation, unless an edit is reverted or spec.adopt is Always: any user who may edit the object can
-// apply it under such a name. others are the other owners of the object.
-func (r request) ownershipConflict(live *unstructured.Unstructured, others []owners.CoOwner) error {
-	var elsewhere []owners.CoOwner
-	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
-		elsewhere = r.settings.OwnersElsewhere(r.Key, live, others)
-	}
-	others = append(slices.DeleteFunc(others, func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
-	return owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
-		i := slices.IndexFunc(others, func(other owners.CoOwner) bool { return other.Manager == manager })
-		if i < 0 {
-			return nil, false
-		}
-		return &others[i], true
-	})
-}
-
 // decide returns the first request of a task, or how the task ends.
 func decide(k known) request {
 	r := request{known: k, as: k.Why, live: k.Cause.Found}
@@ -264,4 +245,23 @@ func (r request) failed(err error) request {
 		return r.refuse()
 	}
 	return r
+}
+
+// ownershipConflict returns an owners.Conflict if the apply was refused for a field that another
+// VidraResource owns. A field manager of another installation counts, too, unless an edit is reverted
+// or spec.adopt is Always: any user who may edit the object can apply it under such a name. others are
+// the other owners of the object.
+func (r request) ownershipConflict(live *unstructured.Unstructured, others []owners.CoOwner) error {
+	var elsewhere []owners.CoOwner
+	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
+		elsewhere = r.settings.OwnersElsewhere(r.Key, live, others)
+	}
+	others = append(slices.DeleteFunc(others, func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
+	return owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
+		i := slices.IndexFunc(others, func(other owners.CoOwner) bool { return other.Manager == manager })
+		if i < 0 {
+			return nil, false
+		}
+		return &others[i], true
+	})
 }

@@ -1,2 +1,2 @@
-// Package metrics counts what the reconciler does.
+// Package metrics counts reverts, delayed reverts, and what the backstop finds.
 package metrics

@@ -1,5 +1,6 @@
-// Package seal hides what a status holds about objects with values that are never shown: the
-// digests and configurations from which a reader could guess a value.
+// Package seal encrypts the digests and configurations of sensitive objects in a status, so that no reader
+// can guess a value from them.
 //
-// The keys are in a Secret of the operator's namespace. See [Store].
+// The keys are in a Secret of the operator's namespace, or made for the process where Vidra may not read it.
+// See [Store].
 package seal
