@@ -353,7 +353,7 @@ func suspendRows() map[string]transition {
 	altered, other := warned("a", "data.x is 1"), warned("b", "data.y is 2")
 	return map[string]transition{
 		"Warned": {
-			reason: "What the API server does with an object besides is told once.", before: fine, after: listing(fine, altered),
+			reason: "What the API server also does with an object is reported once.", before: fine, after: listing(fine, altered),
 			want: []string{"Warning Warned/Apply VidraResource web: ConfigMap shop/a: data.x is 1"},
 		},
 		"StillWarned": {reason: "The same is no news.", before: listing(fine, altered), after: listing(fine, altered)},

@@ -118,9 +118,11 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
-	for _, o := range p.state.Manifest {
-		if why := access.ObjectOutOfScope(p.kubeconfig, o.ID); why != nil {
-			return p.block(ctx, *why)
+	if p.kubeconfig.LimitsNamespaces() { // a heal need not go through all objects otherwise
+		for _, o := range p.state.Manifest {
+			if why := access.ObjectOutOfScope(p.kubeconfig, o.ID); why != nil {
+				return p.block(ctx, *why)
+			}
 		}
 	}
 	p.load()

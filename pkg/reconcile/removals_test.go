@@ -36,7 +36,7 @@ func TestRemovedWhenGone(t *testing.T) {
 		"Gone":      {reason: "It was deleted, and is gone.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{Gone: true, Absent: true}, told: []events.Action{events.Pruned}},
 		"NotOurs":   {reason: "Somebody else deleted it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{Gone: true, Absent: true}},
 		"Restarted": {reason: "A Vidra that was stopped may have deleted it.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{Gone: true, Absent: true}, told: []events.Action{events.Pruned}},
-		"TakenOver": {reason: "It is there, as somebody else's.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{Gone: true}},
+		"TakenOver": {reason: "Another user owns the object that is there.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{Gone: true}},
 		"NeverWas":  {reason: "It was only announced.", state: v1alpha1.ObjectPending, first: true, done: prune.Removal{Gone: true, Absent: true}},
 		"Released":  {reason: "Others have it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{Gone: true, Released: true}, told: []events.Action{events.Released}},
 		"Unknown":   {reason: "A look that failed changes nothing of its deletion.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{Err: context.DeadlineExceeded}, left: true},

@@ -29,7 +29,7 @@ func versionOf(t *testing.T, version, data, ours, theirs string) *unstructured.U
 		version, ours, theirs, data))
 }
 
-// TestDescribe tells what somebody had changed from what the manifest changes.
+// TestDescribe distinguishes what another writer changed from what the manifest changes.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	const x, y, xy, xyz = `"f:x":{}`, `"f:y":{}`, `"f:x":{},"f:y":{}`, `"f:x":{},"f:y":{},"f:z":{}`
@@ -55,9 +55,9 @@ func TestDescribe(t *testing.T) {
 		"New":     {reason: "It was not there.", task: plan.Task{Why: plan.WhyNew, Cause: trigger.Cause{Deleted: true}}, live: applied, action: events.Created},
 		"Taken":   {reason: "It was there, and is changed.", task: plan.Task{Why: plan.WhyNew, Cause: put(edited)}, live: next, unknown: true, action: events.Configured},
 		"WasSo":   {reason: "An apply that changes nothing is not told.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied)}, live: applied, unknown: true},
-		"WasOurs": {reason: "Whose creation nobody told is told now.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied), Begun: true}, live: applied, unknown: true, action: events.Created},
+		"WasOurs": {reason: "A creation that was not reported is reported now.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied), Begun: true}, live: applied, unknown: true, action: events.Created},
 		"Restored": {
-			reason: "What somebody changed is put back.", task: plan.Task{Why: plan.WhyDrift, Cause: put(edited)}, live: applied,
+			reason: "What another writer changed is reverted.", task: plan.Task{Why: plan.WhyDrift, Cause: put(edited)}, live: applied,
 			action: events.Restored, fields: []string{"data.x"},
 		},
 		"Changed": {reason: "Only the manifest has changed.", task: plan.Task{Why: plan.WhyChanged}, live: next, action: events.Configured},
@@ -73,7 +73,7 @@ func TestDescribe(t *testing.T) {
 			action: events.Configured, reverted: []string{"data.x"},
 		},
 		"ChangedAndEditedAndMore": {
-			reason: "What the manifest adds was nobody's.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
+			reason: "What the manifest adds was unmanaged.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
 			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
 		},
 		"ChangedAndSeen": {
@@ -81,7 +81,7 @@ func TestDescribe(t *testing.T) {
 			live: versionOf(t, "7", `"x":"1","y":"1","z":"1"`, xyz, ""), action: events.Configured, reverted: []string{"data.x"},
 		},
 		"Agreed": {
-			reason: "A manifest that says what somebody did puts nothing back.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
+			reason: "A manifest that agrees with another writer reverts nothing.", task: plan.Task{Why: plan.WhyChanged, Cause: put(edited)},
 			live: versionOf(t, "7", `"x":"9","y":"1","z":"1"`, xyz, ""), action: events.Configured,
 		},
 		"Told": {
@@ -91,7 +91,7 @@ func TestDescribe(t *testing.T) {
 			reason: "It was deleted.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true}}, live: stranger, action: events.Recreated,
 		},
 		"RecreatedByAnotherOwner": {
-			reason: "It was deleted, and somebody was faster.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true, Found: stranger}},
+			reason: "It was deleted, and another client created it first.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true, Found: stranger}},
 			live: stranger, action: events.Recreated,
 		},
 		"Relabelled": {

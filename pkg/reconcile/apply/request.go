@@ -89,6 +89,14 @@ type request struct {
 	err     error
 }
 
+// body returns the applied configuration that is sent.
+func (r request) body() []byte {
+	if r.reduced != nil {
+		return r.reduced
+	}
+	return r.Body
+}
+
 // answer is what came of a request.
 type answer struct {
 	// live is the object as the API server has it; nil if it does not exist.

@@ -81,12 +81,8 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		}
 		got.live, got.reduced, got.err = a.releaseFields(ctx, r.Task, live)
 	case apply:
-		body := r.Body
-		if r.reduced != nil {
-			body = r.reduced
-		}
 		if got.forced, got.err = a.forces(ctx, r); got.err == nil {
-			got.live, got.err = a.ApplyBody(ctx, r.Key, body, got.forced)
+			got.live, got.err = a.ApplyBody(ctx, r.Key, r.body(), got.forced)
 		}
 	case replaceLists:
 		got.err = a.replaceLists(ctx, r)
@@ -255,10 +251,6 @@ func unreadable(err error) bool {
 // replaceLists makes an object readable for server-side apply again: a JSON merge patch with
 // the applied configuration, without what ignore rules exclude, replaces each list of it as a whole.
 func (a *Applier) replaceLists(ctx context.Context, r request) error {
-	body := r.Body
-	if r.reduced != nil {
-		body = r.reduced
-	}
-	_, err := a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: a.Manager})
+	_, err := a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, r.body(), metav1.PatchOptions{FieldManager: a.Manager})
 	return err
 }

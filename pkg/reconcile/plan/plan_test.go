@@ -105,7 +105,7 @@ func TestMakePlan(t *testing.T) {
 			apply: []Task{{Object: b, Why: WhyDrift, Cause: drift}},
 		},
 		"Contended": {
-			reason: "What somebody changes back waits for its time.",
+			reason: "What another writer changes again waits for its time.",
 			in: in(inOrder(), func(p *Input) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: drift}
 				expecting(b, preconditions{contended: true})(p)
@@ -128,7 +128,7 @@ func TestMakePlan(t *testing.T) {
 			apply: []Task{{Object: b, Why: WhyDrift, Cause: drift, Skip: warned}},
 		},
 		"DriftBehindAChange": {
-			reason: "What somebody changed, and what is known of it, is not forgotten for the manifest that changes, too.",
+			reason: "What another writer changed, and what is known of it, is not forgotten when the manifest changes, too.",
 			in: in(inOrder(), func(p *Input) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: {Unsure: true}}
 				expecting(b, preconditions{changed: true, skip: warned, seen: []ownership.Change{{Path: "data.color"}}})(p)
@@ -141,7 +141,7 @@ func TestMakePlan(t *testing.T) {
 			apply:  []Task{{Object: b, Why: WhyChanged}},
 		},
 		"NamespaceGoes": {
-			reason: "Nothing is put back where everything is being deleted.",
+			reason: "Nothing is reverted where everything is being deleted.",
 			in: in(inOrder(), func(p *Input) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: drift}
 				expecting(b, preconditions{terminating: true})(p)

@@ -34,7 +34,7 @@ func TestOwns(t *testing.T) {
 		"NamedUnknown":    {"It was about to be created, and may be ours.", fixture.LiveConfigMap("b", named), "", true},
 		"Copied":          {"Somebody else set our annotation, on a copy.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "a", false},
 		"CopiedUnknown":   {"The inventory proves nothing without a UID.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "", false},
-		"Cleared":         {"Somebody cleared managedFields, and somebody else applied.", fixture.SetBy(fixture.LiveConfigMap("a", named), "before-first-apply"), "a", true},
+		"Cleared":         {"A user cleared managedFields, and another one applied.", fixture.SetBy(fixture.LiveConfigMap("a", named), "before-first-apply"), "a", true},
 		"CopiedList":      {"The first operator did not write it.", fixture.SetBy(fixture.LiveConfigMap("a", listed), "kubectl-create"), "", false},
 		"ListedByIt":      {"The first operator wrote it.", fixture.SetBy(fixture.LiveConfigMap("a", listed), "manager"), "", true},
 		"OfFirstOperator": {"It kept no UIDs.", fixture.LiveConfigMap("b", listed), "", true},
