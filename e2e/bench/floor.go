@@ -27,7 +27,7 @@ const (
 	floorReady = "ready"
 )
 
-// runFloor is the floor: the least that can put an edit back. It applies an
+// runFloor is the floor: the least that can revert an edit. It applies an
 // object of each kind, watches the kind bare, without a cache, and answers each
 // event that shows its object otherwise than applied with one server-side-apply
 // PATCH; it does nothing else. It ends with its standard input.

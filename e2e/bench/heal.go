@@ -25,7 +25,9 @@ type healOptions struct {
 	objects int
 	pause   time.Duration
 	timeout time.Duration
-	output  string
+	// operator is the executable, or empty for that of the checkout.
+	operator string
+	output   string
 }
 
 func (o *healOptions) parse(args []string) error {
@@ -34,6 +36,7 @@ func (o *healOptions) parse(args []string) error {
 	fs.IntVar(&o.objects, "objects", len(kinds), "How many objects are in the VidraResource.")
 	fs.DurationVar(&o.pause, "pause", 200*time.Millisecond, "How long to wait between two edits.")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Second, "An edit that stands longer than this is missed.")
+	fs.StringVar(&o.operator, "operator", "", "The executable of the operator; that of this checkout is built otherwise.")
 	fs.StringVar(&o.output, "o", "table", "What to print: table or json.")
 	if err := parseFlags(fs, os.Stderr, args); err != nil {
 		return err
@@ -47,7 +50,7 @@ func (o *healOptions) parse(args []string) error {
 	return checkOutput(o.output)
 }
 
-// runHeal measures how long an edit stands until Vidra has put it back, beside
+// runHeal measures how long an edit stands until Vidra has reverted it, beside
 // the floor: the same edit on an object that runFloor keeps, in the same run.
 // The two take turns, and each goes first every other time, so that noise hits
 // both alike. Package stopwatch says what is timed.
@@ -56,7 +59,7 @@ func runHeal(ctx context.Context, args []string) error {
 	if err := o.parse(args); err != nil {
 		return err
 	}
-	l, err := newLab(ctx, o.objects)
+	l, err := newHealLab(ctx, o.operator, o.objects)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func heal(ctx context.Context, l *lab, o healOptions) (*healReport, error) {
 	return newHealReport(o, environment{Kubernetes: l.kubernetes, CPUs: runtime.NumCPU()}, sides[0].laps, sides[1].laps, countRequests(audited)), nil
 }
 
-// side is who puts edits back: the floor or Vidra.
+// side is one that reverts edits: the floor or Vidra.
 type side struct {
 	// vidra is false for the floor, which gets no structural edits.
 	vidra   bool

@@ -36,28 +36,45 @@ const (
 type lab struct {
 	env      *testenv.Env
 	operator *testenv.Operator
-	floor    *child
+	// binary is the executable of the operator.
+	binary string
+	// floor is the floor of heal, and floorConfig the kubeconfig of each floor's account.
+	floor       *child
+	floorConfig string
 	// client and dynamic reach the API server as an administrator.
-	client  client.Client
+	client  client.WithWatch
 	dynamic dynamic.Interface
 	// kubernetes is the version of the API server.
 	kubernetes string
 }
 
-// newLab starts all of it, with a VidraResource of n objects.
-func newLab(ctx context.Context, n int) (*lab, error) {
+// newLab starts a control plane and the operator, and makes the account of the floor. binary is
+// the operator, or empty for that of the checkout.
+func newLab(ctx context.Context, binary string) (*lab, error) {
 	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{env: env}
-	for _, step := range []func(context.Context) error{
-		l.connect, l.startOperator, l.startFloor,
-		func(ctx context.Context) error { return l.applyResource(ctx, n) },
-	} {
+	l := &lab{env: env, binary: binary}
+	for _, step := range []func(context.Context) error{l.connect, l.install, l.startOperator, l.prepareFloor} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
+	}
+	return l, nil
+}
+
+// newHealLab is newLab with the floor of heal, and with a VidraResource of n objects.
+func newHealLab(ctx context.Context, binary string, n int) (*lab, error) {
+	l, err := newLab(ctx, binary)
+	if err != nil {
+		return nil, err
+	}
+	if l.floor, err = startFloor(ctx, l.floorConfig, floorNamespace); err == nil {
+		err = l.applyResource(ctx, n)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
 }
@@ -68,7 +85,7 @@ func (l *lab) connect(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.client, err = client.New(l.env.Config, client.Options{Scheme: scheme}); err != nil {
+	if l.client, err = client.NewWithWatch(l.env.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	if l.dynamic, err = dynamic.NewForConfig(l.env.Config); err != nil {
@@ -85,21 +102,24 @@ func (l *lab) connect(context.Context) error {
 	return err
 }
 
-func (l *lab) startOperator(ctx context.Context) error {
-	binary, err := testenv.BuildOperator(ctx, os.Stderr, false)
-	if err != nil {
-		return err
+// install builds the operator, unless a binary is given, and installs config/default.
+func (l *lab) install(ctx context.Context) (err error) {
+	if l.binary == "" {
+		if l.binary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
+			return err
+		}
 	}
-	if err := l.env.Install(ctx); err != nil {
-		return err
-	}
-	l.operator, err = l.env.StartOperator(ctx, testenv.OperatorOptions{Binary: binary})
+	return l.env.Install(ctx)
+}
+
+func (l *lab) startOperator(ctx context.Context) (err error) {
+	l.operator, err = l.env.StartOperator(ctx, testenv.OperatorOptions{Binary: l.binary})
 	return err
 }
 
-// startFloor starts the floor with a ServiceAccount that may do what the
-// operator may do.
-func (l *lab) startFloor(ctx context.Context) error {
+// prepareFloor makes a ServiceAccount that may do what the operator may do, and a kubeconfig
+// of it.
+func (l *lab) prepareFloor(ctx context.Context) (err error) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: floorNamespace, Name: floorCommand}
 	objects := []map[string]any{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": floorNamespace}},
@@ -121,11 +141,7 @@ func (l *lab) startFloor(ctx context.Context) error {
 	if err := testenv.Apply(ctx, l.env.Config, all); err != nil {
 		return err
 	}
-	kubeconfig, err := l.env.ServiceAccountKubeconfig(ctx, account.Namespace, account.Name)
-	if err != nil {
-		return err
-	}
-	l.floor, err = startFloor(ctx, kubeconfig, floorNamespace)
+	l.floorConfig, err = l.env.ServiceAccountKubeconfig(ctx, account.Namespace, account.Name)
 	return err
 }
 

@@ -3,6 +3,8 @@
 //
 //	go run ./e2e/bench heal                      how fast edits are reverted
 //	go run ./e2e/bench heal -objects 500 -o json the same, among 500 objects
+//	go run ./e2e/bench apply                     how fast VidraResources become ready
+//	go run ./e2e/bench restart                   what a restart of the operator costs
 //	go run ./e2e/bench memory                    what it takes to watch objects
 //
 // Each benchmark is a sub-command with flags of its own; -h lists them. It
@@ -13,6 +15,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,13 +33,17 @@ import (
 
 // benchmarks are the sub-commands that users call.
 var benchmarks = map[string]func(context.Context, []string) error{
-	"heal":   runHeal,
-	"memory": runMemory,
+	"apply":   runApply,
+	"heal":    runHeal,
+	"memory":  runMemory,
+	"restart": runRestart,
 }
 
 // children are the sub-commands that a benchmark starts this process with.
 var children = map[string]func(ctx context.Context, args []string, in io.Reader, out io.Writer) error{
+	applierCommand:  runApplier,
 	floorCommand:    runFloor,
+	listerCommand:   runLister,
 	observerCommand: runObserver,
 }
 
@@ -107,4 +114,11 @@ func show(out io.Writer, r report, output string) error {
 		return err
 	}
 	return r.verdict()
+}
+
+// printJSON prints a value for programs.
+func printJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }

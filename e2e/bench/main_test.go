@@ -26,10 +26,10 @@ func TestRunRefuses(t *testing.T) {
 		want   string
 	}{
 		"nothing": {
-			reason: "without a benchmark, the error names all", want: "There is: heal",
+			reason: "without a benchmark, the error names all", want: "There is: apply, heal",
 		},
 		"unknown": {
-			reason: "with an unknown benchmark, too", args: []string{"heel"}, want: `no benchmark "heel", there is: heal`,
+			reason: "with an unknown benchmark, too", args: []string{"heel"}, want: `no benchmark "heel", there is: apply, heal`,
 		},
 		"argument": {
 			reason: "a forgotten dash is not ignored", args: []string{"heal", "rounds"}, want: `unexpected argument "rounds"`,
@@ -42,6 +42,12 @@ func TestRunRefuses(t *testing.T) {
 		},
 		"few objects": {
 			reason: "each kind that is edited has an object", args: []string{"heal", "-objects", "2"}, want: "at least 3",
+		},
+		"no resources": {
+			reason: "no VidraResource gives no figure", args: []string{"apply", "-resources", "0"}, want: "-resources is 0",
+		},
+		"many edits": {
+			reason: "only objects that exist can be edited", args: []string{"restart", "-edited", "10001"}, want: "from 0 to the 10000",
 		},
 		"output": {
 			reason: "a format that is not known is not guessed", args: []string{"heal", "-o", "yaml"}, want: "table or json",

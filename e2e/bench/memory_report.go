@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -36,11 +35,7 @@ func (r *memoryReport) verdict() error {
 }
 
 // json prints the report for programs.
-func (r *memoryReport) json(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
+func (r *memoryReport) json(out io.Writer) error { return printJSON(out, r) }
 
 // table prints the report as a table.
 func (r *memoryReport) table(out io.Writer) error {

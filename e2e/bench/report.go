@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -124,11 +123,7 @@ func (r *healReport) verdict() error {
 }
 
 // json prints the report for programs.
-func (r *healReport) json(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
+func (r *healReport) json(out io.Writer) error { return printJSON(out, r) }
 
 // table prints the report as a table.
 func (r *healReport) table(out io.Writer) error {
