@@ -30,7 +30,7 @@ func TestMetricsOfWatches(t *testing.T) {
 	var metrics string
 	series := []string{
 		`vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1"} 1`,
-		`vidra_watch_owners` + configMaps, `vidra_watch_objects` + configMaps, `vidra_watch_bytes_estimated` + configMaps,
+		`vidra_watch_owners` + configMaps, `vidra_watch_objects` + configMaps, `vidra_watch_estimated_bytes` + configMaps,
 		`vidra_watch_sync_seconds` + configMaps, `vidra_watch_last_event_age_seconds` + configMaps,
 		`vidra_watch_events_total{cluster="",group="",resource="configmaps",type="ADDED",version="v1"} `,
 		"vidra_watch_inconsistencies_total 0\n",

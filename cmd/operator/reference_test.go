@@ -62,7 +62,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	registry := watchregistry.New(watchregistry.Options{})
 	defer registry.Stop()
-	found.MustRegister(registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcilemetrics.New())
+	require.NoError(t, register(found, registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcilemetrics.New(),
+		reconcilemetrics.NewConditions(nil, "")))
 
 	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 	var rows []string

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -85,10 +84,9 @@ func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconcil
 			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
 		}
 	}
-	for _, collector := range []prometheus.Collector{registry.Collector("vidra"), factory, reconciler.Metrics} {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return nil, nil, fmt.Errorf("register metrics: %w", err)
-		}
+	conditions := reconcilemetrics.NewConditions(mgr.GetCache(), o.installation)
+	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions); err != nil {
+		return nil, nil, err
 	}
 	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))

@@ -187,8 +187,8 @@ func (p *pass) load() {
 // was applied before is not changed, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
-	for key := range p.Causes.Objects {
-		p.PendingDrift[key] = trigger.Cause{Unsure: true} // the object need not be kept until then
+	for key, cause := range p.Causes.Objects {
+		p.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.skipAll(ctx, why)

@@ -22,8 +22,9 @@ type Cause struct {
 	// Unsure is whether the cause was inferred, from a relist or from the store of a watch,
 	// and not from an event. The owner must read the object before it reports the change.
 	Unsure bool
-	// Since is when the object was first found changed. Newer causes of the object keep it
-	// until an apply succeeds. Zero if no event reported the change.
+	// Since is when the first event was received that reported the object as changed. Newer
+	// causes of the object keep it until an apply succeeds. Zero if no event reported the
+	// change.
 	Since time.Time
 
 	// held is whether the memory of Found is counted.
@@ -85,13 +86,15 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 	}
 	older, known := c.Objects[key]
 	switch {
-	case known:
+	case known && !older.Since.IsZero():
 		cause.Since = older.Since
+	case known:
 	case len(c.Objects) >= maxCauses:
 		c.All = true
 		p.overflows.Inc()
 		return
-	default:
+	}
+	if cause.Since.IsZero() {
 		cause.Since = time.Now()
 	}
 	c.Objects[key] = cause
@@ -157,7 +160,9 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 	c.Health = c.Health || back.Health
 	for key, cause := range back.Objects {
 		if newer, known := c.Objects[key]; known {
-			newer.Since = cause.Since
+			if !cause.Since.IsZero() {
+				newer.Since = cause.Since
+			}
 			cause = newer
 		}
 		if cause.Found != nil && !cause.held {

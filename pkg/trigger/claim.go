@@ -71,6 +71,8 @@ type observation struct {
 	// skipped are the states of the object between before and snapshot that were merged
 	// into this event, in their order.
 	skipped []*Snapshot
+	// received is when the event was received; for drift in merged events, the first of them.
+	received time.Time
 	// rewound is whether the version is older than that of the previous event: etcd was
 	// restored from a backup, and known versions are meaningless.
 	rewound bool
@@ -139,13 +141,24 @@ func judge(c *claim, o observation) Verdict {
 // undone completely.
 func (c *claim) judgeEvent(o observation) judgement {
 	var raced *judgement
+	var drifted time.Time // since when each state was drift; zero if the last one was none
 	for _, s := range o.skipped {
-		if j := c.judgeState(observation{snapshot: s, before: o.before, changed: true}); j.before != nil {
+		j := c.judgeState(observation{snapshot: s, before: o.before, changed: true, received: s.received()})
+		if j.before != nil {
 			raced = &j
+		}
+		switch {
+		case j.verdict != VerdictDrift:
+			drifted = time.Time{}
+		case drifted.IsZero():
+			drifted = s.received()
 		}
 		o.before = s
 	}
 	last := c.judgeState(o)
+	if last.verdict == VerdictDrift && !drifted.IsZero() {
+		last.observation.received = drifted
+	}
 	if raced != nil && last.verdict != VerdictDrift && !o.deleted {
 		return *raced
 	}

@@ -3,6 +3,7 @@ package trigger
 import (
 	"context"
 	"sync"
+	"time"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,7 +56,10 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	tally := f.metrics.countersOf(cluster, gvr)
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
-			o.snapshot, o.skipped = s, s.skipped()
+			o.snapshot, o.skipped, o.received = s, s.skipped(), s.received()
+			if o.received.IsZero() {
+				o.received = time.Now()
+			}
 			f.handleEvent(compactKey{watch: watch, namespace: s.namespace, name: s.name}, o, tally)
 		}
 	}
@@ -107,10 +111,10 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 		f.pending.dropUnlessRaced(owner, key)
 	case VerdictDrift:
 		found := j.observation.snapshot.pendingState()
-		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before})
+		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictDeleted:
-		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed})
+		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictGone:
 		f.enqueueWith(Causes{Gone: true, All: true}, owner)

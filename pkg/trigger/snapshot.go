@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ type Snapshot struct {
 
 // pendingObject is what a verdict on an object may need in addition to its Snapshot.
 type pendingObject struct {
+	// received is when the event of the object was received.
+	received time.Time
 	// object is the object if it is not as an owner expects, because an Event may report
 	// what was changed.
 	object *unstructured.Unstructured
@@ -96,6 +99,15 @@ func (s *Snapshot) pendingState() *unstructured.Unstructured {
 		return e.object
 	}
 	return nil
+}
+
+// received returns when the event of this state was received, if the state was not as expected;
+// zero otherwise.
+func (s *Snapshot) received() time.Time {
+	if e := s.pending.Load(); e != nil {
+		return e.received
+	}
+	return time.Time{}
 }
 
 // has reports whether a manager owns exactly what is expected of it.
@@ -230,9 +242,9 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	// event that brought the object was judged.
 	switch claimed, asExpected := f.index.asExpected(key, s); {
 	case !claimed:
-		s.pending.Store(&pendingObject{owners: f.namedIn(u.GetAnnotations())})
+		s.pending.Store(&pendingObject{received: time.Now(), owners: f.namedIn(u.GetAnnotations())})
 	case !asExpected:
-		e := &pendingObject{owners: f.namedIn(u.GetAnnotations())}
+		e := &pendingObject{received: time.Now(), owners: f.namedIn(u.GetAnnotations())}
 		if f.held.hold(u) { // otherwise the owner reads it from the API server
 			e.object = u
 		}

@@ -30,7 +30,7 @@ func (r *Registry) Collector(namespace string) prometheus.Collector {
 		state:    desc("state", "1 for the state of the watch, with its reason.", "state", "reason"),
 		owners:   desc("owners", "Owners that need the watch."),
 		objects:  desc("objects", "Objects in the store of the watch."),
-		bytes:    desc("bytes_estimated", "Estimated memory of the objects in the store of the watch."),
+		bytes:    desc("estimated_bytes", "Estimated memory of the objects in the store of the watch."),
 		events:   desc("events_total", "Events that the API server sent, by type.", "type"),
 		restarts: desc("restarts_total", "LIST and WATCH requests that were sent again, by reason.", "reason"),
 		sync:     desc("sync_seconds", "Duration of the last start until all objects were listed."),

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -47,7 +48,10 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) Result {
 	for !r.kind.ends() {
 		r = next(r, a.send(ctx, r))
 	}
-	return a.record(r, warnings.all())
+	answered := time.Now()
+	done := a.record(r, warnings.all())
+	done.Answered = answered
+	return done
 }
 
 // Preflight reads an object that was never applied, and refuses it if it exists

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -8,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -22,10 +25,17 @@ func (r *Result) Requests() int {
 	return 1
 }
 
+// Heal returns what the metrics count of a revert of fields.
+func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.Heal {
+	return metrics.Heal{ID: r.ID, Action: action, Fields: fields, Structural: len(r.Added.Changes) > 0, Since: r.Cause.Since, Answered: r.Answered}
+}
+
 // Result is what came of a task.
 type Result struct {
 	plan.Task
 	Err error
+	// Answered is when the last request was answered.
+	Answered time.Time
 	// Live is the object as the API server has it now; nil if it was not applied.
 	Live *unstructured.Unstructured
 	// digest of what is ours in live, and of what is counted with it.

@@ -3,18 +3,20 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // Metrics count what a Reconciler does. It implements prometheus.Collector.
 type Metrics struct {
 	heals, HeldHeals, corrections, failures *prometheus.CounterVec
+
+	durations *prometheus.HistogramVec
+	exposure  exposure
 }
 
 // New makes Metrics of nothing done yet.
 func New() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		heals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_heals_total",
 			Help: "Reverts of objects: Restored (it was changed), Recreated (it was deleted) or Relabelled (it had lost the label by which it is watched).",
@@ -31,29 +33,30 @@ func New() *Metrics {
 			Name: "vidra_backstop_failures_total",
 			Help: "Comparisons with the API server that failed.",
 		}, []string{"group", "kind"}),
+		durations: newDurations(),
+		exposure:  newExposure(),
 	}
+	for _, kind := range editKinds {
+		m.durations.WithLabelValues(string(kind)) // rate also sees the first heal then
+	}
+	return m
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.heals, m.HeldHeals, m.corrections, m.failures, m.durations, m.exposure.seconds}
 }
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	m.heals.Describe(to)
-	m.HeldHeals.Describe(to)
-	m.corrections.Describe(to)
-	m.failures.Describe(to)
+	for _, c := range m.all() {
+		c.Describe(to)
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	m.heals.Collect(to)
-	m.HeldHeals.Collect(to)
-	m.corrections.Collect(to)
-	m.failures.Collect(to)
-}
-
-// Healed counts a revert.
-func (m *Metrics) Healed(id object.Identity, action events.Action) {
-	if m != nil {
-		m.heals.WithLabelValues(id.Group, id.Kind, string(action)).Inc()
+	for _, c := range m.all() {
+		c.Collect(to)
 	}
 }
 

@@ -150,7 +150,7 @@ func (p *Recorder) emit(r apply.Result) {
 	case "":
 	case events.Restored, events.Recreated, events.Relabelled:
 		s.Healed(revert(r.Action, r.Fields), p.Now, r.Known.Contention.FlushDelay())
-		p.Metrics.Healed(r.ID, r.Action)
+		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
 		p.Contend(r.Known, r.Fields, r.Requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
 		events.Detected, events.Contended, events.Settled, events.Answered:
@@ -158,7 +158,7 @@ func (p *Recorder) emit(r apply.Result) {
 	}
 	if len(r.Reverted) > 0 {
 		s.Healed(revert(events.Restored, r.Reverted), p.Now, 0)
-		p.Metrics.Healed(r.ID, events.Restored)
+		p.Metrics.Healed(r.Heal(events.Restored, r.Reverted))
 	}
 }
 
