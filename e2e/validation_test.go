@@ -48,7 +48,6 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			spec:   `manifest: ""`,
 			want: fields{
 				"destination": map[string]any{"reconcileOnEvents": true},
-				"interval":    "10m",
 			},
 		},
 		"no spec": {

@@ -14,7 +14,7 @@ func (o *options) toolsOf() (v1alpha1.AdditionsPolicy, ownership.Tools, error) {
 	switch policy {
 	case v1alpha1.AdditionsKeep, v1alpha1.AdditionsWarn, v1alpha1.AdditionsRevert:
 	default:
-		return "", nil, fmt.Errorf("--drift-additions is %q: it must be Keep, Warn or Revert", o.additions)
+		return "", nil, fmt.Errorf("%s is %q: it must be Keep, Warn or Revert", o.origins.Name("drift-additions"), o.additions)
 	}
 	tools := ownership.Tools{}
 	for name := range strings.SplitSeq(o.peopleTools, ",") {
@@ -23,7 +23,7 @@ func (o *options) toolsOf() (v1alpha1.AdditionsPolicy, ownership.Tools, error) {
 		}
 	}
 	if err := tools.Validate(); err != nil {
-		return "", nil, fmt.Errorf("--people-tools: %w", err)
+		return "", nil, fmt.Errorf("%s: %w", o.origins.Name("people-tools"), err)
 	}
 	return policy, tools, nil
 }

@@ -43,15 +43,15 @@ func (s sinks) Start(ctx context.Context) error {
 }
 
 // cloudEventsSink returns the sink that sends CloudEvents to a URL, and none for an empty URL.
-func cloudEventsSink(url string) (sinks, error) {
-	if url == "" {
+func (o *options) cloudEventsSink() (sinks, error) {
+	if o.sink == "" {
 		return nil, nil
 	}
 	cloudEvents, err := cloudevents.New(cloudevents.Options{
-		URL: url, UserAgent: userAgent(), Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
+		URL: o.sink, UserAgent: userAgent(), Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", sinkFlag, err)
+		return nil, fmt.Errorf("%s: %w", o.origins.Name(sinkFlag), err)
 	}
 	return sinks{cloudEvents}, nil
 }

@@ -24,6 +24,9 @@ func main() {
 		fmt.Println(version.Line("vidra-operator"))
 		return
 	}
+	if err := opts.complete(flag.CommandLine); err != nil {
+		fail(err)
+	}
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog

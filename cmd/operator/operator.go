@@ -41,23 +41,13 @@ const (
 
 // run runs the operator until ctx ends.
 func run(ctx context.Context, o options) error {
-	if o.workers < 1 {
-		return fmt.Errorf("--workers is %d: at least one is needed", o.workers)
-	}
-	switch o.eventValues {
-	case eventValuesAll:
-	case eventValuesNone:
-		ownership.WithholdValues()
-	default:
-		return fmt.Errorf("--event-values is %q: it must be %s or %s", o.eventValues, eventValuesAll, eventValuesNone)
-	}
-	if o.maxBreakGlass < 0 {
-		return fmt.Errorf("--max-break-glass is %s: give 0 to accept no break-glass", o.maxBreakGlass)
-	}
-	if _, _, err := o.toolsOf(); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
-	eventSinks, err := cloudEventsSink(o.sink)
+	if o.eventValues == eventValuesNone {
+		ownership.WithholdValues()
+	}
+	eventSinks, err := o.cloudEventsSink()
 	if err != nil {
 		return err
 	}
@@ -66,6 +56,9 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
 	}
 	nameRequests(restConfig)
+	if err := o.readFirstOperator(ctx, restConfig, log.Log.WithName("config")); err != nil {
+		return err
+	}
 	restConfig.QPS, restConfig.Burst = -1, 0 // the API server limits, not we
 	restConfig.WarningHandlerWithContext = apply.Warnings{
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
@@ -125,6 +118,10 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	pprof, err := o.pprof()
+	if err != nil {
+		return nil, err
+	}
 	metricsOptions := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if o.metricsSecure {
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -134,6 +131,7 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 		Scheme:                        s,
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              pprof,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaseName(o.installation),
 		LeaderElectionReleaseOnCancel: true, // the process ends right after

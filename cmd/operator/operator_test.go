@@ -37,6 +37,8 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"negative break-glass": {"--max-break-glass=-1s", "--max-break-glass is -1s: give 0 to accept no break-glass"},
 		"unknown additions":    {"--drift-additions=Delete", `--drift-additions is "Delete": it must be Keep, Warn or Revert`},
 		"tools in a pattern":   {"--people-tools=[", "--people-tools: "},
+		"short interval":       {"--default-interval=1s", "--default-interval is 1s: it must be at least 10s"},
+		"pprof without port":   {"--pprof-bind-address=localhost", `--pprof-bind-address is "localhost": it must be HOST:PORT, or :PORT for 127.0.0.1`},
 		"sink without scheme":  {"--cloudevents-sink=sink.example.com", "--cloudevents-sink: "},
 	}
 	for name, tt := range tests {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -16,6 +17,10 @@ import (
 // options are the flags of the operator.
 type options struct {
 	version        bool
+	config         string
+	origins        configfile.Origins
+	pprofAddress   string
+	firstConfig    string
 	metricsAddress string
 	metricsSecure  bool
 	probeAddress   string
@@ -29,6 +34,7 @@ type options struct {
 	allowProxies          bool
 	requireServiceAccount bool
 	impersonation         labels.Selector
+	defaultInterval       time.Duration
 	backstopInterval      time.Duration
 	maxBreakGlass         time.Duration
 	sink                  string
@@ -41,6 +47,11 @@ type options struct {
 // bind makes the options flags.
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	fs.StringVar(&o.config, "config", "", "A file with an OperatorConfiguration, whose fields are the other flags. A flag takes precedence over its field. The operator reads the file when it starts.")
+	fs.StringVar(&o.firstConfig, firstConfigFlag, "",
+		"The ConfigMap vidra-config of the first Vidra operator, as `NAMESPACE/NAME`. The operator reads it when it starts and logs what each of its keys means here. Flags and the file of --config take precedence.")
+	fs.StringVar(&o.pprofAddress, pprofFlag, "",
+		"The address of the profiles of net/http/pprof, which have no authentication. An address without a host, such as :6060, means 127.0.0.1. Empty disables them.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The address of the metrics endpoint, which also serves /watches; 0 disables it.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"Serve metrics over HTTPS, to clients that the API server authenticates and that may get /metrics or /watches. When false: over HTTP, to every client.")
@@ -68,6 +79,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 			o.impersonation, err = labels.Parse(selector)
 			return err
 		})
+	fs.DurationVar(&o.defaultInterval, intervalFlag, v1alpha1.DefaultInterval,
+		"How often all objects of a VidraResource are compared with its manifest, in addition to the events of the watches, where spec.interval is not set. At least 10s.")
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
 		"How often every watched object is compared with the API server by a dry run, in case an event was lost. 0 disables it.")
 	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/e2e/generate"
 	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
@@ -23,22 +24,35 @@ import (
 // reference is the file that the tests below generate parts of.
 const reference = "docs/reference.md"
 
-// TestFlagsAreDocumented keeps the flags of the operator in docs/reference.md.
-func TestFlagsAreDocumented(t *testing.T) {
+// everyFlag returns all flags of the operator, with the values of the options.
+func everyFlag(o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	(&options{}).bind(fs)
+	o.bind(fs)
 	(&zap.Options{}).BindFlags(fs)
 	kubeconfig := flag.CommandLine.Lookup("kubeconfig") // of controller-runtime
 	fs.Var(kubeconfig.Value, kubeconfig.Name, kubeconfig.Usage)
+	return fs
+}
+
+// TestFlagsAreDocumented keeps the flags of the operator, and the fields of its configuration file,
+// in docs/reference.md.
+func TestFlagsAreDocumented(t *testing.T) {
+	fields := map[string]configfile.Field{}
+	for _, field := range configfile.Fields() {
+		fields[field.Flag] = field
+	}
 	var b strings.Builder
-	b.WriteString("| Flag | Default | |\n|---|---|---|\n")
-	fs.VisitAll(func(f *flag.Flag) {
-		value := ""
+	b.WriteString("| Flag | Field | Type | Default | |\n|---|---|---|---|---|\n")
+	everyFlag(&options{}).VisitAll(func(f *flag.Flag) {
+		value, field := "", ""
 		if f.DefValue != "" {
 			value = "`" + strings.ReplaceAll(f.DefValue, ",", ", ") + "`"
 		}
+		if of, found := fields[f.Name]; found {
+			field = "`" + of.Name + "`"
+		}
 		_, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, value, generate.Cell(usage))
+		fmt.Fprintf(&b, "| `--%s` | %s | %s | %s | %s |\n", f.Name, field, fields[f.Name].Type, value, generate.Cell(usage))
 	})
 	generate.Section(t, reference, "cmd/operator", b.String())
 }

@@ -69,7 +69,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconcil
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},
-		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, BackstopInterval: o.backstopInterval,
+		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval,
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
 		Additions:               additions, PeopleTools: tools,

@@ -97,7 +97,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		ComparesObjects: p.comparesObjects(), HasSuspects: s.Suspects(),
 	})
 	if p.Scope.Resync {
-		s.Schedule.Resync = p.Now.Add(wait.Jitter(vr.ResyncInterval(), plan.ResyncJitter))
+		s.Schedule.Resync = p.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
 	}
 	return p
 }

@@ -42,8 +42,9 @@ type Reconciler struct {
 	Remotes *cluster.Destinations
 	// Metadata watches what spec.manifestFrom names.
 	Metadata metadata.Interface
-	// BackstopInterval is the time between two comparisons of every object with the API
-	// server, by dry runs. Zero turns them off.
+	// DefaultInterval is the resync interval where spec.interval is not set.
+	DefaultInterval time.Duration
+	// BackstopInterval is the time between two dry runs of every object. Zero turns them off.
 	BackstopInterval time.Duration
 	// Namespace is the one that Vidra runs in; empty if it is not known.
 	Namespace string

@@ -56,9 +56,10 @@ func TestOwners(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	vr := &VidraResource{}
 	require.True(t, vr.WatchesEvents())
-	require.Equal(t, DefaultInterval, vr.ResyncInterval())
+	require.Equal(t, DefaultInterval, vr.ResyncInterval(0))
+	require.Equal(t, time.Hour, vr.ResyncInterval(time.Hour), "the operator has another default")
 	vr.Spec.Destination.ReconcileOnEvents = ptr.To(false)
 	vr.Spec.Interval = &metav1.Duration{Duration: time.Minute}
 	require.False(t, vr.WatchesEvents())
-	require.Equal(t, time.Minute, vr.ResyncInterval())
+	require.Equal(t, time.Minute, vr.ResyncInterval(time.Hour))
 }

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,11 @@ const (
 	// the operator itself watches; an empty server means the same.
 	LocalServer = "https://kubernetes.default.svc"
 
-	// DefaultInterval is the resync interval when spec.interval is not set.
+	// DefaultInterval is the resync interval when neither spec.interval nor the flag
+	// --default-interval is set.
 	DefaultInterval = 10 * time.Minute
+	// MinInterval is the shortest resync interval.
+	MinInterval = 10 * time.Second
 )
 
 // VidraResourceSpec is which objects must exist, in which cluster, and what Vidra does
@@ -88,8 +92,8 @@ type VidraResourceSpec struct {
 
 	// Interval between two comparisons of all objects with the manifest, in addition to
 	// the events of the watches. Each interval is longer by a random part of up to a tenth.
+	// Defaults to the operator's --default-interval, 10m.
 	// +optional
-	// +kubebuilder:default:="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
@@ -388,11 +392,11 @@ func (v *VidraResource) WatchesEvents() bool {
 	return on == nil || *on
 }
 
-// ResyncInterval is the time between two comparisons of every object. Defaults
-// to DefaultInterval.
-func (v *VidraResource) ResyncInterval() time.Duration {
-	if v.Spec.Interval == nil || v.Spec.Interval.Duration <= 0 {
-		return DefaultInterval
+// ResyncInterval is the time between two comparisons of every object: spec.interval, else the
+// operator's default, else DefaultInterval.
+func (v *VidraResource) ResyncInterval(operatorDefault time.Duration) time.Duration {
+	if v.Spec.Interval != nil && v.Spec.Interval.Duration > 0 {
+		return v.Spec.Interval.Duration
 	}
-	return v.Spec.Interval.Duration
+	return cmp.Or(operatorDefault, DefaultInterval)
 }

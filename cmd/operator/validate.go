@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+
+	"github.com/vidra-operator/vidra/cmd/internal/configfile"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	pprofFlag    = "pprof-bind-address"
+	intervalFlag = "default-interval"
+)
+
+// complete sets the flags that the command line does not set from the file of --config. fs has
+// been parsed.
+func (o *options) complete(fs *flag.FlagSet) error {
+	o.origins = configfile.CommandLine(fs)
+	if o.config == "" {
+		return nil
+	}
+	return configfile.Load(o.config, fs, o.origins)
+}
+
+// validate returns an error for each value that the operator cannot honor.
+func (o *options) validate() error {
+	var faults []error
+	refuse := func(name string, value any, reason string) {
+		faults = append(faults, fmt.Errorf("%s is %v: %s", o.origins.Name(name), value, reason))
+	}
+	if o.workers < 1 {
+		refuse("workers", o.workers, "at least one is needed")
+	}
+	if o.eventValues != eventValuesAll && o.eventValues != eventValuesNone {
+		refuse("event-values", fmt.Sprintf("%q", o.eventValues), "it must be "+eventValuesAll+" or "+eventValuesNone)
+	}
+	if o.maxBreakGlass < 0 {
+		refuse("max-break-glass", o.maxBreakGlass, "give 0 to accept no break-glass")
+	}
+	if o.defaultInterval < v1alpha1.MinInterval {
+		refuse(intervalFlag, o.defaultInterval, "it must be at least "+v1alpha1.MinInterval.String())
+	}
+	_, _, err := o.toolsOf()
+	faults = append(faults, err)
+	_, err = o.pprof()
+	return errors.Join(append(faults, err)...)
+}
+
+// pprof returns the address of the profiles, with the host 127.0.0.1 if it names none; empty if
+// they are off.
+func (o *options) pprof() (string, error) {
+	if o.pprofAddress == "" || o.pprofAddress == "0" {
+		return "", nil
+	}
+	host, port, err := net.SplitHostPort(o.pprofAddress)
+	if err != nil {
+		return "", fmt.Errorf("%s is %q: it must be HOST:PORT, or :PORT for 127.0.0.1: %w", o.origins.Name(pprofFlag), o.pprofAddress, err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
