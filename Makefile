@@ -96,6 +96,21 @@ e2e-others: control-plane
 e2e-raced: control-plane
 	$(GO_TEST) -race $$(go list ./e2e/... | grep -E '/$(RACED)')
 
+# The node image of the kind cluster, if not that of kind, and what to run there: E2E_RUN and
+# E2E_SKIP are as for go test -run and -skip.
+KIND_NODE_IMAGE =
+E2E_RUN  =
+E2E_SKIP = $(STORMS)
+E2E_KIND = go run ./e2e/kind --image='$(IMAGE)' --run='$(E2E_RUN)' --skip='$(E2E_SKIP)'
+
+.PHONY: e2e-kind
+e2e-kind: image ## Tests of the deployed operator on a kind cluster, which needs Docker.
+	$(E2E_KIND) --node-image='$(KIND_NODE_IMAGE)'
+
+.PHONY: e2e-cluster
+e2e-cluster: ## The same on the cluster of KUBECONFIG, which can pull IMAGE.
+	$(E2E_KIND) --kubeconfig='$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig of a cluster without Vidra))'
+
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, unless it is cached.
 	@go run ./e2e/testenv/prepare

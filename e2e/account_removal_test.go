@@ -59,7 +59,7 @@ func TestRemovalNeedsTheAccount(t *testing.T) {
 			awaitReady(t, ns)
 			kept, left := declaredObject(t, ns, manifest, "ConfigMap", "kept"), declaredObject(t, ns, manifest, "ConfigMap", "left")
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, mergePatch(v, tt.spoil, document("kept", "changed")))
 			awaitNotReady(t, ns, v1alpha1.ReasonServiceAccountRequired, tt.says)
 			require.NoError(t, mergePatch(kept, `{"data":{"greeting":"edited"}}`))

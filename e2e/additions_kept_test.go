@@ -24,7 +24,7 @@ func TestAdditionThatCannotBeRemoved(t *testing.T) {
 	newVidraResource(t, ns, configMap("page", "hello"), withAdditions(v1alpha1.AdditionsRevert))
 	awaitReady(t, ns)
 	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, patchedBy("kubectl-edit", types.MergePatchType)(ns, page, `{"immutable":true}`))
 	v := awaitCondition(t, ns, drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected),
 		"ConfigMap "+ns+"/page", `immutable was added as true`, `"kubectl-edit"`, "The API server refuses the object without it", "field is immutable when `immutable` is set")

@@ -145,7 +145,7 @@ func TestAdditionsAreReported(t *testing.T) {
 	deployment := declaredObject(t, ns, manifest, "Deployment", "web")
 	label := patchedBy("kubectl-label", types.MergePatchType)
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, label(ns, deployment, `{"metadata":{"labels":{"extra":"mine"}}}`))
 	reported := drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected)
 	parts := []string{"Deployment " + ns + "/web", "metadata.labels.extra", `"kubectl-label"`, "spec.drift.additions is Warn"}

@@ -188,6 +188,7 @@ func TestOrphanThatIsShared(t *testing.T) {
 // TestForeignObjectThatComesBetween makes an object after Vidra has looked whether there
 // is one, and before it applies its own: it is refused all the same.
 func TestForeignObjectThatComesBetween(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	stopOperator(t)
 	proxy, through := proxied(t)

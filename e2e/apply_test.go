@@ -94,7 +94,7 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 	once := false
 	for round := 0; round < rounds && !once; round++ {
 		next := manifest(fmt.Sprintf("changed %d", round))
-		mark, start := env.AuditMark(), time.Now()
+		mark, start := auditMark(t), time.Now()
 		setManifest(t, ns, next)
 		awaitReady(t, ns)
 		for _, object := range declared(t, ns, next) {
@@ -231,14 +231,14 @@ webhooks:
 			before = sent[len(sent)-1].Time
 		}
 	}
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, manifests(objs...))
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, len(objs))
 	require.Empty(t, withReason(eventsAbout(t, v), "ApplyFailed"))
 	inOrder("patch", mark)
 
-	mark = env.AuditMark()
+	mark = auditMark(t)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGone(t, v)
 	slices.Reverse(stages)

@@ -31,6 +31,7 @@ func startProxied(t *testing.T, args ...string) (*faultproxy.Proxy, *testenv.Ope
 // an object that was created again since: the operator that did so may have been killed
 // before it wrote that.
 func TestBackstop(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	again := newNamespace(t)
 	newVidraResource(t, again, configMap("again", "hello"))
 	awaitReady(t, again)

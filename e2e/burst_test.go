@@ -52,7 +52,7 @@ func TestF20Burst(t *testing.T) {
 			objs := declared(t, ns, sets(5))
 			require.Len(t, objs, 20)
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			start := time.Now()
 			found := burst(t, objs, tt.deletes)
 			took := time.Since(start)
@@ -111,7 +111,7 @@ func TestEditTheMomentItIsPutBack(t *testing.T) {
 		}
 	}
 
-	mark, start := env.AuditMark(), time.Now()
+	mark, start := auditMark(t), time.Now()
 	edits := 0
 	for ; time.Since(start) < lasting; edits++ {
 		changed := fmt.Sprintf("changed %d", edits)

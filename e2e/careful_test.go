@@ -25,6 +25,7 @@ import (
 // once, as Vidra starts. The object of that kind is cluster-scoped, and the manifest
 // names a namespace all the same, as many charts do.
 func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	class := fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n  name: %s\n  namespace: %s\nvalue: 7\n", ns, ns)
 	newVidraResource(t, ns, manifests(configMap("c", "hello"), class))
@@ -37,7 +38,7 @@ func TestDiscoveryThatFailsDeletesNothing(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	failing := proxy.Inject(faultproxy.Match{Verb: faultproxy.Discovery, PathPrefix: "/apis/scheduling.k8s.io/v1"},
 		faultproxy.Status(apierrors.NewInternalError(fmt.Errorf("not now"))).Times(1))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	started, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary, Config: proxy.Config()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, started.Stop(stopTimeout)) })
@@ -175,7 +176,7 @@ func TestRolloutIsNotAWriteForEachObject(t *testing.T) {
 		setHealth(t, thing, metav1.ConditionFalse, "not yet")
 	}
 	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing})
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	for _, thing := range things {
 		setHealth(t, thing, metav1.ConditionTrue, "")
 		require.Never(t, func() bool { return false }, 250*time.Millisecond, 250*time.Millisecond) // longer than a burst

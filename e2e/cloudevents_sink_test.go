@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
 )
 
@@ -51,7 +52,7 @@ type cloudEventReceived struct {
 // newCloudEventSink starts a receiver that takes what comes.
 func newCloudEventSink(t *testing.T) *cloudEventSink {
 	t.Helper()
-	s := &cloudEventSink{address: "127.0.0.1:0", state: sinkTakes}
+	s := &cloudEventSink{address: net.JoinHostPort(suite.ListenAddress(t), "0"), state: sinkTakes}
 	s.listen(t)
 	t.Cleanup(func() { require.NoError(t, s.server.Close()) })
 	return s

@@ -142,7 +142,7 @@ func TestF23Fight(t *testing.T) {
 	newVidraResource(t, ns, manifest)
 	v := awaitReady(t, ns)
 	page, other := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "other")
-	mark, start := env.AuditMark(), time.Now()
+	mark, start := auditMark(t), time.Now()
 	writer := startRival(t, ns, "page")
 	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"), "ConfigMap "+ns+"/page", `"person" keeps changing data.greeting`,
 		"more than 5 times within a minute", `"managers":["person"]`)
@@ -182,7 +182,7 @@ func TestContentionAcrossRestarts(t *testing.T) {
 	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"))
 	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore")
 	killOperator(t)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	heals := func() requests { return operatorSince(t, mark).On("configmaps", ns, "page").Writes() }
 	await(t, func(c *assert.CollectT) { require.Greater(c, len(heals()), healBurst+3) })
@@ -252,7 +252,7 @@ func TestManyContendedObjects(t *testing.T) {
 		w.longest = 0
 		w.mu.Unlock()
 	}
-	mark, start := env.AuditMark(), time.Now()
+	mark, start := auditMark(t), time.Now()
 	with := timeHeals(t, quiet, bare, lasts)
 	took, longest := time.Since(start), time.Duration(0)
 	for _, w := range writers {

@@ -109,7 +109,7 @@ func TestDigestsOfSecretsCannotBeGuessed(t *testing.T) {
 	again := func(change func(), sealedAnew bool) []string {
 		stopOperator(t)
 		change()
-		mark := env.AuditMark()
+		mark := auditMark(t)
 		startOperator(t)
 		var texts []string
 		await(t, func(c *assert.CollectT) {

@@ -64,7 +64,7 @@ func TestF33DriftStorm(t *testing.T) {
 			objs = append(objs, o.objs[i])
 		}
 	}
-	mark, start := env.AuditMark(), time.Now()
+	mark, start := auditMark(t), time.Now()
 	edited := driftStorm(t, objs, stormDuration(t, 0))
 	took := time.Since(start)
 	for _, o := range owners {

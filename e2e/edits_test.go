@@ -132,7 +132,7 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 		requireInOrder(t, ns, obj)
 	}
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	for _, a := range attempts { // an edit comes right after a write of others, and is told from it
 		a.prepare(t, fence)
 		a.do(t)

@@ -142,7 +142,7 @@ func TestEventsOfAnEditWhileTheManifestIsUnreadable(t *testing.T) {
 			obj := declaredObject(t, ns, page("hello", "goodbye"), "ConfigMap", "page")
 			setManifest(t, ns, tt.broken)
 			awaitNotReady(t, ns, tt.reason)
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, mergePatch(obj, `{"data":{"greeting":"mine"}}`))
 			found := `data.greeting is "mine" and should be "hello", set by "person". It is not reverted: nothing is reverted until the manifest can be read`
 			awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", found)
@@ -213,7 +213,7 @@ func TestEventsOfADeletion(t *testing.T) {
 	newVidraResource(t, ns, page("hello", "goodbye"))
 	v := awaitReady(t, ns)
 	obj := declaredObject(t, ns, page("hello", "goodbye"), "ConfigMap", "page")
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, admin.Delete(t.Context(), obj.DeepCopy()))
 	awaitInOrder(t, ns, obj)
 	requireTold(t, v, obj, []string{"created it again after it had been deleted"}, nil)
@@ -250,6 +250,7 @@ func TestEventsOfAnotherDriftWhileAway(t *testing.T) {
 // apply, and the one after it, together report what was created, and nothing else. It is not
 // parallel because it restarts the operator.
 func TestEventsOfAStopWhileApplying(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	const many = 200
 	manifest := func(greeting string) string {
 		var documents []string

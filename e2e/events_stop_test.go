@@ -49,7 +49,7 @@ func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
 	newVidraResource(t, ns, pages(many))
 	v := awaitReady(t, ns)
 	objs := declared(t, ns, pages(many))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	for round := range rounds { // the second one waits for ten seconds after the first
 		for _, obj := range objs {
 			require.NoError(t, mergePatch(obj, `{"data":{"greeting":"changed %d"}}`, round))
@@ -132,6 +132,7 @@ func TestEventsOfAHealAtTheStop(t *testing.T) {
 // addition, and stops the operator. The Event is written once: the next process reads in the status
 // that the addition is reported.
 func TestEventsOfAStatusWriteAtTheStop(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	newVidraResource(t, ns, configMap("page", "hello"), withAdditions(v1alpha1.AdditionsWarn))
 	v := awaitReady(t, ns)
@@ -162,6 +163,7 @@ func TestEventsOfAStatusWriteAtTheStop(t *testing.T) {
 // TestF33LeaseLostWithSomethingToTell cuts a leader off from the statuses, then from its
 // Lease. It ends, and what it did is told, though the statuses are not its any more.
 func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	stopOperator(t)
 	proxy, through := proxied(t)

@@ -110,7 +110,7 @@ func TestDeletionWaitsForForeignFinalizers(t *testing.T) {
 	require.Equal(t, []string{"example.com/wait"}, get(t, page).GetFinalizers(), "it is not ours to remove")
 
 	// A person edits what is on its way out: Vidra does not create it again.
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed"}}`))
 	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
 	awaitGone(t, v)
@@ -125,7 +125,7 @@ func TestDeletionIsNotFoughtByHealing(t *testing.T) {
 	ns := unique(t)
 	newVidraResource(t, ns, namespaced(ns))
 	v := awaitReady(t, ns)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), namespace)))

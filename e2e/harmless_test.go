@@ -112,7 +112,7 @@ func TestHarmlessEdits(t *testing.T) {
 			// A finalizer would keep the VidraResource, too, when the test ends.
 			t.Cleanup(func() { require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`)) })
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, tt.edit(obj))
 			// The first pass may still be about to write to obj when fence is put
 			// back; it has ended when the second one begins.

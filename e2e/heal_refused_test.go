@@ -59,7 +59,7 @@ func TestImmutableFieldChangedByOthers(t *testing.T) {
 			require.NoError(t, tt.change(theirs))
 			require.NoError(t, admin.Create(t.Context(), theirs, client.FieldOwner(person)))
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			changeSpec(t, ns, func(s *v1alpha1.VidraResourceSpec) { s.Suspend = false })
 			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name+": ", tt.field, "cannot be changed in an object that exists",
 				"the API server answered: ", tt.said, "Delete the object, so that Vidra creates it again")

@@ -158,7 +158,7 @@ func TestHeal(t *testing.T) {
 			v := awaitReady(t, ns)
 			obj := declaredObject(t, ns, web, tt.kind, objectNames[tt.kind])
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			var took []time.Duration
 			ticker := time.NewTicker(editEvery)
 			defer ticker.Stop()

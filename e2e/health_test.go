@@ -51,7 +51,7 @@ func TestHealth(t *testing.T) {
 			awaitCondition(t, ns, healthy)
 			thing := thingIn(crd, ns)
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			setHealth(t, thing, metav1.ConditionFalse, "the disk is full")
 			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing},
 				"Thing "+ns+"/thing", "the disk is full")

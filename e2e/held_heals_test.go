@@ -77,7 +77,7 @@ func TestHeldHeals(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("mine %d", heldRounds-1), greeting, "%s is not healed", obj.GetName())
 	}
 
-	mark, start := env.AuditMark(), time.Now()
+	mark, start := auditMark(t), time.Now()
 	require.NoError(t, admin.Delete(t.Context(), deny))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		healed := map[string]bool{}

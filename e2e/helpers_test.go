@@ -14,12 +14,16 @@ const (
 	patience = suite.Patience
 	poll     = suite.Poll
 	person   = suite.Person
+	// faultsInjected is why a test needs a control plane of its own.
+	faultsInjected = "it injects faults between the operator and the API server"
 )
 
 // What package suite does, on the cluster of this package, under short names.
 var (
 	await  = suite.Await
 	unique = suite.Unique
+
+	needsOwnControlPlane = suite.NeedsOwnControlPlane
 
 	newNamespace = cluster.NewNamespace
 	get          = cluster.Get
@@ -47,6 +51,7 @@ var (
 	containsAll = suite.ContainsAll
 	metric      = suite.Metric
 
+	auditMark     = cluster.AuditMark
 	operatorSince = cluster.ByOperator
 	requireCount  = suite.RequireCount
 	nameIs        = suite.NameIs

@@ -42,7 +42,7 @@ func TestServiceAccount(t *testing.T) {
 	ns := newNamespace(t)
 	newAccount(t, ns, "deployer", "configmaps")
 	manifest := manifests(configMap("allowed", "hello"), "apiVersion: v1\nkind: Secret\nmetadata:\n  name: denied\ndata:\n  password: aHVudGVyMg==\n")
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, manifest, as("deployer"))
 	user := "system:serviceaccount:" + ns + ":deployer"
 	v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "Secret "+ns+"/denied", user, "secrets", ns)
@@ -74,7 +74,7 @@ func TestServiceAccountMayNotReadThePart(t *testing.T) {
 		Data:       map[string]string{"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: made\n"},
 	}
 	require.NoError(t, admin.Create(t.Context(), part))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, "", as("deployer"), fromParts(partIn("ConfigMap", "parts", "secret.yaml")))
 	user := "system:serviceaccount:" + ns + ":deployer"
 	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "ConfigMap "+ns+"/parts", user, "forbidden")

@@ -46,7 +46,7 @@ func TestIgnoredPath(t *testing.T) {
 	require.EqualValues(t, 1, replicas(t, deployment), "it is created as the manifest says")
 	require.NotContains(t, ownedBy(t, deployment, "vidra/"+ns), "f:replicas")
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":3}}`))
 	require.NoError(t, mergePatch(deployment, `{"spec":{"template":{"metadata":{"labels":{"app":"web","edited":null}}}}}`))
 	image := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.invalid/web:2"}]}}}}`
@@ -108,7 +108,7 @@ func TestIgnoredManager(t *testing.T) {
 	awaitInOrder(t, ns, deployment)
 	awaitEvent(t, deployment, corev1.EventTypeNormal, "ChangeReverted", "Restore", "spec.replicas")
 
-	mark := env.AuditMark() // the Event comes after the answer to the request that it reports
+	mark := auditMark(t) // the Event comes after the answer to the request that it reports
 	scale(t, deployment, scaler, 4)
 	requireCount(t, 1, func() requests { return operatorSince(t, mark).On("deployments", ns, "web").Writes() })
 	scale(t, deployment, scaler, 5)

@@ -78,7 +78,7 @@ func awaitSays(t *testing.T, page client.Object, want string) {
 func TestTwoInstallations(t *testing.T) {
 	ns := newNamespace(t)
 	startEast(t)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	theirs, ours := ns+"-east", ns
 	first := newVidraResource(t, ns, configMap("page", "hello"))
 	second := newVidraResource(t, ns, configMap("eastern", "hello"), named(theirs), of(east))

@@ -50,7 +50,7 @@ func TestF16LabelStripped(t *testing.T) {
 			obj := declaredObject(t, ns, web, "ConfigMap", "page")
 			uid := get(t, obj).GetUID()
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			for range 3 {
 				require.NoError(t, tt.edit(obj))
 				awaitInOrder(t, ns, obj)

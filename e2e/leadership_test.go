@@ -90,6 +90,7 @@ func proxied(t *testing.T) (*faultproxy.Proxy, string) {
 // applies from their answer, in the middle of a large apply. It ends, the other operator
 // takes over, and finishes: nothing is lost and nothing is made twice.
 func TestF32LeadershipLostWhileApplying(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	const many, early = 120, 40
 	ns := newNamespace(t)
 	stopOperator(t)
@@ -109,7 +110,7 @@ func TestF32LeadershipLostWhileApplying(t *testing.T) {
 	for i := range many {
 		documents = append(documents, configMap(fmt.Sprintf("page-%03d", i), "hello"))
 	}
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, manifests(documents...))
 	await(t, func(c *assert.CollectT) { require.GreaterOrEqual(c, countPages(c, ns), early) })
 	proxy.Inject(faultproxy.Match{Resource: leases}, faultproxy.Status(apierrors.NewServiceUnavailable("cut off")))
@@ -161,6 +162,7 @@ func uidsOfPages(t *testing.T, ns string) map[string]string {
 // the work, and no harm: they do not fight over objects or status, and what one of them
 // has pruned the other does not delete again.
 func TestF32TwoOperatorsAtOnce(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	const edits, most = 10, 4 // most is how many writes an edit may cause
 	ns := newNamespace(t)
 	stopOperator(t)
@@ -171,7 +173,7 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 		proxies = append(proxies, proxy)
 	}
 	manifest := manifests(web, configMap("old", "hello"))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{HealsPerMinute: 1000})) // the edits are no contention
 	awaitReady(t, ns)
 	awaitSilence(t)
@@ -182,7 +184,7 @@ func TestF32TwoOperatorsAtOnce(t *testing.T) {
 	}
 
 	page, deployment := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "Deployment", "web")
-	mark = env.AuditMark()
+	mark = auditMark(t)
 	for i := range edits {
 		require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine %d"}}`, i))
 		require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":%d}}`, i+2))

@@ -41,7 +41,7 @@ func TestRestartLeavesWhatWasLeft(t *testing.T) {
 
 	stopOperator(t)
 	setManifest(t, glass, manifests(configMap("glass", "hello"), configMap("changed", "hello, world"), configMap("deleted", "hello")))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello, world", greeting(c, changed)) })
 	awaitNotReady(t, warned, v1alpha1.ReasonDriftDetected, "data.greeting")

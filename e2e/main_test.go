@@ -22,11 +22,12 @@ var (
 	env   *testenv.Env
 	admin client.Client
 	// operator is what all tests are about: a process of its own, with the
-	// rights of its ServiceAccount. Tests that stop it or start another one must
+	// rights of its ServiceAccount, or the one that is deployed. Tests that stop it or start another one must
 	// not call t.Parallel: the go command runs those first, one by one, while
 	// the parallel ones wait at their t.Parallel, which is their first line.
 	operator *testenv.Operator
-	// operatorBinary is the operator, built with the race detector if the tests are.
+	// operatorBinary is the operator, built with the race detector if the tests are. It is empty
+	// where the operator is deployed.
 	operatorBinary string
 )
 
@@ -38,13 +39,12 @@ const (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
+	os.Exit(suite.RunTests(m, setUp, func() error { return env.Stop() }))
 }
 
 // setUp starts what the tests share, in order. env.Stop ends all of it.
 func setUp(ctx context.Context) (err error) {
-	operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race)
-	if err != nil {
+	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
 	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
@@ -70,6 +70,7 @@ func startOperator(t *testing.T) {
 // running again.
 func killOperator(t *testing.T) {
 	t.Helper()
+	cluster.NeedsNodes(t)
 	startLater(t)
 	suite.Kill(t, operator)
 }

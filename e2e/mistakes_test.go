@@ -144,7 +144,7 @@ func TestUnreadableManifestChangesNothing(t *testing.T) {
 			before := awaitReady(t, ns)
 			old := requireInOrder(t, ns, declared(t, ns, good)[0])
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			setManifest(t, ns, tt.manifest)
 			want := cmp.Or(tt.want, v1alpha1.ReasonManifestInvalid)
 			v := awaitNotReady(t, ns, want, tt.parts...)

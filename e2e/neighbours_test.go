@@ -245,7 +245,7 @@ func TestInjectedSidecarSurvivesStructuralHeals(t *testing.T) {
 	awaitReady(t, ns)
 	deployment := declaredObject(t, ns, manifest, "Deployment", "web")
 	for manager, how := range clients {
-		mark := env.AuditMark()
+		mark := auditMark(t)
 		require.NoError(t, how(ns, deployment, helperRenamed))
 		await(t, func(c *assert.CollectT) {
 			require.Equal(c, []string{"helper", "istio-proxy", "web"}, containersOf(c, deployment), manager)

@@ -67,7 +67,7 @@ func TestF30NamespaceIsGone(t *testing.T) {
 				require.NoError(t, mergePatch(one, `{"metadata":{"finalizers":["example.com/wait"]}}`))
 				t.Cleanup(func() { _ = mergePatch(one, `{"metadata":{"finalizers":null}}`) }) // it is gone if all went well
 			}
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, admin.Delete(t.Context(), namespace.DeepCopy()))
 			if tt.held {
 				awaitTerminating(t, namespace)

@@ -70,7 +70,7 @@ func TestDriftIsReported(t *testing.T) {
 			awaitReady(t, ns)
 			deployment, page := declaredObject(t, ns, manifest, "Deployment", "web"), declaredObject(t, ns, manifest, "ConfigMap", "page")
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, mergePatch(deployment, `{"spec":{"replicas":3}}`))
 			require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
 			awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftDetected"),
@@ -132,7 +132,7 @@ func TestDriftIsIgnored(t *testing.T) {
 	manifest := manifests(configMap("page", "hello"), configMap("gone", "hello"))
 	newVidraResource(t, ns, manifest, withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftIgnore}))
 	v := awaitReady(t, ns)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	page, gone := declaredObject(t, ns, manifest, "ConfigMap", "page"), declaredObject(t, ns, manifest, "ConfigMap", "gone")
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"hi"}}`))
 	require.NoError(t, admin.Delete(t.Context(), gone.DeepCopy()))
@@ -153,7 +153,7 @@ func TestSuspendedManifestWaits(t *testing.T) {
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
 	awaitReady(t, ns)
 	awaitEvent(t, v, corev1.EventTypeNormal, "Suspended", "Suspend")
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	setManifest(t, ns, after)
 	await(t, func(c *assert.CollectT) {
 		v = getVidraResource(c, ns)

@@ -62,7 +62,7 @@ func TestRandomEdits(t *testing.T) {
 	awaitReady(t, ns)
 	objs := declared(t, ns, asStored.Replace(manifests(documents...)))
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	made, gone := 0, 0
 	for round := range rounds {
 		edited := map[int]*randomEdit{}

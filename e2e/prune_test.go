@@ -121,7 +121,7 @@ func TestPruneWaitsForTheReplacement(t *testing.T) {
 	newVidraResource(t, ns, configMap("page-v1", "hello"))
 	awaitReady(t, ns)
 	uid := get(t, declared(t, ns, configMap("page-v1", "hello"))[0]).GetUID()
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	setManifest(t, ns, configMap("page-v2", "hello")+"  wrong: {}\n")
 	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "ConfigMap "+ns+"/page-v2")
 	require.Equal(t, string(uid), entry(t, v, "ConfigMap", "page-v1").UID, "it stays in the inventory")

@@ -38,7 +38,7 @@ func TestQuiet(t *testing.T) {
 	require.GreaterOrEqual(t, objects, 50)
 	awaitSilence(t)
 
-	mark, passes := env.AuditMark(), reconciles(t)
+	mark, passes := auditMark(t), reconciles(t)
 	require.Never(t, func() bool {
 		return len(operatorSince(t, mark).Writes()) > 0
 	}, quiet, time.Second, "writes of the operator while nothing happens")
@@ -61,10 +61,10 @@ func awaitSilence(t *testing.T) {
 	t.Helper()
 	// They are counted, because a machine that stands still is silent for a while, too.
 	const looks, every = 10, 200 * time.Millisecond
-	mark, silent := env.AuditMark(), 0
+	mark, silent := auditMark(t), 0
 	require.Eventually(t, func() bool {
 		if silent++; len(operatorSince(t, mark)) > 0 {
-			mark, silent = env.AuditMark(), 0
+			mark, silent = auditMark(t), 0
 		}
 		return silent >= looks
 	}, patience, every, "the operator has done what it had to")

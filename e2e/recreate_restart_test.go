@@ -38,7 +38,7 @@ func TestForceIsRememberedAcrossAKill(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ConfigMap","immutable":true,"data":{"greeting":"three"},"metadata":{"name":"page","labels":{"managed-by":"vidra"},"annotations":{%q:%q}}}`,
 		v1alpha1.OwnerAnnotationKey(ns), ns), client.FieldOwner(v1alpha1.FieldManager(ns))))
 	other := get(t, page)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "data", "created again for this manifest before")
 	require.Equal(t, other.GetUID(), get(t, page).GetUID())
@@ -48,6 +48,7 @@ func TestForceIsRememberedAcrossAKill(t *testing.T) {
 // TestForceIsFinishedAfterAKill kills the operator after it has noted that an object is
 // deleted, to be created again, and before the API server has it: that counts as not done.
 func TestForceIsFinishedAfterAKill(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	before, after := "immutable: true\n"+configMap("page", "one"), "immutable: true\n"+configMap("page", "two")
 	newVidraResource(t, ns, before, forced)
@@ -64,7 +65,7 @@ func TestForceIsFinishedAfterAKill(t *testing.T) {
 	require.NoError(t, killed.Kill())
 	require.Equal(t, uid, get(t, page).GetUID())
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	awaitReady(t, ns)
 	require.Equal(t, "two", greeting(t, page))

@@ -69,7 +69,7 @@ func TestF29ImmutableFields(t *testing.T) {
 			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, "spec.force")
 			require.Equal(t, before.GetUID(), get(t, object).GetUID(), tt.reason)
 
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, mergePatch(v, `{"spec":{"force":true}}`))
 			if tt.kept {
 				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.field, v1alpha1.AllowRecreateAnnotation)
@@ -103,7 +103,7 @@ func TestForceIsNoCureForMistakes(t *testing.T) {
 	awaitReady(t, ns)
 	deployment := declaredObject(t, ns, web, "Deployment", "web")
 	before := get(t, deployment)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	// The selector changes, and does not match the template.
 	setManifest(t, ns, strings.Replace(web, "    matchLabels:\n      app: web", "    matchLabels:\n      app: site", 1))
 	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Deployment", "spec.selector", "immutable")

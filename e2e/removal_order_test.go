@@ -50,7 +50,7 @@ func TestDeletionOrder(t *testing.T) {
 	ns := unique(t) // the manifest makes it
 	v := newVidraResource(t, ns, everyStage(ns))
 	awaitReady(t, ns)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitGoneFor(t, 2*patience, v)
 	deletes := operatorSince(t, mark).Only(verbIs("delete")).Only(func(r request) bool { return strings.Contains(r.RequestURI, ns) })
@@ -208,6 +208,7 @@ func TestKeepSurvivesAKill(t *testing.T) {
 // TestKeepIsWaitedFor has the API server not say, as Vidra asks, what becomes of an object
 // that is to be kept: its Namespace is not removed before that is known.
 func TestKeepIsWaitedFor(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := unique(t) // the manifest makes it
 	v := newVidraResource(t, ns, sharing(ns, "", "data"))
 	awaitReady(t, ns)
@@ -255,7 +256,7 @@ func TestKeepOfWhatTheAccountMayNotRead(t *testing.T) {
 
 	require.NoError(t, admin.Delete(t.Context(), binding.DeepCopy()))
 	awaitAllowed(t, false, "system:serviceaccount:"+ns+":deployer", "get", inner)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, deleteVidraResource(t.Context(), ns))
 	awaitNotReady(t, ns, v1alpha1.ReasonPruneFailed, "ConfigMap "+inner+"/data", "forbidden")
 	require.Empty(t, operatorSince(t, mark).On("namespaces", inner, inner).Only(verbIs("delete")))

@@ -126,7 +126,7 @@ func TestUpgradeOwnerThatNeverTookOver(t *testing.T) {
 	for _, name := range []string{one, two} {
 		require.NoError(t, deleteVidraResource(t.Context(), name))
 	}
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	for _, name := range []string{one, two} {
 		awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -253,7 +253,7 @@ func TestPruneOfObjectOfTwoGroups(t *testing.T) {
 	newVidraResource(t, ns, before)
 	awaitReady(t, ns)
 	uid := get(t, declared(t, ns, before)[0]).GetUID()
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	setManifest(t, ns, after)
 	v := awaitReady(t, ns)
 	require.Equal(t, uid, get(t, declared(t, ns, before)[0]).GetUID())
@@ -267,6 +267,7 @@ func TestPruneOfObjectOfTwoGroups(t *testing.T) {
 // TestSharedObjectIsDeletedWhileItIsReleased has a user delete an object right before
 // one of its owners gives up its fields: that does not make an empty one.
 func TestSharedObjectIsDeletedWhileItIsReleased(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
 	one, two := ns+"-one", ns+"-two"
 	first := newVidraResource(t, ns, configMap("page", "hello"), named(one))
@@ -282,7 +283,7 @@ func TestSharedObjectIsDeletedWhileItIsReleased(t *testing.T) {
 	stall := proxy.Inject(faultproxy.Match{Verb: "patch", Namespace: ns, Name: "page"}, faultproxy.Stall())
 	require.NoError(t, deleteVidraResource(t.Context(), one))
 	await(t, func(c *assert.CollectT) { require.NotZero(c, stall.Hits()) })
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
 	stall.Remove()
 	awaitGone(t, first)

@@ -119,7 +119,7 @@ func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 	require.NoError(t, deleteVidraResource(t.Context(), leaving))
 	setManifest(t, changing, manifests(configMap("b", "hi"), configMap("c", "hello")))
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	awaitInOrder(t, ns, objs...)
 	v := awaitReady(t, ns)
@@ -161,7 +161,7 @@ func TestRestartCostsNothing(t *testing.T) {
 	for i, tt := range ends {
 		t.Run(tt.how, func(t *testing.T) {
 			awaitSilence(t)
-			before, mark := time.Now(), env.AuditMark()
+			before, mark := time.Now(), auditMark(t)
 			tt.end(t)
 			took := time.Since(before)
 			require.Less(t, took, 5*time.Second, "after SIGTERM, it ends with code 0, and before any of its time limits")

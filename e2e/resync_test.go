@@ -24,7 +24,7 @@ func TestResync(t *testing.T) {
 
 	page := declaredObject(t, ns, web, "ConfigMap", "page")
 	deployment := declaredObject(t, ns, web, "Deployment", "web")
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"changed"}}`))
 	require.NoError(t, admin.Delete(t.Context(), deployment.DeepCopy()))
 	awaitInOrder(t, ns, page, deployment)

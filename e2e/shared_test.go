@@ -37,7 +37,7 @@ func TestSharedNamespace(t *testing.T) {
 	require.ElementsMatch(t, []string{"vidra/" + one, "vidra/" + two}, appliedBy(live))
 
 	// An edit of what both own is reverted, and they do not fight over it.
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	for i := range 3 {
 		require.NoError(t, mergePatch(namespaceOne, `{"metadata":{"labels":{"team":"other-%d"}}}`, i))
 		awaitInOrder(t, one, namespaceOne)
@@ -95,7 +95,7 @@ func TestSharedNamespaceInDisagreement(t *testing.T) {
 	manifestOne, manifestTwo := sharing(ns, "team: one", "one"), sharing(ns, "team: two", "two")
 	newVidraResource(t, ns, manifestOne, named(one))
 	awaitReady(t, one)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	second := newVidraResource(t, ns, manifestTwo, named(two))
 	v := awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "Namespace "+ns, "VidraResource "+one, "metadata.labels.team")
 	awaitEvent(t, v, corev1.EventTypeWarning, "OwnershipConflict", "Apply", "VidraResource "+one, "metadata.labels.team")
@@ -226,7 +226,7 @@ func TestCopiedMarks(t *testing.T) {
 	copied.SetLabels(map[string]string{"managed-by": "vidra"})
 	copied.SetAnnotations(get(t, page).GetAnnotations())
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, admin.Create(t.Context(), copied))
 	require.NoError(t, mergePatch(copied, `{"data":{"greeting":"mine"}}`))
 	for i := range 2 {

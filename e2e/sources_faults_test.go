@@ -51,7 +51,7 @@ func TestSecretPartIsNotQuoted(t *testing.T) {
 func TestPartThatNeverWas(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "missing", "m")))
 	var reads requests
 	await(t, func(c *assert.CollectT) {
@@ -76,7 +76,7 @@ func TestHealsWhileAPartIsBroken(t *testing.T) {
 	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid)
 	page := declared(t, ns, configMap("page", "hello"))[0]
 	const heals = 20
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	for i := range heals {
 		require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine %d"}}`, i))
 		awaitInOrder(t, ns, page)

@@ -52,7 +52,7 @@ func TestManifestInParts(t *testing.T) {
 	all := func(greeting string) string {
 		return manifests(configMap("inline", "one"), configMap("from-config", greeting), configMap("from-secret", "one"))
 	}
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, mergePatch(held, `{"data":{"a.yaml":%q},"binaryData":{"b.yaml":%q}}`,
 		configMap("from-config", "two"), base64.StdEncoding.EncodeToString([]byte("# nothing"))))
 	await(t, func(c *assert.CollectT) {
@@ -142,7 +142,7 @@ func TestLargeManifest(t *testing.T) {
 	require.Len(t, v.Status.ManagedResources, parts*each)
 	name := fmt.Sprintf("large-%d-%d", parts-1, each-1)
 	last := declaredObject(t, ns, configMap(name, "hello"), "ConfigMap", name)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, mergePatch(last, `{"data":{"greeting":"changed"}}`))
 	awaitInOrder(t, ns, last)
 	requireCount(t, 1, func() requests { return operatorSince(t, mark).Only(verbIs("patch")).ObjectsIn(ns) })
@@ -155,7 +155,7 @@ func TestLargeManifest(t *testing.T) {
 	}
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "many"}, Data: map[string]string{"m": manifests(many...)}}
 	require.NoError(t, admin.Create(t.Context(), held))
-	mark = env.AuditMark()
+	mark = auditMark(t)
 	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"many","key":"m"}]}}`))
 	awaitLong(v1alpha1.ReasonManifestInvalid)
 	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "4000 objects", "several VidraResources")

@@ -33,7 +33,7 @@ func TestSuspendedDeletionWaits(t *testing.T) {
 			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
 			changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
 			awaitReady(t, ns)
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, deleteVidraResource(t.Context(), ns))
 			v := awaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended, "spec.suspend", "spec.deletionPolicy to Orphan")
 			require.Equal(t, v1alpha1.DeployStale, v.Status.DeployState)
@@ -183,7 +183,7 @@ func TestForceSparesWhatIsToStay(t *testing.T) {
 			if tt.set != "" {
 				require.NoError(t, edit(page, "application/merge-patch+json", tt.set))
 			}
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			setManifest(t, ns, tt.after)
 			awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "data", tt.part)
 			require.Equal(t, uid, get(t, page).GetUID())

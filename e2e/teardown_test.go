@@ -30,7 +30,7 @@ func TestF25NamespaceGoesAndComesBack(t *testing.T) {
 	// What has a finalizer keeps the namespace from going.
 	require.NoError(t, mergePatch(one, `{"metadata":{"finalizers":["example.com/wait"]}}`))
 	t.Cleanup(func() { _ = mergePatch(one, `{"metadata":{"finalizers":null}}`) })
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	require.NoError(t, admin.Delete(t.Context(), namespace.DeepCopy()))
 	awaitGone(t, two)
 	awaitNotReady(t, ns, v1alpha1.ReasonNamespaceTerminating, "ConfigMap "+held+"/two", held)
@@ -86,7 +86,7 @@ func TestDigestsOfAnotherVersion(t *testing.T) {
 		v.Status.ManagedResources[i].Digest = "0:AAAAAAAAAAAAAAAAAAAAAA"
 	}
 	require.NoError(t, admin.Status().Patch(t.Context(), v, client.MergeFrom(before)))
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	startOperator(t)
 	await(t, func(c *assert.CollectT) {
 		for _, e := range getVidraResource(c, ns).Status.ManagedResources {

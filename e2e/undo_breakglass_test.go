@@ -44,7 +44,7 @@ func TestUndoAfterBreakGlass(t *testing.T) {
 			before := get(t, web)
 			annotate(t, web, in(time.Hour), "incident 42")
 			awaitAnswer(t, ns, web, v1alpha1.BreakGlassAccepted, "incident 42")
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, jsonPatch(web, "%s", `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"www"},`+toHostPath[1:]))
 			awaitEvent(t, v, corev1.EventTypeWarning, "DriftDetected", "Detect", "incident 42",
 				`containers[name="www"] was added as`, `volumes[name="data"].emptyDir was removed and should be {}, removed by "person"`,

@@ -124,7 +124,7 @@ func TestUndoWhole(t *testing.T) {
 			awaitReady(t, ns)
 			obj := declaredObject(t, ns, tt.manifest, tt.kind, tt.name)
 			before := get(t, obj)
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			require.NoError(t, jsonPatch(obj, "%s", tt.edit))
 			undone(t, before)
 			requireTold(t, v, obj, tt.told, nil)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"crypto/tls"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
 )
 
 // userAgent is how each request of the operator begins to name itself.
@@ -22,12 +23,11 @@ const userAgent = "vidra-operator/"
 func TestUserAgent(t *testing.T) {
 	stopOperator(t)
 	var agents sync.Map
-	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	sink := suite.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents.Store(r.UserAgent(), true)
 		w.WriteHeader(http.StatusNoContent)
 	}))
-	t.Cleanup(sink.Close)
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	operator := startAnother(t, electing("--metrics-secure=true", "--cloudevents-sink="+sink.URL)...)
 	awaitLeads(t, operator)
 	ns := newNamespace(t)

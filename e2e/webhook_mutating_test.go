@@ -63,7 +63,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 				}
 				return patched(tt.patch())
 			})
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			newVidraResource(t, ns, configMap("page", "hello"))
 			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
 			since := func(mark testenv.AuditMark) func() requests {
@@ -88,7 +88,7 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 			}
 			require.Never(t, func() bool { return len(sent()) > most }, window, poll, tt.reason)
 
-			sentAgain := since(env.AuditMark())
+			sentAgain := since(auditMark(t))
 			require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
 			require.Never(t, func() bool { return len(sentAgain()) > most }, window, poll, tt.reason)
 			v := awaitStatus()

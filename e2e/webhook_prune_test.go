@@ -33,7 +33,7 @@ func TestF26FailedPruneForgetsNothing(t *testing.T) {
 		return nil
 	})
 
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	setManifest(t, ns, configMap("page", "hello"))
 	v := requirePruneFailed(t, ns, w.name, "old pages are kept")
 	awaitEvent(t, v, corev1.EventTypeWarning, "PruneFailed", "Prune", "ConfigMap "+ns+"/old", w.name)

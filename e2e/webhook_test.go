@@ -3,10 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -51,9 +50,7 @@ func startWebhook(t *testing.T, namespace string, mutates bool, decide review, h
 // startWebhookOn is startWebhook for several resources, of which ConfigMaps must be one.
 func startWebhookOn(t *testing.T, resources []string, namespace string, mutates bool, decide review, hanging ...string) *webhook {
 	t.Helper()
-	server := httptest.NewTLSServer(reviewer(t, decide))
-	t.Cleanup(server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	server, authority := suite.ServeTLS(t, reviewer(t, decide))
 	w := &webhook{name: "page." + unique(t) + ".example.com", namespace: namespace}
 	meta := metav1.ObjectMeta{Name: w.name}
 	to := admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority}
@@ -180,7 +177,7 @@ func TestF28WebhookThatRefuses(t *testing.T) {
 				return tt.answer(ctx)
 			}, tt.hanging...)
 			manifest := manifests(configMap("first", "hello"), configMap("page", "hello"), configMap("last", "hello"))
-			mark := env.AuditMark()
+			mark := auditMark(t)
 			newVidraResource(t, ns, manifest)
 			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", w.name, tt.part)
 			require.Equal(t, v1alpha1.DeployFailed, v.Status.DeployState, tt.reason)
@@ -263,7 +260,7 @@ func TestF28WebhookIsNoReasonToRecreate(t *testing.T) {
 		answer.Result.Details = &metav1.StatusDetails{}
 		return answer
 	})
-	mark := env.AuditMark()
+	mark := auditMark(t)
 	setManifest(t, ns, configMap("page", "hi"))
 	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page", w.name, "not now")
 	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))

@@ -31,9 +31,15 @@ type Cluster struct {
 	watching client.WithWatch
 }
 
-// Start starts the control plane. Stop ends it.
+// Start starts the control plane, or connects to the cluster in which the operator is deployed.
+// Stop ends it.
 func (c *Cluster) Start(ctx context.Context, o testenv.Options) (err error) {
-	if c.Env, err = testenv.Start(ctx, o); err != nil {
+	if Deployed() {
+		c.Env, err = connect(ctx)
+	} else {
+		c.Env, err = testenv.Start(ctx, o)
+	}
+	if err != nil {
 		return err
 	}
 	if c.Admin, err = testenv.Client(c.Config); err != nil {

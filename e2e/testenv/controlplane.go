@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy notes every request once, when it is answered. Watches are noted
+// AuditPolicy notes every request once, when it is answered. Watches are noted
 // when they begin and when they end.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+const AuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -30,7 +30,7 @@ func (e *Env) startAPIServer(assets string) error {
 		ControlPlaneStopTimeout:  stopTimeout,
 	}
 	policy := e.path("audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(AuditPolicy), 0o600); err != nil {
 		return err
 	}
 	api, etcd := e.control.ControlPlane.GetAPIServer(), &envtest.Etcd{}
@@ -115,9 +115,14 @@ func (e *Env) startControllerManager(assets string) error {
 }
 
 // UserConfig returns a configuration that reaches the API server as the user,
-// with a client certificate. What the user may do is up to RBAC. It may be called
-// from several goroutines.
+// with a client certificate, or by impersonation if the Env is connected to a cluster. What the
+// user may do is up to RBAC. It may be called from several goroutines.
 func (e *Env) UserConfig(name string, groups ...string) (*rest.Config, error) {
+	if e.Connected() {
+		user := rest.CopyConfig(e.Config)
+		user.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
+		return user, nil
+	}
 	e.users.Lock() // the authority of envtest counts its certificates
 	defer e.users.Unlock()
 	user, err := e.control.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})

@@ -57,11 +57,14 @@ type Env struct {
 	// Dir holds data, logs, certificates and kubeconfigs.
 	Dir string
 	// AuditLog is the file in which the API server notes every request, one
-	// JSON object a line. AuditSince reads it.
+	// JSON object a line. AuditSince reads it. It is empty if the Env is connected to a
+	// cluster whose audit log cannot be read.
 	AuditLog string
 	// KubeconfigPath is a kubeconfig of the administrator, for kubectl.
 	KubeconfigPath string
 
+	// cluster is what the Env is connected to; nil if the control plane is its own.
+	cluster *connection
 	audit   auditTail
 	control *envtest.Environment
 	users   sync.Mutex
@@ -241,6 +244,9 @@ func (e *Env) stop() error {
 	if e.stopHelpers != nil {
 		e.stopHelpers()
 		e.helpers.Wait()
+	}
+	if e.Connected() {
+		errs = append(errs, e.disconnect(context.Background()))
 	}
 	// What follows keeps nothing that is worth a clean end.
 	if e.manager != nil {

@@ -28,8 +28,11 @@ const fieldManager = "kubectl"
 
 // Install applies config/default of the checkout that the working directory is
 // in: what `kubectl apply -k config/default` does for a person. It returns when
-// the CRD is established.
+// the CRD is established. If the Env is connected to a cluster, Vidra is installed already.
 func (e *Env) Install(ctx context.Context) error {
+	if e.Connected() {
+		return nil
+	}
 	_, err := e.InstallFrom(ctx, "default")
 	return err
 }

@@ -59,6 +59,8 @@ func newKubeconfig(cfg *rest.Config) *api.Config {
 		ClientCertificateData: cfg.CertData,
 		ClientKeyData:         cfg.KeyData,
 		Token:                 cfg.BearerToken,
+		Impersonate:           cfg.Impersonate.UserName,
+		ImpersonateGroups:     cfg.Impersonate.Groups,
 	}
 	k.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name, Namespace: metav1.NamespaceDefault}
 	k.CurrentContext = name

@@ -40,9 +40,10 @@ type OperatorOptions struct {
 	ReadyTimeout time.Duration
 }
 
-// Operator is an operator that runs as a process of its own.
+// Operator is an operator that runs: as a process of its own, or in a Pod if the Env is connected
+// to a cluster.
 type Operator struct {
-	// PID is its process id.
+	// PID is the id of its process; 0 in a Pod.
 	PID int
 	// Log is the file that holds what it prints.
 	Log string
@@ -51,12 +52,29 @@ type Operator struct {
 	// HealthURL is where /healthz and /readyz are.
 	HealthURL string
 
-	process *process
+	runner runner
+}
+
+// runner is what runs an operator.
+type runner interface {
+	// running reports whether it has not ended.
+	running() bool
+	// stop ends it in order, and kill at once; both return when it is gone.
+	stop(timeout time.Duration) error
+	kill() error
+	// ended is closed when it has ended; failure is how, and valid from then on.
+	ended() <-chan struct{}
+	failure() error
+	// tail returns the last lines of its log.
+	tail() string
 }
 
 // StartOperator starts an operator with the rights of its ServiceAccount and
 // returns when /readyz says 200. When it ends before, or takes too long, the
 // error holds the end of its log and nothing is left running.
+//
+// If the Env is connected to a cluster, the operator runs there: as the Deployment that is
+// installed, or with Args, Env or another account as a Deployment like that one.
 //
 // ctx bounds the start, not the life of the operator: call Operator.Stop, or
 // Env.Stop, which stops it too.
@@ -70,6 +88,9 @@ func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, 
 	if o.ReadyTimeout == 0 {
 		o.ReadyTimeout = time.Minute
 	}
+	if e.Connected() {
+		return e.deploy(ctx, o)
+	}
 	kubeconfig, err := e.kubeconfigOf(ctx, o)
 	if err != nil {
 		return nil, err
@@ -79,7 +100,7 @@ func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, 
 		return nil, err
 	}
 	if err := waitOK(ctx, http.DefaultClient, op.HealthURL+"/readyz", o.ReadyTimeout, op.Done()); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s: %w; %s", o.Binary, err, op.process.tail()), op.Kill())
+		return nil, errors.Join(fmt.Errorf("starting %s: %w; %s", o.Binary, err, op.runner.tail()), op.Kill())
 	}
 	return op, nil
 }
@@ -131,7 +152,7 @@ func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
 		Log:        p.log,
 		MetricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
 		HealthURL:  fmt.Sprintf("http://127.0.0.1:%d", health),
-		process:    p,
+		runner:     p,
 	}
 	e.operators = append(e.operators, op)
 	return op, nil
@@ -141,18 +162,18 @@ func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
 // before, ends with a code other than 0 (the race detector does that, too), or
 // takes longer than the timeout; then it is killed.
 func (o *Operator) Stop(timeout time.Duration) error {
-	return o.process.stop(timeout)
+	return o.runner.stop(timeout)
 }
 
 // Kill ends the operator without warning, as a crash does, and returns when the
 // process is gone.
 func (o *Operator) Kill() error {
-	return o.process.kill()
+	return o.runner.kill()
 }
 
 // Done returns a channel that is closed when the process has ended.
 func (o *Operator) Done() <-chan struct{} {
-	return o.process.done
+	return o.runner.ended()
 }
 
 // Err returns nil while the operator runs and after it ended with code 0, and
@@ -161,9 +182,9 @@ func (o *Operator) Err() error {
 	if o.running() {
 		return nil
 	}
-	return o.process.err
+	return o.runner.failure()
 }
 
 func (o *Operator) running() bool {
-	return o.process.running()
+	return o.runner.running()
 }

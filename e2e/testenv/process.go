@@ -79,6 +79,12 @@ func (p *process) running() bool {
 	}
 }
 
+// ended implements runner.
+func (p *process) ended() <-chan struct{} { return p.done }
+
+// failure implements runner.
+func (p *process) failure() error { return p.err }
+
 // stop asks the process to end and waits for it. It returns an error when the
 // process had ended before, ends with a code other than 0, or takes longer than
 // the timeout; then it is killed.

@@ -1,0 +1,245 @@
+package testenv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// OperatorDeployment is the name of the installed Deployment.
+	OperatorDeployment = "vidra-operator"
+	// nameLabel is the label by which a Deployment selects its Pods.
+	nameLabel = "app.kubernetes.io/name"
+	// The ports of the operator in a Pod.
+	metricsPort, healthPort = 8443, 8081
+)
+
+var installedKey = client.ObjectKey{Namespace: OperatorNamespace, Name: OperatorDeployment}
+
+// installedOperator reads the Deployment of the operator.
+func (e *Env) installedOperator(ctx context.Context) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	if err := e.cluster.client.Get(ctx, installedKey, d); err != nil {
+		return nil, fmt.Errorf("reading the Deployment of the operator: %w: install Vidra first", err)
+	}
+	return d, nil
+}
+
+// deploy starts an operator in the cluster that the Env is connected to, as StartOperator does.
+func (e *Env) deploy(ctx context.Context, o OperatorOptions) (*Operator, error) {
+	if o.Config != nil {
+		return nil, errors.New("starting an operator in a Pod: it uses the configuration of its Pod, and no other one")
+	}
+	installed, err := e.installedOperator(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	number := len(e.operators) + 1
+	d := &deployed{env: e, key: installedKey, number: number, done: make(chan struct{}), forwarding: make(chan struct{})}
+	op := &Operator{Log: e.path(fmt.Sprintf("operator-%d.log", number)), runner: d}
+	d.log = op.Log
+	e.operators = append(e.operators, op)
+	e.mu.Unlock()
+	if len(o.Args) == 0 && len(o.Env) == 0 && o.Namespace == OperatorNamespace && o.ServiceAccount == OperatorServiceAccount {
+		err = e.scale(ctx, installedKey, 1)
+		d.secure = true
+	} else {
+		err = d.create(ctx, installed, o)
+	}
+	if err == nil {
+		err = d.start(ctx, op, o)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting an operator in a Pod: %w; %s", err, d.tail()), d.stop(stopTimeout))
+	}
+	return op, nil
+}
+
+// deployed is an operator in a Pod.
+type deployed struct {
+	env *Env
+	// key names its Deployment, which is deleted when it ends if own.
+	key    client.ObjectKey
+	own    bool
+	number int
+	// secure reports whether the metrics need a token.
+	secure bool
+	pod    *corev1.Pod
+	log    string
+	// done is closed when it has ended, and forwarding when its ports are closed.
+	done, forwarding chan struct{}
+	err              error
+}
+
+// create makes a Deployment like the installed one, for other options.
+func (d *deployed) create(ctx context.Context, installed *appsv1.Deployment, o OperatorOptions) error {
+	d.key = client.ObjectKey{Namespace: o.Namespace, Name: fmt.Sprintf("vidra-e2e-%d-%d", os.Getpid(), d.number)}
+	d.own = true
+	labels := map[string]string{nameLabel: d.key.Name}
+	template := installed.Spec.Template.DeepCopy()
+	template.Labels = maps.Clone(labels)
+	template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount = o.ServiceAccount, ""
+	template.Spec.TopologySpreadConstraints, template.Spec.Affinity = nil, nil
+	container := &template.Spec.Containers[0]
+	container.Args = append([]string{
+		fmt.Sprintf("--metrics-bind-address=:%d", metricsPort),
+		"--metrics-secure=false",
+		fmt.Sprintf("--health-probe-bind-address=:%d", healthPort),
+		"--backstop-interval=0",
+		"--leader-elect=false",
+	}, o.Args...)
+	for _, one := range o.Env {
+		if name, value, _ := strings.Cut(one, "="); name != "POD_NAMESPACE" { // it has that of its Pod
+			container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	return d.env.cluster.client.Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *template,
+		},
+	})
+}
+
+// start waits for the Pod, and until the operator in it is ready.
+func (d *deployed) start(ctx context.Context, op *Operator, o OperatorOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, o.ReadyTimeout)
+	defer cancel()
+	var err error
+	if d.pod, err = d.awaitPod(ctx); err != nil {
+		return err
+	}
+	if err := d.env.followLog(ctx, d.pod, d.log, d.done, o.Out); err != nil {
+		return err
+	}
+	addresses, err := forwardPod(d.env.Config, d.pod, d.forwarding, metricsPort, healthPort)
+	if err != nil {
+		return d.whyNot(ctx, err)
+	}
+	op.HealthURL = "http://" + addresses[1]
+	metrics := addresses[0]
+	if d.secure {
+		if metrics, err = serveWithToken(metrics, d.env.cluster.metricsToken, d.forwarding); err != nil {
+			return err
+		}
+	}
+	op.MetricsURL = "http://" + metrics + "/metrics"
+	return d.whyNot(ctx, waitOK(ctx, http.DefaultClient, op.HealthURL+"/readyz", o.ReadyTimeout, nil))
+}
+
+// awaitPod waits until a container of the Deployment runs.
+func (d *deployed) awaitPod(ctx context.Context) (*corev1.Pod, error) {
+	for {
+		pods, err := d.env.PodsOf(ctx, d.key)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			for _, status := range pods[i].Status.ContainerStatuses {
+				if status.State.Running != nil || status.RestartCount > 0 || status.State.Terminated != nil {
+					return &pods[i], nil
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for a Pod of Deployment %s: %w (%d Pods)", d.key, ctx.Err(), len(pods))
+		case <-time.After(poll):
+		}
+	}
+}
+
+// PodsOf lists the Pods of a Deployment that do not terminate.
+func (e *Env) PodsOf(ctx context.Context, deployment client.ObjectKey) ([]corev1.Pod, error) {
+	d := &appsv1.Deployment{}
+	if err := e.cluster.client.Get(ctx, deployment, d); err != nil {
+		return nil, err
+	}
+	all := &corev1.PodList{}
+	err := e.cluster.client.List(ctx, all, client.InNamespace(deployment.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
+	var pods []corev1.Pod
+	for i := range all.Items {
+		if all.Items[i].DeletionTimestamp == nil {
+			pods = append(pods, all.Items[i])
+		}
+	}
+	return pods, err
+}
+
+// whyNot adds how the container ended to an error, if it has ended.
+func (d *deployed) whyNot(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	pod := &corev1.Pod{}
+	if readErr := d.env.cluster.client.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(d.pod), pod); readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	return fmt.Errorf("%w: %+v", err, pod.Status.ContainerStatuses)
+}
+
+// scale sets the replicas of a Deployment.
+func (e *Env) scale(ctx context.Context, deployment client.ObjectKey, replicas int32) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	if err := e.cluster.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("scaling Deployment %s to %d: %w", deployment, replicas, err)
+	}
+	return nil
+}
+
+// tail implements runner.
+func (d *deployed) tail() string { return tailFile(d.log) }
+
+// running implements runner.
+func (d *deployed) running() bool {
+	select {
+	case <-d.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// ended implements runner.
+func (d *deployed) ended() <-chan struct{} { return d.done }
+
+// failure implements runner.
+func (d *deployed) failure() error { return d.err }
+
+// stop implements runner.
+func (d *deployed) stop(timeout time.Duration) error {
+	if !d.running() {
+		return fmt.Errorf("the operator of Deployment %s had ended before it was stopped", d.key)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+podTimeout)
+	defer cancel()
+	return d.finish(ctx, d.env.scale(ctx, d.key, 0))
+}
+
+// kill implements runner. The process is frozen first, so that it does nothing after kill was
+// called, while its Pod gets to know that it is to end.
+func (d *deployed) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
+	defer cancel()
+	err := d.env.SignalPod(ctx, d.pod, "STOP")
+	if err == nil {
+		err = cmp.Or(d.env.scale(ctx, d.key, 0), d.awaitTerminating(ctx), d.env.SignalPod(ctx, d.pod, "KILL"))
+	}
+	return d.finish(ctx, cmp.Or(err, d.env.clearLease(ctx, d.key.Namespace)))
+}
