@@ -104,6 +104,7 @@ E2E_SKIP = $(STORMS)
 E2E_KIND = go run ./e2e/kind --image='$(IMAGE)' --run='$(E2E_RUN)' --skip='$(E2E_SKIP)'
 
 .PHONY: e2e-kind
+e2e-kind: PLATFORMS = linux/$(shell go env GOARCH)
 e2e-kind: image ## Tests of the deployed operator on a kind cluster, which needs Docker.
 	$(E2E_KIND) --node-image='$(KIND_NODE_IMAGE)'
 
