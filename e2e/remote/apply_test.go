@@ -67,7 +67,7 @@ func TestRemoteLikeLocal(t *testing.T) {
 		}
 	}
 
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	there.edit(t, page, `{"data":{"greeting":"changed"}}`)
 	there.awaitSays(t, d.name, "page", "hello")
 	there.requireOnePatch(t, mark, d.user, d.name)
@@ -107,7 +107,7 @@ func TestKindsAreThoseOfTheDestination(t *testing.T) {
 	}
 	unavailable()
 	require.NoError(t, here.Admin.Create(t.Context(), elsewhere))
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	unavailable()
 	require.Empty(t, there.RequestsBy(t, mark, d.user).Writes())
 
@@ -136,7 +136,7 @@ func TestSameNameInTwoClusters(t *testing.T) {
 	newVidraResource(t, d.url(), d.name, greeting("page", "there"), named(distant))
 	awaitReady(t, homely)
 	awaitReady(t, distant)
-	marks := []testenv.AuditMark{here.AuditMark(), there.AuditMark()}
+	marks := []testenv.AuditMark{here.AuditMark(t), there.AuditMark(t)}
 	var editing sync.WaitGroup
 	for s, says := range map[*site]string{&here: "here", &there: "there"} {
 		editing.Go(func() {

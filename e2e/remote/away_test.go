@@ -43,7 +43,7 @@ func TestRemoteGoesAwayAndComesBack(t *testing.T) {
 	there.edit(t, configMap(d.name, owners[2]+"-1"), `{"metadata":{"labels":null,"annotations":null}}`)
 	setManifest(t, owners[2], greeting(owners[2]+"-1", "hi"))
 
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	before = time.Now()
 	require.NoError(t, proxy.Up())
 	there.awaitSays(t, d.name, owners[0]+"-1", "hello")

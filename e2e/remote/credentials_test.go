@@ -168,7 +168,7 @@ func TestServiceAccount(t *testing.T) {
 	there.newAccount(t, d.name, "deployer")
 	there.grant(t, d.name, "deployer", "configmaps")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.name, Name: "denied"}}
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	newVidraResource(t, d.url(), d.name, manifests(greeting("page", "hello"), "apiVersion: v1\nkind: Secret\nmetadata:\n  name: denied\n"),
 		func(v *v1alpha1.VidraResource) { v.Spec.ServiceAccountName = "deployer" })
 	deployer := suite.UserOf(d.name, "deployer")

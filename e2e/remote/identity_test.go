@@ -17,7 +17,7 @@ func TestManyURLsOfOneSecret(t *testing.T) {
 	const urls = 8
 	d, _ := newAccountDestination(t)
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	var names []string
 	for i := range urls {
 		name := fmt.Sprintf("%s-%d", d.name, i)

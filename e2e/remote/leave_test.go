@@ -63,7 +63,7 @@ func TestLastOneLeaves(t *testing.T) {
 			require.Zero(c, forwarder.Connections())
 			require.LessOrEqual(c, goroutines(c), before+5)
 		}, "nothing is left of the destination")
-		mark := there.AuditMark()
+		mark := there.AuditMark(t)
 		require.Never(t, func() bool { return len(there.RequestsBy(t, mark, d.user)) > 0 }, time.Second, 10*poll, "it is asked for nothing")
 	}
 	require.Zero(t, suite.Metric(t, operator, "vidra_watch_inconsistencies_total"))
@@ -77,7 +77,7 @@ func TestRestart(t *testing.T) {
 	settled := awaitCondition(t, d.name, metav1.Condition{
 		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy,
 	})
-	marks := []testenv.AuditMark{here.AuditMark(), there.AuditMark()}
+	marks := []testenv.AuditMark{here.AuditMark(t), there.AuditMark(t)}
 	killOperator(t)
 	require.NoError(t, launch(t.Context()))
 	await(t, func(c *assert.CollectT) {
@@ -121,7 +121,7 @@ func TestRestartWhileRemoteIsAway(t *testing.T) {
 
 	// Once more, while the status says so already.
 	killOperator(t)
-	mark := here.AuditMark()
+	mark := here.AuditMark(t)
 	require.NoError(t, launch(t.Context()))
 	require.Never(t, func() bool {
 		return getVidraResource(t, d.name).ResourceVersion != v.ResourceVersion

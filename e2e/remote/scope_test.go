@@ -30,7 +30,7 @@ func TestAllowedVidraResources(t *testing.T) {
 	d.annotate(t, cluster.AllowedVidraResources, "none, "+d.name+"-mine*")
 	mine := newVidraResource(t, d.url(), d.name, greeting("mine", "hello"), named(d.name+"-mine"))
 	awaitReady(t, mine.Name)
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	other := newVidraResource(t, d.url(), d.name, greeting("other", "hello"), named(d.name+"-other"))
 	v := awaitUnreachable(t, other.Name, "Secret "+testenv.OperatorNamespace+"/"+d.name, cluster.AllowedVidraResources)
 	require.Empty(t, v.Status.ManagedResources)
@@ -60,7 +60,7 @@ func TestAllowedNamespaces(t *testing.T) {
 	there.MakeNamespace(t, d.name+"-more")
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	d.annotate(t, cluster.AllowedNamespaces, d.name)
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	for name, tt := range map[string]struct{ namespace, manifest, says string }{
 		"destination": {d.name + "-more", greeting("page", "hello"), "namespace " + d.name + "-more"},
 		"object":      {d.name, manifests(greeting("page", "hello"), in(d.name+"-more", "other")), "namespace " + d.name + "-more"},

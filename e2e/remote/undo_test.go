@@ -29,7 +29,7 @@ func TestRemoteUndoWhole(t *testing.T) {
 		return names
 	}
 	require.Equal(t, []string{"idle"}, containers(t))
-	mark := there.AuditMark()
+	mark := there.AuditMark(t)
 	rename := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"busy"}]`))
 	require.NoError(t, there.Admin.Patch(t.Context(), deployment.DeepCopy(), rename, client.FieldOwner(person)))
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "", "Deployment "+d.name+"/idle", `containers[name="idle"]`,

@@ -49,7 +49,7 @@ func (c *Cluster) Start(ctx context.Context, o testenv.Options) (err error) {
 	return err
 }
 
-// NewNamespace makes a namespace for one test. It is left behind.
+// NewNamespace makes a namespace for one test, see MakeNamespace.
 func (c *Cluster) NewNamespace(t *testing.T) string {
 	t.Helper()
 	name := Unique(t)
@@ -57,10 +57,17 @@ func (c *Cluster) NewNamespace(t *testing.T) string {
 	return name
 }
 
-// MakeNamespace makes a namespace of a name. It is left behind.
+// MakeNamespace makes a namespace of a name. It is left behind, unless the control plane is that
+// of others.
 func (c *Cluster) MakeNamespace(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, c.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(t, c.Admin.Create(t.Context(), namespace))
+	if Deployed() {
+		t.Cleanup(func() { // the namespace is emptied later
+			require.NoError(t, client.IgnoreNotFound(c.Admin.Delete(context.Background(), namespace)))
+		})
+	}
 }
 
 // Get reads the live object that obj names.
