@@ -4,7 +4,7 @@
 //	make e2e-kind                       # on a kind cluster that it makes and deletes
 //	make e2e-cluster KUBECONFIG=<path>  # on another cluster
 //
-// It installs Vidra, with the image of `make image`, and runs the tests of e2e and e2e/deployed
+// It installs Vidra, with the image of `make image`, and runs the tests of e2e
 // with the environment variables that package suite reads. In the end it lists the tests that
 // were skipped. A kind cluster needs a Docker engine; nothing else in this repository does.
 package main
@@ -25,8 +25,6 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	r := run{started: time.Now()}
 	flag.StringVar(&r.kubeconfig, "kubeconfig", "", "The kubeconfig of the cluster; a kind cluster is made if empty.")
 	flag.StringVar(&r.nodeImage, "node-image", "", "The node image of the kind cluster. Defaults to that of kind.")
@@ -38,9 +36,9 @@ func main() {
 	flag.DurationVar(&r.timeout, "timeout", time.Hour, "How long the tests of a package may run.")
 	flag.Parse()
 	if r.packages = flag.Args(); len(r.packages) == 0 {
-		r.packages = []string{"./e2e/deployed", "./e2e"}
+		r.packages = []string{"./e2e"}
 	}
-	if err := r.all(ctx); err != nil {
+	if err := r.all(); err != nil {
 		fmt.Fprintln(os.Stderr, "kind:", err)
 		os.Exit(1)
 	}
@@ -59,7 +57,9 @@ type run struct {
 }
 
 // all installs Vidra, runs the tests, and removes what it made.
-func (r *run) all(ctx context.Context) (err error) {
+func (r *run) all() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	if r.root, err = testenv.Root(); err != nil {
 		return err
 	}
