@@ -33,8 +33,8 @@ build: ## Build bin/vidra-operator and bin/vidra.
 
 .PHONY: generate
 generate: ## Generate CRD, RBAC and deepcopy from the Go types.
-	$(CONTROLLER_GEN) object crd paths=./pkg/api/... output:object:dir=$(DEEPCOPY_DIR) output:crd:dir=$(CRD_DIR)
-	$(CONTROLLER_GEN) rbac:roleName=vidra-operator paths=./pkg/reconcile/... output:rbac:dir=$(RBAC_DIR)
+	$(CONTROLLER_GEN) object crd rbac:roleName=vidra-operator paths=./pkg/api/... paths=./pkg/reconcile/... \
+		output:object:dir=$(DEEPCOPY_DIR) output:crd:dir=$(CRD_DIR) output:rbac:dir=$(RBAC_DIR)
 
 .PHONY: demo
 demo: ## Watch Vidra work, on a control plane of its own.
@@ -84,13 +84,20 @@ RACED = e2e/(faultproxy|restricted|watches)$$
 
 GO_TEST = go test -count=1 -p=1 -timeout=40m
 
+# The tests of ./e2e are linked once for the three parts that run them.
+E2E_TEST = cd e2e && ../bin/e2e.test -test.timeout=40m
+
+.PHONY: e2e-binary
+e2e-binary: control-plane
+	go test -c -ldflags='-s -w' -o bin/e2e.test ./e2e
+
 .PHONY: e2e-alone e2e-shared e2e-storms e2e-others e2e-raced
-e2e-alone: control-plane
-	$(GO_TEST) -run '$(ALONE)' -skip '$(STORMS)' ./e2e
-e2e-shared: control-plane
-	$(GO_TEST) -skip '$(ALONE)|$(STORMS)' ./e2e
-e2e-storms: control-plane
-	$(GO_TEST) -run '$(STORMS)' ./e2e
+e2e-alone: e2e-binary
+	$(E2E_TEST) -test.run '$(ALONE)' -test.skip '$(STORMS)'
+e2e-shared: e2e-binary
+	$(E2E_TEST) -test.skip '$(ALONE)|$(STORMS)'
+e2e-storms: e2e-binary
+	$(E2E_TEST) -test.run '$(STORMS)'
 e2e-others: control-plane
 	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/$(RACED)')
 e2e-raced: control-plane
@@ -113,7 +120,7 @@ e2e-cluster: ## The same on the cluster of KUBECONFIG, which can pull IMAGE.
 	$(E2E_KIND) --kubeconfig='$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig of a cluster without Vidra))'
 
 .PHONY: control-plane
-control-plane: ## Build the control plane of the tests, unless it is cached.
+control-plane: ## Build the control plane and the operator of the tests, unless they are cached.
 	@go run ./e2e/testenv/prepare
 
 .PHONY: bench

@@ -3,6 +3,7 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +176,23 @@ func TestGoBuild(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGoBuildAgain requires that an executable is linked again only where its source has changed.
+func TestGoBuildAgain(t *testing.T) {
+	dir, target := writeModule(t, "func main() {}\n"), filepath.Join(t.TempDir(), "m")
+	build := func() os.FileInfo {
+		require.NoError(t, goBuild(t.Context(), buildOptions{
+			what: "a test", dir: dir, pkg: ".", target: target, out: io.Discard, env: []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly"},
+		}))
+		info, err := os.Stat(target)
+		require.NoError(t, err)
+		return info
+	}
+	first := build()
+	require.True(t, os.SameFile(first, build()), "nothing has changed")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "more.go"), []byte("package main\n\nfunc init() { println() }\n"), 0o600))
+	require.False(t, os.SameFile(first, build()), "the source has changed")
 }
 
 func TestProgressCounts(t *testing.T) {
