@@ -27,16 +27,15 @@ func (r release) dist(ctx context.Context) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return r.write(ctx, dir)
+	return r.write(ctx, filepath.Join(r.root, "bin"), dir)
 }
 
-// write writes the files of the release to a folder, which it creates.
-func (r release) write(ctx context.Context, dir string) error {
-	work, err := os.MkdirTemp("", "vidra-release-")
-	if err != nil {
+// write writes the files of the release to a folder, which it creates. The programs and the image
+// are built in the folder work and stay there: a program that is up to date is not linked again.
+func (r release) write(ctx context.Context, work, dir string) error {
+	if err := os.MkdirAll(work, 0o755); err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a leftover is harmless
 	files := []file{r.changelog()}
 	for _, part := range []func(context.Context, string) ([]file, error){r.operatorFiles, r.cliFiles} {
 		made, err := part(ctx, work)

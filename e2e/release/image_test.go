@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/x509"
 	"debug/elf"
 	"encoding/pem"
@@ -35,6 +36,16 @@ import (
 
 // local is the platform of images on this machine.
 var local = platform{"linux", runtime.GOARCH}
+
+// programs is the folder in which the tests build the programs, each of them once.
+var programs string
+
+func TestMain(m *testing.M) {
+	os.Exit(testenv.RunTests(m, func(context.Context) (err error) {
+		programs, err = os.MkdirTemp("", "vidra-release-")
+		return err
+	}, func() error { return os.RemoveAll(programs) }))
+}
 
 // newRelease returns what the tests build: for this machine only, or for all platforms where
 // the tests run at full size.
@@ -149,8 +160,8 @@ func TestImage(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(work, "docker"), []byte(script), 0o755))
 	t.Setenv("PATH", work+string(filepath.ListSeparator)+os.Getenv("PATH"))
 
-	require.NoError(t, r.writeImage(t.Context(), work))
-	image, digest := imageIn(t, filepath.Join(work, "image"))
+	require.NoError(t, r.writeImage(t.Context(), programs))
+	image, digest := imageIn(t, filepath.Join(programs, "image"))
 	requireRuns(t, image)
 
 	want, err := image.ConfigName() // the ID of the image in an engine
@@ -161,7 +172,7 @@ func TestImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
-	require.NoError(t, r.push(t.Context(), work))
+	require.NoError(t, r.push(t.Context(), programs))
 	pushed, err := remote.Index(tag)
 	require.NoError(t, err)
 	got, err = pushed.Digest()
