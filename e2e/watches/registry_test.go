@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -167,4 +168,35 @@ func allow(t *testing.T, user string, resources ...string) {
 		_ = admin.Delete(context.Background(), binding)
 		_ = admin.Delete(context.Background(), role)
 	})
+}
+
+// TestWatchesOfNamespaces watches one kind in two namespaces and in all of them. Each watch has the
+// objects of its own namespaces, and asks for those alone.
+func TestWatchesOfNamespaces(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, labOptions{linger: -1})
+	cm := l.configMap(t, "ours")
+	in := func(namespace string) watchregistry.Key {
+		return watchregistry.Key{GVR: configMaps.GVR, Namespace: namespace}
+	}
+	here, there := in(cm.Namespace), in(metav1.NamespaceSystem)
+	mark := l.Mark()
+	l.Sync(owner("one"), []watchregistry.Key{here, there})
+	l.synced(t, []watchregistry.Key{here, there})
+	_, found, _ := l.Get(here, cm.Namespace, cm.Name)
+	require.True(t, found)
+	objs, synced := l.List(there)
+	require.True(t, synced)
+	require.Empty(t, objs)
+	for _, q := range l.Requests(mark, faultproxy.Match{Resource: configMaps.GVR}) {
+		require.Contains(t, []string{here.Namespace, there.Namespace}, q.Namespace, q.Path)
+	}
+	require.Equal(t, "configmaps.v1 in namespace "+here.Namespace, l.watch(here).String())
+
+	l.Sync(owner("two"), []watchregistry.Key{configMaps})
+	l.synced(t, []watchregistry.Key{configMaps})
+	l.Release(owner("one"))
+	require.Equal(t, watchregistry.Watch{}, l.watch(here))
+	_, found, _ = l.Get(configMaps, cm.Namespace, cm.Name)
+	require.True(t, found, "the watch of all namespaces is another one")
 }

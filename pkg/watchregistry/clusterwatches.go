@@ -46,6 +46,9 @@ type clusterWatches struct {
 	backoffs map[schema.GroupVersionResource]*requestBackoff
 	// groups is the queue of API groups to check.
 	groups workqueue.TypedRateLimitingInterface[string]
+	// stored counts the objects of each resource, whose watches may be one for each namespace.
+	// The registry's mutex guards it.
+	stored map[schema.GroupVersionResource]*atomic.Int64
 }
 
 func newClusterWatches(r *Registry, name string, cluster Cluster) *clusterWatches {
@@ -70,6 +73,21 @@ func (c *clusterWatches) maxObjects() int64 {
 		return 0
 	}
 	return maxRemoteObjects
+}
+
+// storedLocked returns the number of objects of a resource that the stores of its watches have
+// together; nil where they are not limited. The registry's mutex must be held.
+func (c *clusterWatches) storedLocked(gvr schema.GroupVersionResource) *atomic.Int64 {
+	if c.maxObjects() == 0 {
+		return nil
+	}
+	if c.stored == nil {
+		c.stored = map[schema.GroupVersionResource]*atomic.Int64{}
+	}
+	if c.stored[gvr] == nil {
+		c.stored[gvr] = &atomic.Int64{}
+	}
+	return c.stored[gvr]
 }
 
 // serves asks discovery, without its cache, whether gvr is served.

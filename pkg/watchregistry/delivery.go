@@ -121,8 +121,7 @@ func (d *delivery) OnDelete(obj any) {
 
 // countStored adds a change of the store to the statistics.
 func (d *delivery) countStored(objects, bytes int) {
-	d.stats.objects.Add(int64(objects))
-	d.stats.bytes.Add(int64(bytes))
+	d.stats.addStored(int64(objects), int64(bytes))
 }
 
 func size(obj any) int {
@@ -203,8 +202,7 @@ func (d *delivery) pushLocked(q queueItem) {
 // restart ends a run, whose informer has this store. Objects of the store that the next run
 // does not report are reported as deleted when the next run has synced.
 func (d *delivery) restart(store cache.Store) {
-	d.stats.objects.Store(0)
-	d.stats.bytes.Store(0)
+	d.stats.clearStored()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.delivered = 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -202,4 +203,28 @@ func TestDeletionIsTheLastWord(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// TestStoredOfKind counts the objects of two watches of one resource together, as their limit does.
+func TestStoredOfKind(t *testing.T) {
+	t.Parallel()
+	c := &clusterWatches{name: "https://there:6443"}
+	one, two, other := newStats(), newStats(), newStats()
+	one.ofKind, two.ofKind = c.storedLocked(configMapsV1.GVR), c.storedLocked(configMapsV1.GVR)
+	other.ofKind = c.storedLocked(schema.GroupVersionResource{Version: "v1", Resource: "secrets"})
+	one.addStored(3, 30)
+	two.addStored(2, 20)
+	two.addStored(-1, -10)
+	other.addStored(7, 70)
+	require.EqualValues(t, 4, one.storedOfKind())
+	require.EqualValues(t, 4, two.storedOfKind())
+	one.clearStored()
+	require.Zero(t, one.objects.Load())
+	require.Zero(t, one.bytes.Load())
+	require.EqualValues(t, 1, one.storedOfKind())
+
+	require.Nil(t, (&clusterWatches{}).storedLocked(configMapsV1.GVR), "the local cluster has no limit")
+	local := newStats()
+	local.addStored(5, 50)
+	require.EqualValues(t, 5, local.storedOfKind())
 }

@@ -1,6 +1,7 @@
 // Package watchregistry runs one label-filtered dynamic informer for each resource
-// (GVR) of each cluster that an owner needs. Informers start and stop at run time.
-// The registry knows the owners and the state of each watch.
+// (GVR) of each cluster that an owner needs, or for each of its namespaces that an owner
+// needs. Informers start and stop at run time. The registry knows the owners and the state
+// of each watch.
 //
 // An owner declares the watches that it needs with [Registry.Sync]: the new set
 // replaces the previous one. [Registry.Ensure] only adds to the set, for a caller that

@@ -18,9 +18,9 @@ type collector struct {
 // Collector returns the metrics of the registry for Prometheus. namespace is
 // the first part of their names. No label names an object.
 func (r *Registry) Collector(namespace string) prometheus.Collector {
-	watch := []string{"cluster", "group", "version", "resource"}
+	watch := []string{"cluster", "group", "version", "resource", "watched_namespace"}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, append(watch[:4:4], labels...), nil)
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, append(watch[:5:5], labels...), nil)
 	}
 	total := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, nil, nil)
@@ -85,5 +85,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // labels returns the label values of a series.
 func (w Watch) labels(more ...string) []string {
-	return append([]string{w.Cluster, w.GVR.Group, w.GVR.Version, w.GVR.Resource}, more...)
+	return append([]string{w.Cluster, w.GVR.Group, w.GVR.Version, w.GVR.Resource, w.Namespace}, more...)
 }

@@ -85,6 +85,7 @@ func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 // startLocked adds a watch and starts its goroutine. r.mu must be held.
 func (r *Registry) startLocked(key Key, s *clusterWatches) *watch {
 	w := newWatch(r, key, s)
+	w.stats.ofKind = s.storedLocked(key.GVR)
 	r.watches[key] = w
 	r.running[w] = struct{}{}
 	r.goLocked(func() {

@@ -26,13 +26,20 @@ type Owner = types.NamespacedName
 type Key struct {
 	Cluster string
 	GVR     schema.GroupVersionResource
+	// Namespace limits the watch to the objects of one namespace, for which it needs rights in
+	// that namespace alone. Empty for those of all namespaces, and for cluster-scoped kinds.
+	Namespace string
 }
 
-// String returns resource.version.group, with the cluster unless it is the local one.
+// String returns resource.version.group, with the namespace if the watch has one, and with the
+// cluster unless it is the local one.
 func (k Key) String() string {
 	name := k.GVR.Resource + "." + k.GVR.Version
 	if k.GVR.Group != "" {
 		name += "." + k.GVR.Group
+	}
+	if k.Namespace != "" {
+		name += " in namespace " + k.Namespace
 	}
 	if k.Cluster != "" {
 		name += " at " + k.Cluster

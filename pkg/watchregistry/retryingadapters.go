@@ -12,35 +12,43 @@ import (
 )
 
 // retryingDynamic is a dynamic client for an informer that sends its LIST and WATCH through
-// a retryingClient. It lists and watches all namespaces, which client-go writes as the
-// namespace "".
+// a retryingClient.
 type retryingDynamic struct {
 	dynamic.Interface
 	requests *retryingClient
 }
 
 func (c retryingDynamic) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
-	return retryingResource{NamespaceableResourceInterface: c.Interface.Resource(gvr), requests: c.requests}
+	return retryingNamespaces{NamespaceableResourceInterface: c.Interface.Resource(gvr), requests: c.requests}
 }
 
-type retryingResource struct {
+// retryingNamespaces is the client of a resource. An informer names the namespace in each request: "" for
+// all of them.
+type retryingNamespaces struct {
 	dynamic.NamespaceableResourceInterface
 	requests *retryingClient
 }
 
-func (r retryingResource) Namespace(string) dynamic.ResourceInterface { return r }
+func (r retryingNamespaces) Namespace(name string) dynamic.ResourceInterface {
+	return retryingResource{ResourceInterface: r.NamespaceableResourceInterface.Namespace(name), requests: r.requests}
+}
+
+type retryingResource struct {
+	dynamic.ResourceInterface
+	requests *retryingClient
+}
 
 func (r retryingResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	return list(ctx, r.requests, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-		return r.NamespaceableResourceInterface.List(ctx, opts)
+		return r.ResourceInterface.List(ctx, opts)
 	})
 }
 
 func (r retryingResource) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
-	return r.requests.watch(ctx, opts, r.NamespaceableResourceInterface.Watch)
+	return r.requests.watch(ctx, opts, r.ResourceInterface.Watch)
 }
 
-// retryingMetadata is like retryingDynamic, for metadata.
+// retryingMetadata is like retryingDynamic, for the metadata of cluster-scoped resources.
 type retryingMetadata struct {
 	metadata.Interface
 	requests *retryingClient

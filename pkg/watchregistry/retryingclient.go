@@ -45,7 +45,8 @@ type retryingClient struct {
 	listLimiter *listLimiter
 	backoff     *requestBackoff
 	stats       *stats
-	// maxObjects limits the objects of a streamed list and of the store; zero means no limit.
+	// maxObjects limits the objects of a streamed list, and those in the stores of all watches of
+	// the resource in the cluster; zero means no limit.
 	maxObjects int64
 
 	// plainLists is whether lists are not streamed, listInterrupted whether the last list

@@ -25,6 +25,9 @@ type stats struct {
 	syncTook atomic.Int64
 	// objects and bytes describe the store of the watch.
 	objects, bytes atomic.Int64
+	// ofKind counts the objects in the stores of all watches of the resource in the cluster; nil
+	// where they are not limited.
+	ofKind *atomic.Int64
 
 	// mu guards events and restarts.
 	mu       sync.Mutex
@@ -34,6 +37,27 @@ type stats struct {
 
 func newStats() *stats {
 	return &stats{events: map[apiwatch.EventType]uint64{}, restarts: map[string]uint64{}}
+}
+
+// addStored adds a change of the store.
+func (s *stats) addStored(objects, bytes int64) {
+	s.objects.Add(objects)
+	s.bytes.Add(bytes)
+	if s.ofKind != nil && objects != 0 {
+		s.ofKind.Add(objects)
+	}
+}
+
+// clearStored records that the store has ended, after its last change.
+func (s *stats) clearStored() { s.addStored(-s.objects.Load(), -s.bytes.Load()) }
+
+// storedOfKind returns the number of objects in the stores of all watches of the resource in the
+// cluster, where they are limited.
+func (s *stats) storedOfKind() int64 {
+	if s.ofKind == nil {
+		return s.objects.Load()
+	}
+	return s.ofKind.Load()
 }
 
 func (s *stats) event(kind apiwatch.EventType) {

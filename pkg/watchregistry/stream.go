@@ -92,7 +92,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 		s.initial.progress()
 		s.added++
 	}
-	if most := s.client.maxObjects; most > 0 && max(s.added, s.client.stats.objects.Load()) > most {
+	if most := s.client.maxObjects; most > 0 && max(s.added, s.client.stats.storedOfKind()) > most {
 		s.client.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
 		return false
 	}

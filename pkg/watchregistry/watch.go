@@ -23,7 +23,7 @@ var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, S
 // this is only reached where the API server keeps sending changes, or on a defect.
 const handOverTimeout = 30 * time.Second
 
-// watch is the watch of one resource of one cluster.
+// watch is the watch of one resource of one cluster, in one namespace or in all of them.
 type watch struct {
 	registry *Registry
 	key      Key
@@ -100,6 +100,7 @@ func (w *watch) run() {
 		run.informer.RunWithContext(klog.NewContext(run.ctx, logr.Discard()))
 		run.syncWaiter.Wait()
 		if w.ctx.Err() != nil {
+			w.stats.clearStored()
 			return
 		}
 		if store := run.informer.GetStore(); !events.hasDelivered(store) {
@@ -124,7 +125,7 @@ func (w *watch) newRun(events *delivery, transform cache.TransformFunc) *informe
 		report:      func(what event, reason Reason, err error) { w.applyEvent(run, what, reason, err) },
 		listLimiter: w.cluster.listLimiter, backoff: run.backoff, stats: w.stats, maxObjects: w.cluster.maxObjects(),
 	}}
-	run.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, metav1.NamespaceAll, 0,
+	run.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, w.key.Namespace, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()
 	registration := r.prepareInformer(run.informer, transform, events, w.key.String())
 	run.syncWaiter.Go(func() {
