@@ -54,6 +54,10 @@ func TestKustomizationsAreAccepted(t *testing.T) {
 				if obj.GetKind() == "Namespace" { // a dry run makes none for the others
 					require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), obj.DeepCopy())))
 				}
+				if in := obj.GetNamespace(); in != "" { // config/namespaced is for those that exist
+					namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}}
+					require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), namespace)))
+				}
 			}
 			require.NoError(t, testenv.Apply(t.Context(), env.Config, objs, client.DryRunAll))
 		})

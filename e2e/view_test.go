@@ -26,13 +26,13 @@ func TestMetricsOfWatches(t *testing.T) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, configMap("page", "hello"))
 	awaitReady(t, ns)
-	const configMaps = `{cluster="",group="",resource="configmaps",version="v1"} `
+	const configMaps = `{cluster="",group="",resource="configmaps",version="v1",watched_namespace=""} `
 	var metrics string
 	series := []string{
-		`vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1"} 1`,
+		`vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""} 1`,
 		`vidra_watch_owners` + configMaps, `vidra_watch_objects` + configMaps, `vidra_watch_estimated_bytes` + configMaps,
 		`vidra_watch_sync_seconds` + configMaps, `vidra_watch_last_event_age_seconds` + configMaps,
-		`vidra_watch_events_total{cluster="",group="",resource="configmaps",type="ADDED",version="v1"} `,
+		`vidra_watch_events_total{cluster="",group="",resource="configmaps",type="ADDED",version="v1",watched_namespace=""} `,
 		"vidra_watch_inconsistencies_total 0\n",
 	}
 	await(t, func(c *assert.CollectT) { // others use the watch, too, and it may have to begin again

@@ -111,13 +111,15 @@ func TestFlagsTakePrecedence(t *testing.T) {
 func TestErrorsNameTheField(t *testing.T) {
 	o := &options{}
 	fs := everyFlag(o)
-	require.NoError(t, fs.Parse([]string{"--config=" + writeFile(t, "workers: 0\npprofBindAddress: '6060'\neventValues: some\n"), "--max-break-glass=-1s"}))
+	require.NoError(t, fs.Parse([]string{"--config=" + writeFile(t, "workers: 0\npprofBindAddress: '6060'\neventValues: some\nnamespaces: [a, b]\n"), "--max-break-glass=-1s", "--impersonation-namespaces=x=y"}))
 	require.NoError(t, o.complete(fs))
 	err := o.validate()
 	require.ErrorContains(t, err, "workers (line 3 of "+o.config+") is 0: at least one is needed")
 	require.ErrorContains(t, err, `pprofBindAddress (line 4 of `)
 	require.ErrorContains(t, err, `eventValues (line 5 of `)
 	require.ErrorContains(t, err, `--max-break-glass is -1s`)
+	require.ErrorContains(t, err, `--impersonation-namespaces is x=y: it selects namespaces by their labels, and with --namespaces`)
+	require.ErrorContains(t, o.scope.Namespace("c"), "--namespaces=a,b")
 }
 
 // TestPprofAddress: profiles are off by default, and served on the loopback interface unless the

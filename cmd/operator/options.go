@@ -29,6 +29,7 @@ type options struct {
 	workers        int
 
 	installation          v1alpha1.Installation
+	scope                 cluster.Scope
 	kubeconfigNamespace   string
 	allowInsecure         bool
 	allowProxies          bool
@@ -62,6 +63,13 @@ func (o *options) bind(fs *flag.FlagSet) {
 		v1alpha1.InstallationLabel+"=NAME; without the flag, those without the label. Needed where several installations write to one cluster.",
 		func(name string) (err error) {
 			o.installation, err = v1alpha1.ParseInstallation(name)
+			return err
+		})
+	fs.Func(cluster.NamespacesFlag, "The `names` of the namespaces in which objects are managed and manifests are read, separated by commas. "+
+		"The operator then needs rights on objects there only; objects of other namespaces, and those without one, are OutOfScope. Defaults to all. "+
+		"Other clusters are limited by their kubeconfigs instead.",
+		func(names string) (err error) {
+			o.scope, err = cluster.LocalScope(strings.Split(names, ",")...)
 			return err
 		})
 	fs.IntVar(&o.workers, "workers", 8, "How many VidraResources are reconciled at a time. Some of these workers never reconcile VidraResources of other clusters.")

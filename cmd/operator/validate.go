@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
 const (
@@ -42,6 +43,10 @@ func (o *options) validate() error {
 	}
 	if o.defaultInterval < v1alpha1.MinInterval {
 		refuse(intervalFlag, o.defaultInterval, "it must be at least "+v1alpha1.MinInterval.String())
+	}
+	if o.scope.LimitsNamespaces() && o.impersonation != nil {
+		refuse("impersonation-namespaces", o.impersonation, "it selects namespaces by their labels, and with --"+cluster.NamespacesFlag+" the operator watches no Namespaces. "+
+			"Remove it: VidraResources may name only accounts of the listed namespaces then")
 	}
 	_, _, err := o.toolsOf()
 	faults = append(faults, err)

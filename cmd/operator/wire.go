@@ -64,7 +64,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconcil
 	registry := newRegistry(mgr, local, factory)
 	reconciler := &reconcile.Reconciler{
 		Installation: o.installation,
-		Client:       mgr.GetClient(), Local: local, Watches: registry,
+		Client:       mgr.GetClient(), Local: local, LocalScope: o.scope, Watches: registry,
 		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),

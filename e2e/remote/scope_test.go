@@ -50,7 +50,7 @@ func TestAllowedVidraResources(t *testing.T) {
 }
 
 // TestAllowedNamespaces applies no object to a namespace that the Secret does not allow,
-// wherever the VidraResource names it.
+// wherever the VidraResource names it, and watches none of its objects.
 func TestAllowedNamespaces(t *testing.T) {
 	t.Parallel()
 	in := func(namespace, name string) string {
@@ -61,22 +61,30 @@ func TestAllowedNamespaces(t *testing.T) {
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
 	d.annotate(t, cluster.AllowedNamespaces, d.name)
 	mark := there.AuditMark(t)
-	for name, tt := range map[string]struct{ namespace, manifest, says string }{
-		"destination": {d.name + "-more", greeting("page", "hello"), "namespace " + d.name + "-more"},
-		"object":      {d.name, manifests(greeting("page", "hello"), in(d.name+"-more", "other")), "namespace " + d.name + "-more"},
-		"namespace":   {d.name, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + d.name + "-new\n", "namespace " + d.name + "-new"},
-		"clusterwide": {d.name, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + d.name + "\n", "objects without a namespace"},
+	unreachable, outOfScope := v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonOutOfScope
+	for name, tt := range map[string]struct{ reason, namespace, manifest, says string }{
+		"destination": {unreachable, d.name + "-more", greeting("page", "hello"), "namespace " + d.name + "-more"},
+		"object":      {outOfScope, d.name, manifests(greeting("page", "hello"), in(d.name+"-more", "other")), "namespace " + d.name + "-more"},
+		"namespace":   {outOfScope, d.name, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + d.name + "-new\n", "namespace " + d.name + "-new"},
+		"clusterwide": {outOfScope, d.name, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + d.name + "\n", "objects without a namespace"},
 	} {
 		v := newVidraResource(t, d.url(), tt.namespace, tt.manifest, named(d.name+"-"+name), orphaning)
-		awaitUnreachable(t, v.Name, "Secret "+testenv.OperatorNamespace+"/"+d.name, tt.says)
+		awaitNotReady(t, v.Name, tt.reason, "Secret "+testenv.OperatorNamespace+"/"+d.name, tt.says)
 	}
-	require.Empty(t, there.RequestsBy(t, mark, d.user).Writes())
+	for _, r := range there.RequestsBy(t, mark, d.user) {
+		require.True(t, r.Namespace == d.name || r.Resource == "" || r.Resource == "customresourcedefinitions" || r.Resource == "apiservices",
+			"%s %s is about another namespace, or all of them", r.Verb, r.RequestURI)
+	}
+	require.Equal(t, "hello", there.says(t, d.name, "page"), "the others are applied")
 	newVidraResource(t, d.url(), d.name, manifests(greeting("allowed", "hello"), "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+d.name+"\n"),
 		orphaning, func(v *v1alpha1.VidraResource) { v.Spec.Adopt = v1alpha1.AdoptAlways })
 	awaitReady(t, d.name)
 	d.annotate(t, cluster.AllowedNamespaces, d.name+"*")
 	awaitReady(t, d.name+"-object")
+	there.edit(t, configMap(d.name+"-more", "other"), `{"data":{"greeting":"edited"}}`)
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", there.says(c, d.name+"-more", "other")) })
+	d.annotate(t, cluster.AllowedNamespaces, d.name)
+	awaitNotReady(t, d.name+"-object", v1alpha1.ReasonOutOfScope, "ConfigMap "+d.name+"-more/other: document 2")
 	for _, r := range there.RequestsBy(t, mark, d.user) {
 		require.Regexp(t, `^vidra-operator/\S+ \(`, r.UserAgent, r.RequestURI)
 	}

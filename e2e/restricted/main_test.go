@@ -2,16 +2,10 @@ package restricted
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -53,7 +47,7 @@ func setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args, err := flagsOf(objs)
+	args, err := suite.FlagsOf(objs)
 	if err != nil {
 		return err
 	}
@@ -61,32 +55,4 @@ func setUp(ctx context.Context) error {
 		Binary: binary, Args: args, Env: []string{"POD_NAMESPACE=" + testenv.OperatorNamespace},
 	})
 	return err
-}
-
-// elsewhere are the flags that name what only a Pod has: its addresses, and its Lease.
-var elsewhere = []string{"--metrics-bind-address", "--health-probe-bind-address", "--leader-elect"}
-
-// flagsOf are the flags of the Deployment of the operator.
-func flagsOf(objs []*unstructured.Unstructured) ([]string, error) {
-	for _, o := range objs {
-		if o.GetKind() != "Deployment" {
-			continue
-		}
-		d := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
-			return nil, fmt.Errorf("read the Deployment of the operator: %w", err)
-		}
-		var flags []string
-	next:
-		for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
-			for _, not := range elsewhere {
-				if strings.HasPrefix(arg, not+"=") {
-					continue next
-				}
-			}
-			flags = append(flags, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", testenv.OperatorNamespace))
-		}
-		return flags, nil
-	}
-	return nil, errors.New("there is no Deployment of the operator")
 }

@@ -3,6 +3,8 @@ package suite
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -10,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
@@ -62,4 +67,32 @@ func Metric(t require.TestingT, operator *testenv.Operator, series string) int {
 		}
 	}
 	return total
+}
+
+// elsewhere are the flags that name what only a Pod has: its addresses, and its Lease.
+var elsewhere = []string{"--metrics-bind-address", "--health-probe-bind-address", "--leader-elect"}
+
+// FlagsOf are the flags of the Deployment of the operator.
+func FlagsOf(objs []*unstructured.Unstructured) ([]string, error) {
+	for _, o := range objs {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		d := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
+			return nil, fmt.Errorf("read the Deployment of the operator: %w", err)
+		}
+		var flags []string
+	next:
+		for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+			for _, not := range elsewhere {
+				if strings.HasPrefix(arg, not+"=") {
+					continue next
+				}
+			}
+			flags = append(flags, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", testenv.OperatorNamespace))
+		}
+		return flags, nil
+	}
+	return nil, errors.New("there is no Deployment of the operator")
 }

@@ -113,7 +113,7 @@ func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 
 // same reports whether two are the same API server with the same credentials and scope.
 func (a *access) same(b *access) bool {
-	return a.secret == b.secret && a.scope.same(b.scope) && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
+	return a.secret == b.secret && a.scope.Same(b.scope) && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
 }
 
 // errorf returns an error that names the Secret.

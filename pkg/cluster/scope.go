@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Annotations of a Secret with a kubeconfig. Each holds patterns, separated by commas, in
@@ -15,13 +17,17 @@ const (
 	AllowedVidraResources = "vidraresource.infrahub.operators.com/allowed-vidraresources"
 	// AllowedNamespaces limits the namespaces of the remote cluster: that of
 	// spec.destination, and those of all objects. Objects without a namespace are refused,
-	// except Namespaces with an allowed name.
+	// except Namespaces with an allowed name. Without patterns, each namespace has watches of its own.
 	AllowedNamespaces = "vidraresource.infrahub.operators.com/allowed-namespaces"
 )
 
-// Scope is what a kubeconfig may be used for. The zero value allows everything.
+// NamespacesFlag is the flag of the operator that limits the namespaces of the local cluster.
+const NamespacesFlag = "namespaces"
+
+// Scope is what Vidra may do in a cluster: for a remote one, what its kubeconfig may be used for. The
+// zero value allows everything.
 type Scope struct {
-	// secret is the namespace/name of the Secret with the kubeconfig.
+	// secret is the namespace/name of the Secret with the kubeconfig; empty for the local cluster.
 	secret string
 	// vidraResources and namespaces are the patterns; nil allows everything.
 	vidraResources, namespaces []string
@@ -35,6 +41,25 @@ func scopeOf(secret string, annotations map[string]string) Scope {
 		namespaces:     patternsIn(annotations, AllowedNamespaces),
 	}
 }
+
+// LocalScope returns the scope of the local cluster for the names in --namespaces. Without names it
+// allows everything. The error quotes what is no name of a namespace.
+func LocalScope(names ...string) (Scope, error) {
+	scope := Scope{}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return Scope{}, fmt.Errorf("%q is not the name of a namespace: %s", name, strings.Join(problems, "; "))
+		}
+		if !slices.Contains(scope.namespaces, name) {
+			scope.namespaces = append(scope.namespaces, name)
+		}
+	}
+	return scope, nil
+}
+
+// IsLocal reports whether the scope limits the cluster that Vidra runs in.
+func (s Scope) IsLocal() bool { return s.secret == "" && s.namespaces != nil }
 
 // patternsIn returns the patterns of an annotation; nil if there is no annotation.
 func patternsIn(annotations map[string]string, key string) []string {
@@ -51,8 +76,8 @@ func patternsIn(annotations map[string]string, key string) []string {
 	return patterns
 }
 
-// same reports whether two scopes allow the same.
-func (s Scope) same(other Scope) bool {
+// Same reports whether two scopes allow the same.
+func (s Scope) Same(other Scope) bool {
 	equal := func(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 	return equal(s.vidraResources, other.vidraResources) && equal(s.namespaces, other.namespaces)
 }
@@ -70,12 +95,24 @@ func (s Scope) VidraResource(name string) error {
 // LimitsNamespaces reports whether Namespace refuses some.
 func (s Scope) LimitsNamespaces() bool { return s.namespaces != nil }
 
-// Namespace returns why nothing may be applied to a namespace of the remote cluster; nil if
-// it may. The empty namespace stands for objects without one.
+// NamesNamespaces reports whether the scope names each namespace that it allows. It does not if it has
+// patterns: an author could then choose any number of namespaces.
+func (s Scope) NamesNamespaces() bool {
+	return s.namespaces != nil && !slices.ContainsFunc(s.namespaces, func(name string) bool { return strings.ContainsAny(name, `*?[\`) })
+}
+
+// Namespace returns why Vidra may do nothing in a namespace of the cluster; nil if it may. The empty
+// namespace stands for objects without one.
 func (s Scope) Namespace(namespace string) error {
 	switch {
 	case s.namespaces == nil || namespace != "" && allows(s.namespaces, namespace):
 		return nil
+	case s.IsLocal() && namespace == "":
+		return fmt.Errorf("this Vidra manages no objects without a namespace, because it runs with --%s=%s: remove the object from the manifest, "+
+			"or have a Vidra without the flag manage it", NamespacesFlag, strings.Join(s.namespaces, ","))
+	case s.IsLocal():
+		return fmt.Errorf("this Vidra does nothing in the namespace %s, because it runs with --%s=%s: use one of these namespaces, "+
+			"or add %s to the flag and grant the operator its rights there", namespace, NamespacesFlag, strings.Join(s.namespaces, ","), namespace)
 	case namespace == "":
 		return fmt.Errorf("the kubeconfig in Secret %s is not for objects without a namespace: remove the object from the manifest, or the annotation %s from the Secret",
 			s.secret, AllowedNamespaces)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,9 +43,47 @@ func TestScope(t *testing.T) {
 				require.ErrorContains(t, err, annotation, tt.reason)
 				require.ErrorContains(t, err, "Secret vidra-system/there")
 			}
+			require.Equal(t, !tt.absent, scope.LimitsNamespaces())
+			require.Equal(t, !tt.absent && !strings.ContainsAny(tt.value, "*["), scope.NamesNamespaces(), "patterns have no end")
 			require.Equal(t, tt.clusterWideToo, scope.Namespace("") == nil, "objects without a namespace")
-			require.True(t, scope.same(scopeOf("", annotations)))
-			require.Equal(t, tt.absent, scope.same(Scope{}))
+			require.True(t, scope.Same(scopeOf("", annotations)))
+			require.Equal(t, tt.absent, scope.Same(Scope{}))
 		})
 	}
+}
+
+func TestLocalScope(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason, namespace string
+		names             []string
+		want              string
+	}{
+		"no flag":      {"Nothing is limited.", "shop", nil, ""},
+		"clusterwide":  {"Nor are objects without a namespace.", "", nil, ""},
+		"listed":       {"It is one of them.", "shop", []string{"web", " shop"}, ""},
+		"not listed":   {"The message names the flag and what to do.", "shop2", []string{"web", "shop", "web"}, "does nothing in the namespace shop2, because it runs with --namespaces=web,shop: use one of these namespaces, or add shop2 to the flag"},
+		"no namespace": {"They are everywhere.", "", []string{"shop"}, "manages no objects without a namespace, because it runs with --namespaces=shop: remove the object"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scope, err := LocalScope(tt.names...)
+			require.NoError(t, err)
+			require.Equal(t, len(tt.names) > 0, scope.LimitsNamespaces())
+			require.Equal(t, len(tt.names) > 0, scope.NamesNamespaces())
+			require.Equal(t, len(tt.names) > 0, scope.IsLocal())
+			require.NoError(t, scope.VidraResource("any"))
+			if err := scope.Namespace(tt.namespace); tt.want == "" {
+				require.NoError(t, err, tt.reason)
+			} else {
+				require.ErrorContains(t, err, tt.want, tt.reason)
+			}
+		})
+	}
+	for _, wrong := range []string{"", "*", "team-*", "Shop", "a/b"} {
+		_, err := LocalScope("shop", wrong)
+		require.ErrorContains(t, err, "is not the name of a namespace", "%q", wrong)
+	}
+	require.False(t, scopeOf("vidra-system/there", map[string]string{AllowedNamespaces: ""}).IsLocal())
 }

@@ -14,6 +14,7 @@ const (
 	ReasonManifestEmpty          = "ManifestEmpty"
 	ReasonSourceUnavailable      = "SourceUnavailable"
 	ReasonServiceAccountRequired = "ServiceAccountRequired"
+	ReasonOutOfScope             = "OutOfScope"
 	ReasonKindUnavailable        = "KindUnavailable"
 	ReasonAdoptionRefused        = "AdoptionRefused"
 	ReasonOwnershipConflict      = "OwnershipConflict"
@@ -105,6 +106,10 @@ var catalogue = []Entry{
 		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
 		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set, or names an account of kube-system or of the namespace of the operator. Or it runs with `--impersonation-namespaces`, and the namespace of the account does not have these labels. Nothing is applied or removed: a VidraResource that is being deleted waits.",
 		Do:   "Set it, and grant that account what the manifest needs. To delete the VidraResource and leave its objects in place, set `spec.deletionPolicy: Orphan`.",
+	}, {
+		Reason: ReasonOutOfScope, Type: warning, Actions: []string{ActionApply},
+		When: "An object is in a namespace in which this Vidra does nothing, or in none, because the operator runs with `--namespaces`, or because the kubeconfig has the annotation `allowed-namespaces`. Vidra sends no request about it: it is not applied, and what was applied before stays and is remembered. Objects in other namespaces are managed on.",
+		Do:   "Move or remove the object, or add its namespace to the flag or to the annotation, with the rights there. To delete the VidraResource and leave such objects in place, set `spec.deletionPolicy: Orphan`.",
 	}, {
 		Reason: ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},
 		When: "The API server does not serve the kind of an object. When it does, the object is applied at once.",

@@ -16,6 +16,7 @@ var problems = map[string]string{
 	ReasonManifestInvalid:        ActionApply,
 	ReasonManifestEmpty:          ActionApply,
 	ReasonKindUnavailable:        ActionApply,
+	ReasonOutOfScope:             ActionApply,
 	ReasonAdoptionRefused:        ActionApply,
 	ReasonOwnershipConflict:      ActionApply,
 	ReasonNamespaceTerminating:   ActionApply,

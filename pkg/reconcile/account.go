@@ -83,7 +83,7 @@ func (p *pass) awaitRights(all bool) {
 	}
 	for key, status := range s.Watches {
 		if status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonForbidden {
-			for _, right := range (access.Subject{Cluster: key.Cluster}).Rights(key.GVR, "", "list", "watch") {
+			for _, right := range (access.Subject{Cluster: key.Cluster}).Rights(key.GVR, key.Namespace, "list", "watch") {
 				missing[right] = access.ReviewsAsVidra(p.applier.Destination)
 			}
 		}
@@ -94,7 +94,7 @@ func (p *pass) awaitRights(all bool) {
 // granted makes an owner retry what it lacked a right for.
 func (r *Reconciler) granted(owner trigger.Owner, right access.Right) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
-	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Cluster, GVR: gvr})
+	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Cluster, GVR: gvr, Namespace: right.Namespace})
 	r.Trigger.EnqueueRetry(owner)
 }
 

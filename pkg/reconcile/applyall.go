@@ -6,6 +6,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -84,7 +85,8 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	for _, o := range p.state.Manifest {
 		d, entry := o.Desired, o.Entry
 		cause, changed := p.Causes.Objects[d.Key]
-		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() {
+		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() &&
+			access.ObjectOutOfScope(p.applier.Allowed, o.ID) == nil {
 			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Skip: reason})
 		}
 	}

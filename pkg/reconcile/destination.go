@@ -41,7 +41,7 @@ func (r *Reconciler) DestinationChanged(name string) {
 
 // destinations returns the clusters that objects are applied to.
 func (r *Reconciler) destinations() *access.Destinations {
-	return &access.Destinations{Local: r.Local, Remotes: r.Remotes, Clusters: &r.clusters}
+	return &access.Destinations{Local: r.Local, LocalScope: r.LocalScope, Remotes: r.Remotes, Clusters: &r.clusters}
 }
 
 // connect finds the destination, and the client with which its objects are read and
@@ -58,7 +58,7 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	if remote, is := destination.(*cluster.Cluster); is && destination != p.Local {
 		p.Watches.AddCluster(remote.Name(), remote)
 	}
-	p.applier.Destination, p.kubeconfig = destination, scope
+	p.applier.Destination, p.applier.Allowed = destination, scope
 	var why *object.Failure
 	if p.applier.Client, p.applier.User, why = p.accounts().ClientOf(ctx, p.VR, destination); why != nil {
 		return why

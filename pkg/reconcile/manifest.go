@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -17,14 +18,14 @@ import (
 // only the author can fix the manifest.
 func (p *pass) read(ctx context.Context) *object.Failure {
 	s := p.state
-	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && (s.Stalled != nil || !p.Scope.All || len(s.Unresolved) == 0 && !s.Reread) {
+	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) {
 		return s.Stalled
 	}
 	p.unread = true
 	if s.unread != nil && s.Generation == p.VR.Generation && !p.Scope.Retry {
 		return s.unread
 	}
-	from := desired.Reader{Sources: &p.sources, Metadata: p.Metadata, Local: p.Local, Accounts: p.accounts()}
+	from := desired.Reader{Sources: &p.sources, Metadata: p.Metadata, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	got, why := from.Gather(ctx, p.Owner, p.VR)
 	s.unreadable = got.Unreadable
 	if why != nil {
@@ -37,7 +38,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	defer func() {
 		if access.IsLocal(p.VR.Spec.Destination.Server) {
-			p.namespaces.set(p.Owner, s.Manifest)
+			p.namespaces.Set(p.Owner, maps.Keys(s.Namespaces()))
 		}
 	}()
 	held, err := p.holders(ctx)
@@ -88,12 +89,12 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.
 		return err
 	}
 	defer free()
-	w, err := desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, p.applier.Destination)
+	w, err := desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Allowed})
 	if err != nil {
 		return err
 	}
 	p.state.adopt(p.VR.Generation, w.Objects, w.Unresolved)
-	p.state.Unmatched = w.Unmatched
+	p.state.Unmatched, p.state.scope = w.Unmatched, p.applier.Allowed
 	return nil
 }
 

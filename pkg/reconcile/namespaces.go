@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,47 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/vidra-operator/vidra/pkg/internal/relation"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// namespaceIndex knows which VidraResources have objects in which namespaces.
-type namespaceIndex struct {
-	// mu guards namespaces.
-	mu         sync.Mutex
-	namespaces relation.Relation[trigger.Owner, string]
-}
-
-// set notes the namespaces of the objects of an owner; without objects the owner is forgotten.
-func (r *namespaceIndex) set(owner trigger.Owner, objects []*plan.Object) {
-	names := map[string]struct{}{}
-	for _, o := range objects {
-		if o.ID.Namespace != "" {
-			names[o.ID.Namespace] = struct{}{}
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.namespaces.Set(owner, maps.Keys(names))
-}
-
-// owners returns the owners that have objects in a namespace.
-func (r *namespaceIndex) owners(namespace string) []trigger.Owner {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.namespaces.Owners(namespace)
-}
-
 // isTerminating returns a function that reports whether a namespace is being deleted, from the
-// cache, which is that of the local cluster. It keeps its answers in known. The API server of another cluster
-// reports it when it refuses to create an object in the namespace. That is tried again less and less often, at the latest after plan.RetryMax,
+// cache, which is that of the local cluster. It keeps its answers in known. Of another cluster, and with
+// --namespaces, with which Vidra watches no Namespaces, the API server reports it when it refuses to create
+// an object in the namespace. That is tried again less and less often, at the latest after plan.RetryMax,
 // which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
-		if !asked && namespace != "" && p.applier.Destination.Name() == "" {
+		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Allowed.LimitsNamespaces() {
 			ns := &metav1.PartialObjectMetadata{}
 			ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 			err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
@@ -67,7 +36,7 @@ func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, na
 // deleted, and those whose account is in it when its labels change.
 func (r *Reconciler) onNamespace() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(obj client.Object) { r.Trigger.EnqueueAll(r.namespaces.owners(obj.GetName())...) }
+	enqueue := func(obj client.Object) { r.Trigger.EnqueueAll(r.namespaces.Owners(obj.GetName())...) }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			if !e.IsInInitialList {

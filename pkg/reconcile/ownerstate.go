@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -15,10 +16,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
+// resolvable are the reasons of problems that end when the manifest is read.
+var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfScope, v1alpha1.ReasonProgressing}
+
 // adopt stores what was read. What waited for its kind is attempted again.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
 	for o := range s.All() {
-		if o.Problem != nil && (o.Problem.Reason == v1alpha1.ReasonKindUnavailable || o.Problem.Reason == v1alpha1.ReasonProgressing) {
+		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
 			o.Problem = nil
 		}
 	}
@@ -43,6 +47,8 @@ type ownerState struct {
 	bodies  *keptBodies
 	dropped bool
 
+	// scope is what Vidra may do at the destination, as of when the manifest was read.
+	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[desired.SourceKey]string
 	// attempted is the generation of the last reconcile, and unread is why the last attempt
@@ -65,6 +71,11 @@ type ownerState struct {
 	recoversInventory bool
 	// postponed is the reconcile whose status is still to be written; nil if there is none.
 	postponed *postponed
+}
+
+// usable reports whether what was read last may be used while the manifest cannot be read.
+func (s *ownerState) usable(p *pass) bool {
+	return s.Generation == p.VR.Generation && s.Stalled == nil && len(s.Manifest) > 0 && !s.dropped && s.scope.Same(p.applier.Allowed)
 }
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for

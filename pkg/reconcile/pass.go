@@ -9,9 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -44,8 +42,6 @@ type pass struct {
 	applier *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
-	// kubeconfig is what the kubeconfig of another cluster may be used for.
-	kubeconfig cluster.Scope
 	// unread reports that the manifest could not be read; source is why, if the reconcile continues
 	// with what was read before.
 	unread bool
@@ -110,7 +106,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.rereadIfAccountAllowed()
 	switch why := p.read(ctx); {
 	case why == nil:
-	case p.unread && p.state.Generation == p.VR.Generation && p.state.Stalled == nil && len(p.state.Manifest) > 0 && !p.state.dropped:
+	case p.unread && p.state.usable(p):
 		p.source = why // what was read last is used until it can be read
 	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
@@ -118,13 +114,6 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
-	if p.kubeconfig.LimitsNamespaces() { // a heal need not go through all objects otherwise
-		for _, o := range p.state.Manifest {
-			if why := access.ObjectOutOfScope(p.kubeconfig, o.ID); why != nil {
-				return p.block(ctx, *why)
-			}
-		}
-	}
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()

@@ -38,6 +38,8 @@ type Reconciler struct {
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
 	Local access.Destination
+	// LocalScope is what Vidra may do in Local.
+	LocalScope cluster.Scope
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations
 	// Metadata watches what spec.manifestFrom names.
@@ -76,7 +78,7 @@ type Reconciler struct {
 	// plan.DefaultParallel.
 	Parallel int
 
-	namespaces    namespaceIndex
+	namespaces    access.NamespaceIndex
 	clusters      access.ClusterIndex
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
@@ -184,7 +186,7 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetState(owner)
-	r.namespaces.set(owner, nil)
+	r.namespaces.Set(owner, func(func(string) bool) {})
 	r.sources.Release(owner)
 	if r.grants != nil {
 		r.grants.Await(owner, nil)

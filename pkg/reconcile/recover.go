@@ -5,22 +5,23 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // recoverInventory finds what the VidraResource owns and its inventory does not list, if
 // the inventory was emptied before this process began: the objects of the kinds of the
 // manifest that our field manager applied. What left the manifest meanwhile is pruned then.
-// Objects of other kinds are not found, because their kinds are not watched.
+// Objects of other kinds are not found, because their kinds are not watched; nor are, where Vidra is
+// limited to namespaces, those in other namespaces.
 func (p *pass) recoverInventory() {
 	s := p.state
 	if !s.recoversInventory || !p.Scope.All || !p.applier.Watched {
 		return
 	}
 	found := map[object.Identity]*desired.Object{} // with an object of the same kind
-	for _, like := range kindsOf(s.Manifest) {
-		objs, synced := p.Watches.List(plan.WatchKey(like.Key))
+	for _, like := range p.watchedKinds() {
+		objs, synced := p.Watches.List(p.applier.WatchKey(like.Key))
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
 		}
@@ -38,12 +39,11 @@ func (p *pass) recoverInventory() {
 	}
 }
 
-// kindsOf returns one object of each kind.
-func kindsOf(objects []*plan.Object) map[trigger.ObjectKey]*desired.Object {
-	kinds := map[trigger.ObjectKey]*desired.Object{}
-	for _, o := range objects {
-		d := o.Desired
-		kinds[trigger.ObjectKey{Cluster: d.Key.Cluster, GVR: d.Key.GVR}] = d
+// watchedKinds returns one object of each watch.
+func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
+	kinds := map[watchregistry.Key]*desired.Object{}
+	for _, o := range p.state.Manifest {
+		kinds[p.applier.WatchKey(o.Desired.Key)] = o.Desired
 	}
 	return kinds
 }

@@ -34,14 +34,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 			return r.foreignStatus(e) || r.handedOver(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 	}, predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
-		WatchesMetadata(&corev1.Namespace{}, r.onNamespace()).
 		WatchesRawSource(r.Trigger.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: plan.NewRateLimiter()}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: plan.NewRateLimiter()})
+	if !r.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
+		build = build.WatchesMetadata(&corev1.Namespace{}, r.onNamespace())
+	}
+	if err := build.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
 	return nil

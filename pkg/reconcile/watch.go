@@ -5,8 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -33,7 +34,9 @@ func (p *pass) watch(ctx context.Context) {
 	}
 	var kinds []watchregistry.Kind
 	for _, u := range s.Unresolved {
-		kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
+		if u.AwaitsKind() {
+			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
+		}
 	}
 	p.Watches.Await(p.Owner, kinds)
 }
@@ -43,16 +46,16 @@ func (p *pass) watch(ctx context.Context) {
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete bool) {
 	complete = true
 	for _, o := range p.state.Manifest {
-		want = append(want, plan.WatchKey(o.Desired.Key))
+		want = append(want, p.applier.WatchKey(o.Desired.Key))
 	}
 	for _, o := range p.state.Others {
-		if o.Entry == nil {
+		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Allowed, o.ID) != nil {
 			continue
 		}
 		mapping, err := p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry))
 		switch {
 		case err == nil:
-			want = append(want, p.applier.WatchOf(mapping))
+			want = append(want, p.applier.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))
 		case !meta.IsNoMatchError(err):
 			complete = false
 		}

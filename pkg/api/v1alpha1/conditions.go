@@ -61,6 +61,9 @@ const (
 	// ReasonDestinationUnreachable means that the API server of the destination cannot
 	// be reached, or there are no credentials for it.
 	ReasonDestinationUnreachable = "DestinationUnreachable"
+	// ReasonOutOfScope means that Vidra sends no request about an object, because it may do nothing
+	// in its namespace, by --namespaces or by an annotation of a kubeconfig.
+	ReasonOutOfScope = "OutOfScope"
 	// ReasonDeleting means that the VidraResource is being deleted and waits for the
 	// removal of its objects.
 	ReasonDeleting = "Deleting"

@@ -52,7 +52,7 @@ type ProblemObject struct {
 	// Resource that is watched, such as deployments. None if the problem is about one object.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// Namespace of the object. None for cluster-scoped kinds.
+	// Namespace of the object or of the watch. None for cluster-scoped kinds.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the object. None if the problem is about a watch.

@@ -13,6 +13,8 @@ import (
 // Destinations finds the clusters that objects are applied to. It is safe for concurrent use.
 type Destinations struct {
 	Local Destination
+	// LocalScope is what Vidra may do in the local cluster.
+	LocalScope cluster.Scope
 	// Remotes are the other clusters; nil without them.
 	Remotes  *cluster.Destinations
 	Clusters *ClusterIndex
@@ -21,12 +23,11 @@ type Destinations struct {
 // ErrServedByAnother is why a VidraResource starts anew: its server is another cluster now.
 var ErrServedByAnother = errors.New("is served by another kubeconfig now")
 
-// Find finds the destination of an owner. It returns what the kubeconfig of a remote cluster may
-// be used for. The error wraps cluster.ErrStarting while it is not known whether the cluster can
+// Find finds the destination of an owner, and what Vidra may do there. The error wraps cluster.ErrStarting while it is not known whether the cluster can
 // be reached, and ErrServedByAnother if what is known of the owner is known of another cluster.
 func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cluster.Scope, error) {
 	if IsLocal(server) {
-		return d.Local, cluster.Scope{}, nil
+		return d.Local, d.LocalScope, nil
 	}
 	if d.Remotes == nil {
 		return nil, cluster.Scope{}, fmt.Errorf("the destination %s is another cluster, and this Vidra reads no kubeconfigs: it does not run in a Pod, so that "+

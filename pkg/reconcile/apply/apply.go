@@ -8,12 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
-	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // Applier applies the objects of one VidraResource. It is safe for concurrent
@@ -88,9 +86,4 @@ func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.U
 		return nil
 	}
 	return a.adopts(ctx, t, live)
-}
-
-// WatchOf is the watch of a kind at the destination.
-func (a *Applier) WatchOf(mapping cluster.Mapping) watchregistry.Key {
-	return watchregistry.Key{Cluster: a.Destination.Name(), GVR: mapping.GVR}
 }

@@ -47,13 +47,16 @@ type Object struct {
 	Weight int64
 }
 
-// Unresolved is an object whose kind is not served.
+// Unresolved is an object whose kind is not served, or about which no request may be sent.
 type Unresolved struct {
 	// ID has the namespace that the manifest gives, which may be none.
 	ID  object.Identity
 	GVK schema.GroupVersionKind
 	Why object.Failure
 }
+
+// AwaitsKind reports whether the object is applied when its kind is served.
+func (u Unresolved) AwaitsKind() bool { return u.Why.Reason != v1alpha1.ReasonOutOfScope }
 
 // Is reports whether the object may be the one of the inventory.
 func (u Unresolved) Is(id object.Identity) bool {
@@ -70,9 +73,16 @@ type Resolved struct {
 	Unmatched []string
 }
 
+// ScopedDestination is where the objects of a manifest are applied.
+type ScopedDestination struct {
+	access.Destination
+	// Scope is what Vidra may do there. Objects that are out of scope stay unresolved.
+	Scope cluster.Scope
+}
+
 // Resolve returns the objects of the parts of the manifest of vr, which holders hold and
 // which is applied with a signature. It fails for a manifest that cannot be read.
-func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, kinds access.Destination) (*Resolved, error) {
+func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, at ScopedDestination) (*Resolved, error) {
 	parsed, err := parse(parts)
 	if err != nil {
 		return nil, err
@@ -88,7 +98,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 		return nil, err
 	}
 	w := &Resolved{}
-	mappings, missing := resolve(ctx, parsed, kinds)
+	mappings, missing := resolve(ctx, parsed, at)
 	var known []manifest.Object
 	for _, obj := range parsed {
 		gvk := obj.GroupVersionKind()
@@ -107,7 +117,12 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	manifest.Sort(known, namespaced)
 	w.Objects = make([]*Object, 0, len(known))
 	for _, obj := range known {
-		d, err := newObject(by, kinds.Name(), obj, mappings[obj.GroupVersionKind()])
+		if why := access.ObjectOutOfScope(at.Scope, object.IdentityIn(obj.Unstructured)); why != nil {
+			why.Message = obj.Position.String() + ": " + why.Message
+			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: obj.GroupVersionKind(), Why: *why})
+			continue
+		}
+		d, err := newObject(by, at.Name(), obj, mappings[obj.GroupVersionKind()])
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -31,6 +32,8 @@ type Reader struct {
 	// Metadata watches the sources, and Local is the cluster that they are in.
 	Metadata metadata.Interface
 	Local    access.Destination
+	// Scope is what Vidra may do in Local.
+	Scope    cluster.Scope
 	Accounts access.Accounts
 }
 
@@ -46,14 +49,7 @@ type Parts struct {
 // Gather reads the parts of the manifest of an owner.
 func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
 	from := vr.Spec.ManifestFrom
-	wanted, got := map[SourceKey]map[string]struct{}{}, Parts{Versions: map[SourceKey]string{}}
-	for _, source := range from {
-		key := SourceKeyOf(vr, source)
-		if wanted[key] == nil {
-			wanted[key] = map[string]struct{}{}
-		}
-		wanted[key][source.Key] = struct{}{}
-	}
+	wanted, got := r.wanted(vr), Parts{Versions: map[SourceKey]string{}}
 	// Watched first, so that no change comes between.
 	r.Sources.sync(owner, r.Metadata, wanted)
 	if len(from) == 0 {
@@ -75,6 +71,9 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		}
 		if key.namespace == "" {
 			return got, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
+		}
+		if err := r.Scope.Namespace(key.namespace); err != nil {
+			return got, unavailable(err.Error())
 		}
 		if _, known := read[key]; !known {
 			held, err := readSource(ctx, client, key, wanted[key])
@@ -108,6 +107,22 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		}
 	}
 	return got, nil
+}
+
+// wanted returns the sources of a VidraResource that may be read, with their keys that are parts.
+func (r *Reader) wanted(vr *v1alpha1.VidraResource) map[SourceKey]map[string]struct{} {
+	wanted := map[SourceKey]map[string]struct{}{}
+	for _, source := range vr.Spec.ManifestFrom {
+		key := SourceKeyOf(vr, source)
+		if r.Scope.Namespace(key.namespace) != nil {
+			continue
+		}
+		if wanted[key] == nil {
+			wanted[key] = map[string]struct{}{}
+		}
+		wanted[key][source.Key] = struct{}{}
+	}
+	return wanted
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

@@ -61,14 +61,14 @@ func (p *Planner) Checkup() {
 		if known {
 			health = *o.lastHealth
 		} else { // the watch observes later what was just applied, and reports a change of its health
-			kept, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+			kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced
 		}
 		switch {
 		case !known:
 			report.Unknown = true
-			report.Starting = report.Starting || s.Watches[WatchKey(d.Key)].State == watchregistry.Starting
+			report.Starting = report.Starting || s.Watches[p.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
 			report.Ill = append(report.Ill, Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health})
 		}

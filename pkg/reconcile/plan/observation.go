@@ -42,7 +42,7 @@ func (p *Planner) isObserved(o *Object) (observed, watching bool) {
 	if d == nil || !o.In(v1alpha1.ObjectApplied) {
 		return true, false
 	}
-	kept, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return synced && found && p.Index.HasObserved(p.Owner, d.Key, kept), synced
 }
 

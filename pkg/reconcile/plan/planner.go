@@ -14,11 +14,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// WatchKey is the watch that sees an object.
-func WatchKey(key trigger.ObjectKey) watchregistry.Key {
-	return watchregistry.Key{Cluster: key.Cluster, GVR: key.GVR}
-}
-
 // Planner decides what one reconcile of a VidraResource does, from what is known of its objects.
 // It sends no request.
 type Planner struct {

@@ -34,7 +34,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 		if _, seen := causes[d.Key]; seen || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
 			continue // its events report what becomes of it
 		}
-		obj, found, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		unsynced = unsynced || p.Watched && !synced
 		var suspect bool
 		switch {
@@ -99,12 +99,12 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 // preconditions is what is known of an object before a plan is made.
 func (p *Planner) preconditions(ctx context.Context, o *Object) preconditions {
 	d := o.Desired
-	_, _, synced := p.Watches.Get(WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	_, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return preconditions{
 		changed:     p.changedSince(o.Entry, d),
 		unobserved:  !synced,
 		terminating: p.Terminating(ctx, d.ID.Namespace),
-		gone:        p.State.Watches[WatchKey(d.Key)].State == watchregistry.Pending,
+		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
 		held:        o.Problem != nil && !p.Scope.Retry,
 		contended:   p.held(o),
 		skip:        p.skipReason(o),

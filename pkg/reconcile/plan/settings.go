@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // Additions is the policy for what users add to the objects of a VidraResource, with
@@ -40,4 +43,15 @@ type Settings struct {
 	Additions Additions
 	// Watched reports whether events of the objects are wanted.
 	Watched bool
+	// Allowed is what Vidra may do at the destination. It is known when that is connected.
+	Allowed cluster.Scope
+}
+
+// WatchKey is the watch that sees an object: that of its namespace where Vidra is limited to named ones.
+func (s *Settings) WatchKey(key trigger.ObjectKey) watchregistry.Key {
+	watch := watchregistry.Key{Cluster: key.Cluster, GVR: key.GVR}
+	if s.Allowed.NamesNamespaces() {
+		watch.Namespace = key.Namespace
+	}
+	return watch
 }

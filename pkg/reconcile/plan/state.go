@@ -104,6 +104,22 @@ func AppliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
 }
 
+// Namespaces returns the namespaces of the objects of the manifest.
+func (s *State) Namespaces() map[string]struct{} {
+	names := map[string]struct{}{}
+	for _, o := range s.Manifest {
+		if o.ID.Namespace != "" {
+			names[o.ID.Namespace] = struct{}{}
+		}
+	}
+	return names
+}
+
+// AwaitsKinds reports whether an object of the manifest waits for its kind to be served.
+func (s *State) AwaitsKinds() bool {
+	return slices.ContainsFunc(s.Unresolved, desired.Unresolved.AwaitsKind)
+}
+
 // ordered returns the objects in the order of the manifest, then those that are to be removed.
 func (s *State) ordered() []*Object {
 	all := slices.Clone(s.Manifest)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -43,6 +44,8 @@ type Removal struct {
 	// kept reports that the object itself asks to be left in place; unsure, that this is
 	// not known.
 	kept, unsure bool
+	// outOfScope is why no request is sent about it; nil if one is.
+	outOfScope *object.Failure
 	// held is why it is not removed before something else is.
 	held string
 	// key is the object.
@@ -76,6 +79,13 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 // removeIn removes an object in the version in which it is served, as far as discovery
 // is known.
 func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+	if why := access.ObjectOutOfScope(a.Allowed, object.IdentityOf(e)); why != nil {
+		if a.Orphans {
+			return Removal{Gone: true, unmanaged: true, kept: true}
+		}
+		why.Message = "is to be removed, and is not: " + why.Message
+		return Removal{outOfScope: why, unsure: true}
+	}
 	mapping, err := a.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
 	switch {
 	case meta.IsNoMatchError(err):

@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // Prune removes objects, stage by stage, those of a stage in parallel.
@@ -44,7 +45,8 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	if err != nil {
 		return false
 	}
-	_, found, synced := a.Plan.Watches.Get(a.WatchOf(mapping), entry.Namespace, entry.Name)
+	key := trigger.ObjectKey{Cluster: a.Destination.Name(), GVR: mapping.GVR, Namespace: entry.Namespace, Name: entry.Name}
+	_, found, synced := a.Plan.Watches.Get(a.WatchKey(key), entry.Namespace, entry.Name)
 	return found && synced
 }
 
@@ -64,6 +66,9 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		return
 	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
 		// The rights of an account in it were deleted with it, and so was the object.
+	case done.outOfScope != nil:
+		o.Problem = done.outOfScope
+		return
 	case done.held != "":
 		if breakglass.Exempts(done.glass.Status, a.Plan.Now) && (a.Plan.HeldUntil.IsZero() || done.glass.Status.Until.Time.Before(a.Plan.HeldUntil)) {
 			a.Plan.HeldUntil = done.glass.Status.Until.Time

@@ -31,7 +31,7 @@ const (
 // severity orders the reasons of problems: the first one that occurs is the reason of the
 // condition. A test requires that it has each reason.
 var severity = []string{
-	v1alpha1.ReasonServiceAccountRequired, v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonDeletionSuspended,
+	v1alpha1.ReasonServiceAccountRequired, v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonOutOfScope, v1alpha1.ReasonDeletionSuspended,
 	v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonManifestEmpty, v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed,
 	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed,
 	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonDriftContended,

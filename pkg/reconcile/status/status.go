@@ -233,7 +233,7 @@ func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 	}
 	var all []v1alpha1.Problem
 	for key, status := range o.watches {
-		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource}
+		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource, Namespace: key.Namespace}
 		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
 		switch {
 		case status.State == watchregistry.Synced, plan.Tolerable(status, before, o.now):

@@ -55,6 +55,8 @@ type OperatorConfiguration struct {
 	MetricsBindAddress *string `json:"metricsBindAddress,omitempty"`
 	// MetricsSecure is --metrics-secure.
 	MetricsSecure *bool `json:"metricsSecure,omitempty"`
+	// Namespaces is --namespaces, as a list.
+	Namespaces []string `json:"namespaces,omitempty"`
 	// ObjectEvents is --object-events.
 	ObjectEvents *bool `json:"objectEvents,omitempty"`
 	// PeopleTools is --people-tools, as a list.
