@@ -42,7 +42,7 @@ demo: ## Watch Vidra work, on a control plane of its own.
 
 # What `make test` does, three at a time: many tests wait more than they compute. The first
 # ones take longest.
-E2E = e2e-alone e2e-storms e2e-others e2e-shared e2e-raced
+E2E = e2e-alone e2e-shared e2e-raced e2e-storms e2e-others
 
 .PHONY: test
 test: ## All checks and tests. CI runs this.
@@ -57,6 +57,9 @@ test-long: control-plane ## All tests at full size, all with the race detector. 
 lint: ## Check the code with golangci-lint: go vet and gofmt, among others.
 	$(GOLANGCI_LINT) run ./...
 
+# The linter runs all of go vet, on the tests, too.
+NO_VET = -vet=off
+
 # The packages that are tested without the race detector: they start no goroutines, and their tests
 # call nothing at the same time.
 PURE = cmd/internal/version|cmd/vidra|pkg/api/v1alpha1|pkg/events|pkg/internal/display|pkg/internal/relation|pkg/manifest|pkg/ownership|$\
@@ -64,8 +67,8 @@ PURE = cmd/internal/version|cmd/vidra|pkg/api/v1alpha1|pkg/events|pkg/internal/d
 
 .PHONY: unit
 unit: ## Tests that need no API server, with the race detector where code is concurrent.
-	go test $$(go list ./cmd/... ./pkg/... | grep -E '/($(PURE))$$')
-	go test -race $$(go list ./cmd/... ./pkg/... | grep -vE '/($(PURE))$$')
+	go test $(NO_VET) $$(go list ./cmd/... ./pkg/... | grep -E '/($(PURE))$$')
+	go test $(NO_VET) -race $$(go list ./cmd/... ./pkg/... | grep -vE '/($(PURE))$$')
 
 .PHONY: e2e
 e2e: ## Tests on a real API server.
@@ -84,7 +87,7 @@ ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); al
 # process of the test, and one that starts an operator, which is built like its test.
 RACED = e2e/(faultproxy|restricted|watches)$$
 
-GO_TEST = go test -count=1 -p=1 -timeout=40m
+GO_TEST = go test $(NO_VET) -count=1 -p=1 -timeout=40m
 
 # The tests of ./e2e are linked once for the three parts that run them.
 E2E_TEST = cd e2e && ../bin/e2e.test -test.timeout=40m

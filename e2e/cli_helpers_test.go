@@ -27,13 +27,8 @@ import (
 // buildVidra builds the command line, with the race detector if the tests are.
 func buildVidra(t *testing.T) string {
 	t.Helper()
-	root, err := testenv.Root()
+	binary, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
 	require.NoError(t, err)
-	binary := filepath.Join(t.TempDir(), "vidra")
-	build := exec.CommandContext(t.Context(), "go", "build", fmt.Sprintf("-race=%t", suite.Race), "-o", binary, "./cmd/vidra")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
 	return binary
 }
 

@@ -170,6 +170,17 @@ func (p *progress) tail() string {
 // needs a C compiler. It blocks; what takes long is told on out, which may be
 // nil.
 func BuildOperator(ctx context.Context, out io.Writer, race bool) (string, error) {
+	return buildCommand(ctx, out, race, "operator", "vidra-operator")
+}
+
+// BuildCLI builds ./cmd/vidra as BuildOperator builds ./cmd/operator, and returns the path of
+// the executable, vidra.
+func BuildCLI(ctx context.Context, out io.Writer, race bool) (string, error) {
+	return buildCommand(ctx, out, race, "vidra", "vidra")
+}
+
+// buildCommand builds a folder of ./cmd, and returns the path of the executable of the name.
+func buildCommand(ctx context.Context, out io.Writer, race bool, folder, name string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
@@ -179,12 +190,12 @@ func BuildOperator(ctx context.Context, out io.Writer, race bool) (string, error
 		return "", cacheError("the user's cache folder", err)
 	}
 	// Each checkout has a folder of its own, so that two do not run each
-	// other's operator.
+	// other's programs.
 	key := fnv.New32a()
 	_, _ = io.WriteString(key, root)
 	dir := filepath.Join(cache, "vidra", "operator", fmt.Sprintf("%08x", key.Sum32()))
 	o := buildOptions{
-		what: "vidra-operator", dir: root, pkg: "./cmd/operator", out: Options{Out: out}.out(),
+		what: name, dir: root, pkg: "./cmd/" + folder, out: Options{Out: out}.out(),
 		args: []string{"-ldflags=-w"}, // no test debugs it, and linking takes half the time
 	}
 	if race {
@@ -195,6 +206,6 @@ func BuildOperator(ctx context.Context, out io.Writer, race bool) (string, error
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", cacheError(dir, err)
 	}
-	o.target = filepath.Join(dir, "vidra-operator")
+	o.target = filepath.Join(dir, name)
 	return o.target, goBuild(ctx, o)
 }
