@@ -28,6 +28,7 @@ var docsNotRun = map[string]string{
 	`^(podman|skopeo) `:          "needs the image, which make builds",
 	`^(\w+=\S+ )?go (test|run) `: "runs tests in a test, or takes minutes",
 	` port-forward `:             "no node runs the Pod",
+	` scale deployment/\$FIRST `: "the first operator is not installed",
 	`^curl `:                     "needs the port-forward",
 }
 
@@ -42,7 +43,7 @@ var docsArguments = map[string]struct{ argument, reason string }{
 // create, as arguments of kubectl delete.
 var docsCreated = [][]string{
 	{"clusterrolebinding", "vidra-reader", "shop-authors"},
-	{"--namespace=vidra-system", "serviceaccount/reader", "secret/edge"},
+	{"--namespace=vidra-system", "serviceaccount/reader", "secret/edge", "role/first-operator-config", "rolebinding/first-operator-config"},
 }
 
 // docsCommand is a command of the docs.

@@ -77,6 +77,6 @@ func TestPrintedColumns(t *testing.T) {
 		shown[column.Priority] = append(shown[column.Priority], column.Name)
 	}
 	require.Equal(t, map[int32][]string{
-		0: {"Name", "Ready", "Drift", "Objects", "Heals", "Last heal", "Age"}, 1: {"Healthy", "Message"},
+		0: {"Name", "Ready", "Status", "Healthy", "Drift", "Objects", "Heals", "Last heal", "Age"}, 1: {"Message"},
 	}, shown)
 }

@@ -44,7 +44,7 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			want:   fields{},
 		},
 		"defaults": {
-			reason: "events are on, and the resync with them, by default",
+			reason: "events are on by default; the operator has the default of the interval",
 			spec:   `manifest: ""`,
 			want: fields{
 				"destination": map[string]any{"reconcileOnEvents": true},
@@ -84,6 +84,26 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			reason:  "an address with a space in it is a mistake",
 			spec:    `{destination: {server: "https://a b"}}`,
 			wantErr: "server must not contain white space",
+		},
+		"account with a namespace": {
+			reason:  "a ServiceAccount is named without its namespace",
+			spec:    `{destination: {namespace: web}, serviceAccountName: "web:deployer"}`,
+			wantErr: "serviceAccountName must be the name of a ServiceAccount",
+		},
+		"bad source": {
+			reason:  "no ConfigMap can have the name",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: My_Parts, key: a.yaml}]}`,
+			wantErr: "name must be the name of a ConfigMap or Secret",
+		},
+		"bad namespace of a source": {
+			reason:  "no namespace can have the name",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts, namespace: a.b, key: a.yaml}]}`,
+			wantErr: "namespace must be a DNS label",
+		},
+		"bad key of a source": {
+			reason:  "no ConfigMap can have the key",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts, key: a/b}]}`,
+			wantErr: "key must be one of data",
 		},
 		"unknown field": {
 			reason:  "a misspelled field is not dropped in silence",

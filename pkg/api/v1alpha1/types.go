@@ -74,6 +74,7 @@ type VidraResourceSpec struct {
 	// rights. Watches always use the rights of Vidra.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="serviceAccountName must be the name of a ServiceAccount, without its namespace"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// Wait makes Ready depend on the health of the objects, as kstatus computes it. When
@@ -144,15 +145,18 @@ type ManifestSource struct {
 	// Name of the ConfigMap or Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of a ConfigMap or Secret: lower case letters, digits, dashes and dots"
 	Name string `json:"name"`
 	// Namespace of the ConfigMap or Secret. Defaults to the namespace of the
 	// destination.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
 	Namespace string `json:"namespace,omitempty"`
 	// Key of the part in data; for a ConfigMap, also in binaryData.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be one of data: letters, digits, dashes, underscores and dots"
 	Key string `json:"key"`
 	// Optional makes a missing object or key count as an empty part. Otherwise Vidra
 	// applies no new manifest and removes nothing until it exists. Edits are reverted
@@ -356,14 +360,15 @@ type VidraResourceStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=vr
+// +kubebuilder:resource:scope=Cluster,shortName=vidra;vr
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
 // +kubebuilder:printcolumn:name="Drift",type=string,JSONPath=`.status.conditions[?(@.type=="Drifted")].status`
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
 // +kubebuilder:printcolumn:name="Heals",type=integer,JSONPath=`.status.drift.heals`
 // +kubebuilder:printcolumn:name="Last heal",type=date,JSONPath=`.status.drift.lastHealTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Healthy",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type VidraResource struct {
 	metav1.TypeMeta `json:",inline"`
