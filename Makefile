@@ -48,10 +48,16 @@ E2E = e2e-alone e2e-shared e2e-raced e2e-storms e2e-others
 test: ## All checks and tests. CI runs this.
 	@$(MAKE) --no-print-directory -j3 $(E2E) lint unit
 
+# The oldest supported version of Kubernetes. The tests run on the newest one; with
+# K8S_VERSION in the environment, on another one, which is built first.
+OLDEST = 1.33
+
 .PHONY: test-long
 test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
 	go test -race -count=1 ./cmd/... ./pkg/...
 	VIDRA_LONG=1 go test -race -count=1 -p=1 -timeout=3h ./e2e/...
+	K8S_VERSION=$(OLDEST) go run ./e2e/testenv/prepare
+	K8S_VERSION=$(OLDEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
 
 .PHONY: lint
 lint: ## Check the code with golangci-lint: go vet and gofmt, among others.

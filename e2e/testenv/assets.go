@@ -16,7 +16,8 @@ const assetsEnv = "KUBEBUILDER_ASSETS"
 // Assets returns a folder that holds etcd, kube-apiserver and
 // kube-controller-manager, and builds what is missing.
 //
-// The folder is KUBEBUILDER_ASSETS when that has all three, else one in the
+// The version of Kubernetes is that of K8S_VERSION. Without that variable,
+// the folder is KUBEBUILDER_ASSETS when that has all three, else one in the
 // user's cache folder (os.UserCacheDir), named by version. What the latter
 // lacks is built from e2e/controlplane, for which the working directory has to
 // be inside the checkout; with nothing to build no checkout is needed. A build
@@ -25,20 +26,28 @@ const assetsEnv = "KUBEBUILDER_ASSETS"
 // It blocks until the folder is complete or ctx ends, and is safe to call from
 // several processes at a time.
 func Assets(ctx context.Context, o Options) (string, error) {
-	return assets(ctx, o, components())
+	version, err := Version()
+	if err != nil {
+		return "", err
+	}
+	return assets(ctx, o, version, components(version))
 }
 
 // Kubectl returns the path of kubectl, of the version of the control plane. It is found and
 // built as the function Assets does it, after which a build takes less than a minute.
 func Kubectl(ctx context.Context, o Options) (string, error) {
-	dir, err := assets(ctx, o, []component{kubectl()})
+	version, err := Version()
+	if err != nil {
+		return "", err
+	}
+	dir, err := assets(ctx, o, version, []component{kubectl(version)})
 	return filepath.Join(dir, kubectlName), err
 }
 
 // assets returns a folder that holds what is wanted, and builds what is missing.
-func assets(ctx context.Context, o Options, wanted []component) (string, error) {
+func assets(ctx context.Context, o Options, version string, wanted []component) (string, error) {
 	out := o.out()
-	if dir := os.Getenv(assetsEnv); dir != "" {
+	if dir := os.Getenv(assetsEnv); dir != "" && os.Getenv(versionEnv) == "" {
 		missing := missingFrom(dir, wanted)
 		if len(missing) == 0 {
 			return dir, nil
@@ -51,7 +60,7 @@ func assets(ctx context.Context, o Options, wanted []component) (string, error) 
 	if err != nil {
 		return "", cacheError("the user's cache folder", err)
 	}
-	dir := filepath.Join(cache, "vidra", "controlplane", versionKey())
+	dir := filepath.Join(cache, "vidra", "controlplane", versionKey(version))
 	if len(missingFrom(dir, wanted)) == 0 {
 		return dir, nil
 	}
@@ -94,7 +103,7 @@ func buildInto(ctx context.Context, dir string, wanted []component, out io.Write
 			dir:    filepath.Join(root, "e2e", "controlplane"),
 			pkg:    c.pkg,
 			target: filepath.Join(dir, c.name),
-			args:   []string{"-trimpath", "-ldflags", linkerFlags()},
+			args:   append(c.modFile(), "-trimpath", "-ldflags", linkerFlags(c.version)),
 			env:    []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"},
 			out:    out,
 		})
@@ -131,5 +140,5 @@ func names(cs []component) string {
 // cacheError returns an error with what the user can do about a cache that cannot be used.
 func cacheError(what string, err error) error {
 	return fmt.Errorf("cannot keep the control plane in %s: %w; set XDG_CACHE_HOME to a folder that can be written, "+
-		"or %s to one that holds %s", what, err, assetsEnv, names(components()))
+		"or %s to one that holds %s", what, err, assetsEnv, names(components(KubernetesVersion)))
 }

@@ -21,11 +21,41 @@ func TestVersionsAgreeWithModule(t *testing.T) {
 	goMod := strings.Split(string(b), "\n")
 	require.Contains(t, goMod, "\tk8s.io/kubernetes "+KubernetesVersion)
 	require.Contains(t, goMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion)
+	for _, version := range olderVersions {
+		older, err := os.ReadFile(filepath.Join(root, "e2e", "controlplane", modFileName(version)))
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^(require |\t)k8s.io/kubernetes `+version+`$`, string(older))
+	}
+}
+
+// TestVersion: K8S_VERSION chooses among the versions that have a module file.
+func TestVersion(t *testing.T) {
+	cases := map[string]struct{ reason, chosen, want, folder string }{
+		"Unset":   {"the newest", "", KubernetesVersion, "kubernetes-v1.36.3-"},
+		"Newest":  {"by its minor", "1.36", KubernetesVersion, "kubernetes-v1.36.3-"},
+		"Oldest":  {"by its minor", "1.33", "v1.33.13", "kubernetes-v1.33.13-"},
+		"Patch":   {"whole, as git tags it", "v1.33.13", "v1.33.13", "kubernetes-v1.33.13-"},
+		"Unknown": {"it has no module file", "1.32", "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(versionEnv, tc.chosen)
+			version, err := Version()
+			require.Equal(t, tc.want, version, tc.reason)
+			if tc.want == "" {
+				require.ErrorContains(t, err, `K8S_VERSION is "1.32": the control plane can be built at v1.36.3, v1.33.13`)
+				return
+			}
+			require.Contains(t, versionKey(version), tc.folder)
+			require.Equal(t, version == KubernetesVersion, len(components(version)[1].modFile()) == 0, tc.reason)
+			require.Equal(t, version == KubernetesVersion, AtLeast(36), tc.reason)
+		})
+	}
 }
 
 func TestLinkerFlags(t *testing.T) {
 	require.Equal(t, "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3"+
-		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36", linkerFlags())
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36", linkerFlags(KubernetesVersion))
 }
 
 // fill puts executables with these names into a new folder.
@@ -39,7 +69,7 @@ func fill(t *testing.T, mode os.FileMode, names ...string) string {
 }
 
 func TestAssets(t *testing.T) {
-	cached := filepath.Join(t.TempDir(), "vidra", "controlplane", versionKey())
+	cached := filepath.Join(t.TempDir(), "vidra", "controlplane", versionKey(KubernetesVersion))
 	require.NoError(t, os.MkdirAll(filepath.Dir(cached), 0o755))
 	require.NoError(t, os.Rename(fill(t, 0o755, etcdName, apiServerName, controllerManagerName), cached))
 	cache := filepath.Dir(filepath.Dir(filepath.Dir(cached)))
@@ -96,6 +126,7 @@ func TestAssets(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(assetsEnv, tt.assets)
+			t.Setenv(versionEnv, "")
 			t.Setenv("XDG_CACHE_HOME", tt.cache)
 			if tt.outside {
 				t.Chdir(t.TempDir())
