@@ -69,6 +69,7 @@ func TestDocsCommandsRun(t *testing.T) {
 	require.NoError(t, err)
 	shell := newDocsShell(t, root, map[string][]byte{
 		"shop.yaml":       yamlBlocks.FindSubmatch(readme)[1],
+		"saved.yaml":      {},
 		"edge.kubeconfig": []byte("apiVersion: v1\nkind: Config\n"),
 	})
 	used := map[string]bool{}
