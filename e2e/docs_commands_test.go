@@ -36,6 +36,9 @@ var docsNotRun = map[string]string{
 var docsArguments = map[string]struct{ argument, reason string }{
 	` rollout status `:                 {"--watch=false", "no node runs the Pod, so the rollout does not end"},
 	`^kubectl delete -k config/`:       {"--dry-run=server", "other tests need the installation"},
+	`^kubectl delete customresource`:   {"--dry-run=server", "other tests need the installation"},
+	`^helm (install|upgrade) `:         {"--dry-run=server --take-ownership", "other tests need the installation; TestLifecycle does it"},
+	`^helm uninstall `:                 {"--dry-run --ignore-not-found", "other tests need the installation; TestLifecycle does it"},
 	`^kubectl apply -k config/samples`: {"--dry-run=server", "TestSamples applies them"},
 }
 
@@ -83,6 +86,7 @@ func TestDocsCommandsRun(t *testing.T) {
 			}
 			if pattern, found := matching(docsArguments, command.line); found {
 				used[pattern] = true
+				command.line = strings.Replace(command.line, "helm upgrade vidra", "helm upgrade --install vidra", 1) // it is no release here
 				line, comment, _ := strings.Cut(command.line, " # ")
 				command.line = line + " " + docsArguments[pattern].argument + " # " + comment
 			}
@@ -152,8 +156,11 @@ func newDocsShell(t *testing.T, root string, files map[string][]byte) docsShell 
 	t.Helper()
 	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{Out: os.Stderr})
 	require.NoError(t, err)
+	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
 	s := docsShell{root: root, bin: t.TempDir(), files: map[string]string{}}
 	require.NoError(t, os.Symlink(kubectl, filepath.Join(s.bin, "kubectl")))
+	require.NoError(t, os.Symlink(helm, filepath.Join(s.bin, "helm")))
 	for name, text := range files {
 		s.files[name] = filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(s.files[name], text, 0o600))
@@ -177,7 +184,8 @@ func (s docsShell) command(ctx context.Context, line string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-ec", line)
 	cmd.Dir = s.root
 	cmd.Env = append(os.Environ(), "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+s.bin,
-		"KUBECONFIG="+env.KubeconfigPath, "KUBECACHEDIR="+s.bin)
+		"KUBECONFIG="+env.KubeconfigPath, "KUBECACHEDIR="+s.bin,
+		"HELM_CACHE_HOME="+s.bin, "HELM_CONFIG_HOME="+s.bin, "HELM_DATA_HOME="+s.bin)
 	return cmd
 }
 

@@ -170,13 +170,14 @@ func TestDocsCommands(t *testing.T) {
 }
 
 // TestDocsFlags: each flag that the docs name in backquotes is in docs/reference.md, or one
-// of kubectl.
+// of kubectl or helm.
 func TestDocsFlags(t *testing.T) {
 	root, err := testenv.Root()
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, reference))
 	require.NoError(t, err)
-	known := map[string]bool{"field-manager": true, "keep": true, "help": true, "force-conflicts": true, "server-side": true}
+	known := map[string]bool{"field-manager": true, "keep": true, "help": true, "force-conflicts": true, "server-side": true,
+		"set": true, "values": true, "reset-values": true}
 	for _, match := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
 		known[match[1]] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -48,11 +49,19 @@ func writeTarGz(w io.Writer, modified time.Time, files ...file) error {
 	return zipped.Close()
 }
 
-// readFolder returns all files below a folder, sorted by name.
+// readFolder returns all files below a folder, sorted by name. It follows links.
 func readFolder(dir string) (files []file, err error) {
 	folder := os.DirFS(dir)
 	err = fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
+			return err
+		}
+		if linked, err := fs.Stat(folder, name); err == nil && linked.IsDir() {
+			below, err := readFolder(filepath.Join(dir, name))
+			for _, f := range below {
+				f.name = name + "/" + f.name
+				files = append(files, f)
+			}
 			return err
 		}
 		content, err := fs.ReadFile(folder, name)

@@ -59,7 +59,7 @@ func (r release) write(ctx context.Context, work, dir string) error {
 	return nil
 }
 
-// operatorFiles returns the image, the manifests that install it, and an SBOM for each platform.
+// operatorFiles returns the image, the manifests and the chart that install it, and an SBOM for each platform.
 func (r release) operatorFiles(ctx context.Context, work string) (files []file, err error) {
 	images, err := r.buildImages(ctx, work)
 	if err != nil {
@@ -86,6 +86,11 @@ func (r release) operatorFiles(ctx context.Context, work string) (files []file, 
 		}
 		files = append(files, file{name: manifest.name, content: text})
 	}
+	chart, err := r.chart(digest.String())
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, chart)
 	roots, err := rootsComponent()
 	if err != nil {
 		return nil, err

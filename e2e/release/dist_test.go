@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -85,6 +86,7 @@ func TestRelease(t *testing.T) {
 		for _, name := range []string{"install.yaml", "install-restricted.yaml"} {
 			require.Contains(t, string(files[name]), "image: vidra.example.com/vidra-operator:v1.2.3@"+digest.String()+"\n", name)
 		}
+		requireChart(t, files, "vidra.example.com/vidra-operator:v1.2.3@"+digest.String())
 	})
 	t.Run("manifests", func(t *testing.T) { requireInstalls(t, files) })
 	t.Run("command line", func(t *testing.T) { requireCLI(t, r, files) })
@@ -136,6 +138,28 @@ func requireInstalls(t *testing.T, files map[string][]byte) {
 	deployment := &appsv1.Deployment{}
 	require.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: "vidra-operator"}, deployment))
 	require.Contains(t, deployment.Spec.Template.Spec.Containers[0].Args, "--require-service-account")
+}
+
+// requireChart requires that helm renders the objects of install.yaml from the chart, with its version.
+func requireChart(t *testing.T, files map[string][]byte, image string) {
+	t.Helper()
+	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	chart := filepath.Join(t.TempDir(), "vidra-1.2.3.tgz")
+	require.NoError(t, os.WriteFile(chart, files[filepath.Base(chart)], 0o600))
+	run := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), helm, args...).Output()
+		require.NoError(t, err, "helm %q", args)
+		return string(out)
+	}
+	shown := run("show", "chart", chart)
+	require.Contains(t, shown, "\nversion: 1.2.3\n")
+	require.Contains(t, shown, "\nappVersion: v1.2.3\n")
+	rendered := run("template", "vidra", chart, "--namespace="+testenv.OperatorNamespace)
+	require.Contains(t, rendered, "image: "+image+"\n")
+	kinds := regexp.MustCompile(`(?m)^kind: (\w+)$`)
+	require.ElementsMatch(t, kinds.FindAllString(string(files["install.yaml"]), -1),
+		append(kinds.FindAllString(rendered, -1), "kind: Namespace"), "TestChartIsKustomize compares the objects")
 }
 
 // requireCLI requires that the archives of the command line are those of the manifest for krew,

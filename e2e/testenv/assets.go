@@ -98,12 +98,13 @@ func buildInto(ctx context.Context, dir string, wanted []component, out io.Write
 	missing := missingFrom(dir, wanted)
 	start := time.Now()
 	for i, c := range missing {
+		module, args := c.build()
 		err := goBuild(ctx, buildOptions{
 			what:   fmt.Sprintf("%s %s (%d of %d)", c.name, c.version, i+1, len(missing)),
-			dir:    filepath.Join(root, "e2e", "controlplane"),
+			dir:    filepath.Join(root, "e2e", module),
 			pkg:    c.pkg,
 			target: filepath.Join(dir, c.name),
-			args:   append(c.modFile(), "-trimpath", "-ldflags", linkerFlags(c.version)),
+			args:   args,
 			env:    []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"},
 			out:    out,
 		})

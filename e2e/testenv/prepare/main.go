@@ -1,5 +1,5 @@
 // Command prepare builds what is missing of the control plane that the tests
-// run against, and of kubectl, with progress on standard error, and prints the
+// run against, and of kubectl and helm, with progress on standard error, and prints the
 // folder that holds the control plane:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./e2e/testenv/prepare)
@@ -33,6 +33,9 @@ func run() error {
 		return err
 	}
 	if _, err := testenv.Kubectl(ctx, testenv.Options{Out: os.Stderr}); err != nil {
+		return err
+	}
+	if _, err := testenv.Helm(ctx, testenv.Options{Out: os.Stderr}); err != nil {
 		return err
 	}
 	if _, err := testenv.BuildOperator(ctx, os.Stderr, false); err != nil {

@@ -1,0 +1,31 @@
+{{/* vidra.image is the image of the operator, by tag, and by digest if there is one. */}}
+{{- define "vidra.image" -}}
+{{ .repository }}:{{ .tag }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+
+{{/* vidra.args is a list of the flags of the operator that values set. */}}
+{{- define "vidra.args" -}}
+{{- $args := list -}}
+{{- if .Values.restricted -}}
+{{- $args = append $args "--require-service-account" -}}
+{{- end -}}
+{{- $allowed := ternary "vidraresource.infrahub.operators.com/impersonation=allowed" "" .Values.restricted -}}
+{{- with .Values.impersonation.selector | default $allowed -}}
+{{- $args = append $args (print "--impersonation-namespaces=" .) -}}
+{{- end -}}
+{{- with .Values.eventValues | default (ternary "none" "" .Values.restricted) -}}
+{{- $args = append $args (print "--event-values=" .) -}}
+{{- end -}}
+{{- with .Values.installation -}}
+{{- $args = append $args (print "--installation=" .) -}}
+{{- end -}}
+{{- with .Values.kubeconfigNamespace -}}
+{{- $args = append $args (print "--kubeconfig-namespace=" .) -}}
+{{- end -}}
+{{- range $name, $value := .Values.flags -}}
+{{- /* Numbers in a file of values are floating-point numbers. */}}
+{{- $text := ternary (int64 $value | toString) (toString $value) (kindIs "float64" $value) -}}
+{{- $args = append $args (printf "--%s=%s" $name $text) -}}
+{{- end -}}
+{{- toYaml $args -}}
+{{- end -}}

@@ -1,0 +1,204 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+// objects are rendered objects by "Kind namespace/name".
+type objects map[string]*unstructured.Unstructured
+
+// byID returns objects by their kind, namespace and name.
+func byID(t *testing.T, objs []*unstructured.Unstructured) objects {
+	t.Helper()
+	all := objects{}
+	for _, obj := range objs {
+		id := fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+		require.NotContains(t, all, id)
+		all[id] = obj
+	}
+	return all
+}
+
+// renderChart returns what `helm template` prints with some values, as flags of helm.
+func renderChart(t *testing.T, namespace string, flags ...string) objects {
+	t.Helper()
+	return renderFrom(t, filepath.Join(config, "chart"), namespace, flags...)
+}
+
+// renderFrom does what renderChart does with another chart.
+func renderFrom(t *testing.T, chart, namespace string, flags ...string) objects {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), helmBinary, append([]string{"template", "vidra", chart, "--namespace=" + namespace}, flags...)...)
+	text, err := cmd.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		require.NoError(t, err, "%q: %s", flags, failed.Stderr)
+	}
+	require.NoError(t, err)
+	return byID(t, parse(t, string(text)))
+}
+
+// parse returns the objects of a file.
+func parse(t *testing.T, text string) (objs []*unstructured.Unstructured) {
+	t.Helper()
+	decoder := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(text))
+	for {
+		obj := &unstructured.Unstructured{}
+		err := decoder.Decode(obj)
+		if errors.Is(err, io.EOF) {
+			return objs
+		}
+		require.NoError(t, err)
+		if len(obj.Object) > 0 {
+			objs = append(objs, obj)
+		}
+	}
+}
+
+// overlay is a kustomization of a user.
+type overlay struct {
+	Namespace  string   `json:"namespace,omitempty"`
+	NameSuffix string   `json:"nameSuffix,omitempty"`
+	Resources  []string `json:"resources"`
+	Components []string `json:"components,omitempty"`
+	Patches    []any    `json:"patches,omitempty"`
+}
+
+// render returns the objects of an overlay, whose folders are below config.
+func (o overlay) render(t *testing.T) objects {
+	t.Helper()
+	dir := t.TempDir()
+	for _, folders := range [][]string{o.Resources, o.Components} {
+		for i, folder := range folders {
+			relative, err := filepath.Rel(dir, filepath.Join(config, folder))
+			require.NoError(t, err)
+			folders[i] = relative
+		}
+	}
+	text, err := yaml.Marshal(o)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600))
+	objs, err := testenv.Render(dir)
+	require.NoError(t, err)
+	for _, obj := range objs {
+		// Kustomize takes these for namespaced objects. The API server drops the namespace.
+		if strings.HasPrefix(obj.GetKind(), "ValidatingAdmissionPolicy") {
+			obj.SetNamespace("")
+		}
+	}
+	return byID(t, objs)
+}
+
+// east is what config/installation does to another folder.
+func east(folder string) overlay {
+	return overlay{
+		Namespace: "vidra-east", NameSuffix: "-east", Resources: []string{folder},
+		Patches: []any{map[string]any{
+			"target": map[string]string{"kind": "Deployment", "name": "vidra-operator"},
+			"patch":  `[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--installation=east"}]`,
+		}},
+	}
+}
+
+// TestChartIsKustomize renders each choice with helm and with kustomize, and requires that the
+// objects are the same. Only kustomize has a Namespace, and only helm keeps the
+// CustomResourceDefinition when it uninstalls the rest.
+func TestChartIsKustomize(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason    string
+		namespace string
+		flags     []string
+		overlay   overlay
+	}{
+		"default": {
+			reason:  "the values are those of config/default",
+			overlay: overlay{Resources: []string{"default"}},
+		},
+		"restricted": {
+			reason: "one value takes what config/restricted takes", flags: []string{"--set=restricted=true"},
+			overlay: overlay{Resources: []string{"restricted"}},
+		},
+		"installation": {
+			reason: "the names have a suffix", namespace: "vidra-east", flags: []string{"--set=installation=east"},
+			overlay: overlay{Resources: []string{"installation"}},
+		},
+		"restricted installation": {
+			reason: "the binding names the policy with the suffix", namespace: "vidra-east",
+			flags: []string{"--set=installation=east,restricted=true"}, overlay: east("restricted"),
+		},
+		"high availability": {
+			reason: "a component", flags: []string{"--set=replicas=2"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/high-availability"}},
+		},
+		"network policy": {
+			reason: "a component", flags: []string{"--set=networkPolicy.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/network-policy"}},
+		},
+		"service monitor": {
+			reason: "a component", flags: []string{"--set=serviceMonitor.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/service-monitor"}},
+		},
+		"prometheus rule": {
+			reason: "a component", flags: []string{"--set=prometheusRule.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/prometheus-rule"}},
+		},
+		"all": {
+			reason:  "components can be combined",
+			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true"},
+			overlay: overlay{Resources: []string{"restricted"}, Components: components(t)},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := tt.namespace
+			if namespace == "" {
+				namespace = testenv.OperatorNamespace
+			}
+			want := tt.overlay.render(t)
+			require.Contains(t, want, "Namespace /"+namespace)
+			delete(want, "Namespace /"+namespace)
+			got := renderChart(t, namespace, tt.flags...)
+			crd := got["CustomResourceDefinition /"+crdName]
+			require.NotNil(t, crd)
+			annotations := crd.GetAnnotations()
+			require.Equal(t, "keep", annotations["helm.sh/resource-policy"])
+			delete(annotations, "helm.sh/resource-policy")
+			crd.SetAnnotations(annotations)
+			for id := range want {
+				require.Contains(t, got, id, tt.reason)
+				require.Equal(t, want[id].Object, got[id].Object, "%s: %s", id, tt.reason)
+			}
+			require.Len(t, got, len(want), tt.reason)
+		})
+	}
+}
+
+// crdName is the name of the CustomResourceDefinition.
+const crdName = "vidraresources.infrahub.operators.com"
+
+// components returns the folders of all components of kustomize, below config.
+func components(t *testing.T) (folders []string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(config, "components", "*", "kustomization.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	for _, file := range found {
+		folders = append(folders, filepath.Join("components", filepath.Base(filepath.Dir(file))))
+	}
+	return folders
+}
