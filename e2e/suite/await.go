@@ -21,7 +21,7 @@ const (
 	// Poll is how often a condition is checked at first, and pollMost how rarely later:
 	// each check is a request that competes with what the test waits for.
 	Poll     = 10 * time.Millisecond
-	pollMost = 50 * time.Millisecond
+	pollMost = 150 * time.Millisecond
 )
 
 // Await waits until condition holds, for Patience at most.

@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -29,6 +31,9 @@ type Cluster struct {
 	Admin client.Client
 	// watching is a client of the administrator that watches.
 	watching client.WithWatch
+	// events watches the Events, once watchEvents is done.
+	events      cache.SharedIndexInformer
+	watchEvents sync.Once
 }
 
 // Start starts the control plane, or connects to the cluster in which the operator is deployed.

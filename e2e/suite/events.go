@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	informers "k8s.io/client-go/informers/events/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,13 +41,19 @@ func (c *Cluster) EventsAbout(t require.TestingT, obj client.Object, reasons ...
 func (c *Cluster) AwaitEvent(t *testing.T, obj client.Object, kind, reason, action string, parts ...string) eventsv1.Event {
 	t.Helper()
 	var found *eventsv1.Event
+	gvk, err := c.Admin.GroupVersionKindFor(obj)
+	require.NoError(t, err)
+	about := regardedBy(cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault), gvk.Kind, obj.GetName())
+	watched := c.watchedEvents(t)
 	Await(t, func(collect *assert.CollectT) {
-		all := c.EventsAbout(collect, obj)
+		all, err := watched.ByIndex(regardedIndex, about)
+		require.NoError(collect, err)
 		notes := make([]string, 0, len(all))
-		for i, e := range all {
+		for _, obj := range all {
+			e := obj.(*eventsv1.Event)
 			notes = append(notes, e.Reason+": "+e.Note)
 			if e.Reason == reason && ContainsAll(e.Note, parts) {
-				found = &all[i]
+				found = e
 			}
 		}
 		require.NotNil(collect, found, "no Event %s with %q in %q", reason, parts, notes)
@@ -53,6 +63,33 @@ func (c *Cluster) AwaitEvent(t *testing.T, obj client.Object, kind, reason, acti
 		require.Equal(t, action, found.Action)
 	}
 	return *found
+}
+
+// regardedIndex is the index of the Events of Vidra by what they regard.
+const regardedIndex = "regarded"
+
+// regardedBy is the key of what an Event of a namespace regards.
+func regardedBy(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }
+
+// watchedEvents returns the Events of the cluster as one watch reports them until the process
+// ends. To list those about one object, the API server reads all Events of a namespace from etcd,
+// because it caches none.
+func (c *Cluster) watchedEvents(t *testing.T) cache.Indexer {
+	t.Helper()
+	c.watchEvents.Do(func() {
+		clients, err := kubernetes.NewForConfig(c.Config)
+		require.NoError(t, err)
+		c.events = informers.NewEventInformer(clients, metav1.NamespaceAll, 0, cache.Indexers{regardedIndex: func(obj any) ([]string, error) {
+			e, ok := obj.(*eventsv1.Event)
+			if !ok || e.ReportingController != "vidra-operator" {
+				return nil, nil
+			}
+			return []string{regardedBy(e.Namespace, e.Regarding.Kind, e.Regarding.Name)}, nil
+		}})
+		go c.events.RunWithContext(context.Background())
+		cache.WaitForCacheSync(nil, c.events.HasSynced)
+	})
+	return c.events.GetIndexer()
 }
 
 // ContainsAll reports whether a text contains each part.

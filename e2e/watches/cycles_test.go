@@ -27,10 +27,11 @@ const (
 	// cycledKinds are created and deleted at the same time. More of them are not
 	// faster: the API server has to rebuild what it says of all its kinds for each.
 	cycledKinds = 4
-	// warmUpCycles, and cyclesShort or cyclesLong, are how often each of them is: 160 times in
-	// all, or 1,000 times in long tests.
-	warmUpCycles            = 10
-	cyclesShort, cyclesLong = 30, 240
+	// warmUpCycles, and cyclesShort or cyclesLong, are how often each of them is: 60 times in
+	// all, or 1,000 times in long tests. A goroutine or an informer that each cycle leaves behind
+	// is found in 40 cycles, too.
+	warmUpCycles            = 5
+	cyclesShort, cyclesLong = 10, 245
 )
 
 // TestCRDCycles creates and deletes kinds again and again while they are
@@ -65,10 +66,11 @@ func TestCRDCycles(t *testing.T) {
 		took = append(took, k.took...)
 	}
 	slices.Sort(took)
-	median, nearlyAll := took[len(took)/2], took[len(took)*99/100]
+	late := max(3, len(took)/100) // of few cycles, one that a busy machine delays is more than one in a hundred
+	median, nearlyAll := took[len(took)/2], took[len(took)-1-late]
 	t.Logf("%d cycles in %s: %.1f a second, %.1f requests each",
 		cycledKinds*cycles, elapsed.Round(time.Second), float64(cycledKinds*cycles)/elapsed.Seconds(), each)
-	t.Logf("Synced after the kind was created: median %s, 99 %% %s, at most %s", median, nearlyAll, took[len(took)-1])
+	t.Logf("Synced after the kind was created: median %s, all but %d %s, at most %s", median, late, nearlyAll, took[len(took)-1])
 	t.Logf("goroutines %d -> %d, heap %d -> %d KiB", before.goroutines, after.goroutines, before.heap>>10, after.heap>>10)
 
 	// By itself a watch looks after a second. Where the machine is busy, all takes longer.
@@ -76,7 +78,7 @@ func TestCRDCycles(t *testing.T) {
 	require.Less(t, nearlyAll, max(time.Second, 10*median), "and not found later")
 	require.Less(t, each, 30.0, "nothing is asked for in a loop")
 	require.LessOrEqual(t, after.goroutines, before.goroutines+5)
-	require.Less(t, after.heap, before.heap+512<<10, "less than what one byte in a hundred of an informer would add up to")
+	require.Less(t, after.heap, before.heap+512<<10, "less than what an informer of each cycle would add up to")
 	require.EqualValues(t, 1, l.watch(configMaps).InformerRuns, "another kind's watch is not disturbed")
 	require.NoError(t, testutil.CollectAndCompare(l.Collector("vidra"), strings.NewReader(`
 # HELP vidra_watch_incomplete_hand_overs_total Informers of kinds that are no longer served that stopped before their handler had received every event.

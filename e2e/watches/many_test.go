@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -21,6 +22,14 @@ type view struct {
 	State  watchregistry.State
 	Reason watchregistry.Reason
 }
+
+const (
+	// badKinds is how many kinds cannot be watched: a third each is forbidden, missing and stalled.
+	badKinds = 15
+	// goodShort is how many others there are, or goodLong in long tests: several times the
+	// number of lists that may be under way.
+	goodShort, goodLong = 85, 185
+)
 
 func viewOf(status watchregistry.Status) view { return view{status.State, status.Reason} }
 
@@ -35,7 +44,7 @@ func lastTold(all []told, owner string) map[watchregistry.Key]view {
 	return last
 }
 
-// manyKinds are two hundred kinds, fifteen of which cannot be watched.
+// manyKinds are kinds of which badKinds cannot be watched.
 type manyKinds struct {
 	// config is that of a user who may not see the forbidden ones.
 	config                            *rest.Config
@@ -51,7 +60,7 @@ func (k *manyKinds) bad() []watchregistry.Key {
 // own, and costs less to make.
 func newManyKinds(t *testing.T) *manyKinds {
 	t.Helper()
-	const customKinds, versions, badOfEach = 3, 50, 5
+	const customKinds, builtInKinds, badOfEach = 3, 35, badKinds / 3
 	k := &manyKinds{}
 	usual := builtIn(1 + 2*badOfEach)
 	k.forbidden, k.stalled = usual[1:1+badOfEach], usual[1+badOfEach:]
@@ -61,7 +70,8 @@ func newManyKinds(t *testing.T) *manyKinds {
 		}
 	}
 	t.Logf("%d of the kinds are built in", len(k.good))
-	names := make([]string, versions)
+	good := suite.Size(goodShort, goodLong)
+	names := make([]string, (good-builtInKinds+customKinds-1)/customKinds)
 	for i := range names {
 		names[i] = fmt.Sprintf("v%d", i+1)
 	}
@@ -74,12 +84,12 @@ func newManyKinds(t *testing.T) *manyKinds {
 			k.good = append(k.good, key)
 		}
 	}
-	require.GreaterOrEqual(t, len(k.good), 185)
-	k.good = k.good[len(k.good)-185:]
+	require.GreaterOrEqual(t, len(k.good), good)
+	k.good = k.good[len(k.good)-good:]
 	for range badOfEach {
 		k.missing = append(k.missing, keyOf(testenv.CRD(unique(t))))
 	}
-	require.Len(t, k.bad(), 15)
+	require.Len(t, k.bad(), badKinds)
 
 	user := unique(t)
 	var err error
@@ -200,7 +210,7 @@ func (k *manyKinds) among(t *testing.T) time.Duration {
 	stalls := k.stall(l)
 	start := time.Now()
 	call, took := k.start(t, l, slices.Concat(k.bad(), k.good))
-	t.Logf("Sync of 200 kinds took %s", call)
+	t.Logf("Sync of %d kinds took %s", len(k.good)+badKinds, call)
 	hanging := l.views()
 	if time.Since(start) < 10*time.Second {
 		for _, key := range k.stalled {
@@ -215,16 +225,17 @@ func (k *manyKinds) among(t *testing.T) time.Duration {
 	}
 	l.become(t, k.good, watchregistry.Synced, "")
 	require.Empty(t, l.Audit())
-	await(t, func(c *assert.CollectT) { assert.GreaterOrEqual(c, l.tolds(), 200) })
+	all := len(k.good) + badKinds
+	await(t, func(c *assert.CollectT) { assert.GreaterOrEqual(c, l.tolds(), all) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	require.Empty(t, repeated(l.told), "an owner is told once of each change")
-	require.Len(t, l.told, 200, "each watch changed its state once")
+	require.Len(t, l.told, all, "each watch changed its state once")
 	return took
 }
 
 // TestTwoHundredKinds: an engine started one kind after the other, and each one that
-// could not be watched kept those behind it waiting. Here none waits: 185 kinds are
+// could not be watched kept those behind it waiting. Here none waits: the good kinds are
 // Synced as soon as they are without the 5 that are forbidden, the 5 that do not exist
 // and the 5 that are never answered. It is not parallel, because it measures time.
 func TestTwoHundredKinds(t *testing.T) {
@@ -240,8 +251,8 @@ func TestTwoHundredKinds(t *testing.T) {
 	asFast := false
 	for round := 0; round < rounds && !asFast; round++ {
 		alone, among := measure("alone", k.alone), measure("among", k.among)
-		t.Logf("185 kinds were Synced after %s alone, and after %s among 15 bad ones: %.2f times as long",
-			alone.Round(time.Millisecond), among.Round(time.Millisecond), among.Seconds()/alone.Seconds())
+		t.Logf("%d kinds were Synced after %s alone, and after %s among %d bad ones: %.2f times as long",
+			len(k.good), alone.Round(time.Millisecond), among.Round(time.Millisecond), badKinds, among.Seconds()/alone.Seconds())
 		asFast = among < min(2*alone+time.Second, silence) // after which a place is given up
 	}
 	require.True(t, asFast, "the good ones do not wait for the bad ones")

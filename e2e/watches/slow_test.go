@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
@@ -101,7 +102,8 @@ func TestF19SlowHandler(t *testing.T) {
 	passing := l.configMap(t, "passing")
 	require.NoError(t, admin.Delete(t.Context(), passing))
 	// For each object, the store has one state and what waits at most two.
-	const few, many, states = 20, 500, 3 * 10
+	const few, states = 20, 3 * 10
+	many := suite.Size(150, 500)
 	for _, n := range []int{few, many} {
 		churn(t, cms, n)
 		await(t, func(c *assert.CollectT) {
