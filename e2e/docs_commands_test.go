@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -198,13 +199,13 @@ func (s docsShell) run(t *testing.T, page string, command docsCommand) {
 		s.runEndless(t, page, script)
 		return
 	}
-	await(t, func(c *assert.CollectT) {
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // each try starts kubectl, which takes much processor time
 		out, err := s.command(context.Background(), script).CombinedOutput()
 		require.NoError(c, err, "%s: %s\n%s", page, script, out)
 		for _, shown := range command.shown {
 			require.Contains(c, withoutAges(string(out)), withoutAges(shown), "%s: %s", page, script)
 		}
-	})
+	}, patience, 500*time.Millisecond)
 }
 
 // runEndless runs a command until it prints something, and interrupts it.

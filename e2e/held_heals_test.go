@@ -31,8 +31,9 @@ const (
 	// as there is.
 	heldObjects, heldObjectsLong = 54, 400
 	heldText                     = 1_000_000
-	// heldRounds is how often each of them is edited.
-	heldRounds = 2
+	// heldRounds, or heldRoundsLong in long tests, is how often each of them is edited. Only in
+	// long tests there is too little memory for an operator that keeps what each edit made.
+	heldRounds, heldRoundsLong = 1, 2
 	// unkeptMetric counts the changed objects that were not kept.
 	unkeptMetric = "vidra_trigger_objects_not_kept_total"
 )
@@ -48,7 +49,7 @@ const (
 func TestHeldHeals(t *testing.T) {
 	stopOperator(t)
 	limited := startPlainOperator(t, "MEMORY_LIMIT="+strconv.Itoa(hostileMemory))
-	many := suite.Size(heldObjects, heldObjectsLong)
+	many, rounds := suite.Size(heldObjects, heldObjectsLong), suite.Size(heldRounds, heldRoundsLong)
 
 	other, ns := newNamespace(t), newNamespace(t)
 	newVidraResource(t, other, configMap("neighbour", "hello"))
@@ -63,7 +64,7 @@ func TestHeldHeals(t *testing.T) {
 	}
 
 	deny := denyHeals(t, ns)
-	for round := range heldRounds {
+	for round := range rounds {
 		editEach(t, objs, fmt.Sprintf(`{"data":{"greeting":"mine %d"}}`, round))
 		for range 3 {
 			meanwhile = append(meanwhile, healTime(t, neighbour, 100+len(meanwhile)))
@@ -74,7 +75,7 @@ func TestHeldHeals(t *testing.T) {
 	require.Positive(t, unkept, "they are more than are kept")
 	for _, obj := range objs {
 		greeting, _, _ := unstructured.NestedString(get(t, obj).Object, "data", "greeting")
-		require.Equal(t, fmt.Sprintf("mine %d", heldRounds-1), greeting, "%s is not healed", obj.GetName())
+		require.Equal(t, fmt.Sprintf("mine %d", rounds-1), greeting, "%s is not healed", obj.GetName())
 	}
 
 	mark, start := auditMark(t), time.Now()

@@ -31,8 +31,9 @@ const (
 	hostileSize = 1_300_000
 	// hostileKept is how many VidraResources have a manifest that is accepted and kept. Each
 	// of the other worst manifests one has, and some of them none but in long tests, where
-	// hostileEachLong and hostileKeptLong make 50 together.
-	hostileKept, hostileKeptLong = 3, 14
+	// hostileEachLong and hostileKeptLong make 50 together: so many that the memory would not
+	// do if all of each was kept.
+	hostileKept, hostileKeptLong = 1, 14
 	hostileEachLong              = 4
 	// hostileTimeout bounds the wait until all of them were read.
 	hostileTimeout = 3 * time.Minute
