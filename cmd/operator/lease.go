@@ -48,12 +48,16 @@ type installationLock struct {
 	*resourcelock.LeaseLock
 	installation v1alpha1.Installation
 	log          logr.Logger
+	// replica gets to know when the Lease is renewed, and when another replica holds it.
+	replica *replica
 	// leads is whether the Lease was acquired.
 	leads atomic.Bool
+	// held is what Get saw last of the Lease of another replica.
+	held heldLease
 }
 
 // newInstallationLock makes the lock for --leader-elect.
-func newInstallationLock(config *rest.Config, o options, log logr.Logger) (*installationLock, error) {
+func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Logger) (*installationLock, error) {
 	namespace := cmp.Or(o.leaseNamespace, ownNamespace())
 	if namespace == "" {
 		return nil, errors.New("the namespace of the Lease is not known outside of a cluster: give --leader-election-namespace")
@@ -74,7 +78,7 @@ func newInstallationLock(config *rest.Config, o options, log logr.Logger) (*inst
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
-		installation: o.installation, log: log,
+		installation: o.installation, log: log, replica: r,
 	}, nil
 }
 
@@ -86,7 +90,12 @@ func (l *installationLock) Create(ctx context.Context, record resourcelock.Leade
 // Update implements resourcelock.Interface. It also renews the Lease, and gives it back.
 func (l *installationLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.leads.Load() || record.HolderIdentity == "" {
-		return l.LeaseLock.Update(ctx, record)
+		sent := time.Now()
+		err := l.LeaseLock.Update(ctx, record)
+		if err == nil {
+			l.replica.fence.renew(sent)
+		}
+		return err
 	}
 	return l.acquire(ctx, record, l.LeaseLock.Update)
 }
@@ -99,6 +108,8 @@ func (l *installationLock) acquire(ctx context.Context, record resourcelock.Lead
 	if waited, err := l.awaitOthers(ctx); err != nil || waited {
 		return cmp.Or(err, errors.New("the record is outdated, because another operator was waited for"))
 	}
+	sent := time.Now()
+	record.AcquireTime, record.RenewTime = metav1.NewTime(sent), metav1.NewTime(sent) // Get may have waited for long
 	if err := write(ctx, record); err != nil {
 		return err
 	}
@@ -106,6 +117,7 @@ func (l *installationLock) acquire(ctx context.Context, record resourcelock.Lead
 		record.HolderIdentity = ""
 		return errors.Join(err, errors.New("another operator acquired its Lease at the same time"), l.LeaseLock.Update(ctx, record))
 	}
+	l.replica.fence.renew(sent)
 	l.leads.Store(true)
 	return nil
 }

@@ -63,11 +63,13 @@ func run(ctx context.Context, o options) error {
 	restConfig.WarningHandlerWithContext = apply.Warnings{
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
 	}
-	mgr, err := newManager(restConfig, o)
+	lead := newReplica()
+	restConfig.Wrap(lead.fence.wrap)
+	mgr, err := newManager(restConfig, o, lead)
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o, eventSinks)
+	reconciler, recorder, err := wire(mgr, o, eventSinks, lead)
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reco
 }
 
 // newManager makes the manager that owns the clients, caches and endpoints.
-func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
+func newManager(restConfig *rest.Config, o options, lead *replica) (manager.Manager, error) {
 	s, err := scheme()
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func newManager(restConfig *rest.Config, o options) (manager.Manager, error) {
 	}
 	var lock *installationLock
 	if o.leaderElect {
-		if lock, err = newInstallationLock(restConfig, o, log.Log.WithName("lease")); err != nil {
+		if lock, err = newInstallationLock(restConfig, o, lead, log.Log.WithName("lease")); err != nil {
 			return nil, err
 		}
 		managerOptions.LeaderElectionResourceLockInterface = lock

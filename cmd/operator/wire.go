@@ -34,7 +34,7 @@ func scheme() (*runtime.Scheme, error) {
 
 // wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
 // sinks in eventSinks.
-func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconciler, sinks, error) {
+func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +78,8 @@ func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconcil
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
 			Secrets: secrets, Namespace: namespace, OnChange: reconciler.DestinationChanged,
 			AllowInsecure: o.allowInsecure, AllowProxies: o.allowProxies,
-			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Log: mgr.GetLogger().WithName("destinations"),
+			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Wrap: lead.fence.wrap,
+			Log: mgr.GetLogger().WithName("destinations"),
 		})
 		if err := mgr.Add(reconciler.Remotes); err != nil {
 			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
@@ -88,21 +89,27 @@ func wire(mgr manager.Manager, o options, eventSinks sinks) (*reconcile.Reconcil
 	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions); err != nil {
 		return nil, nil, err
 	}
-	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+	return reconciler, eventSinks, errors.Join(mgr.Add(registry),
+		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 
 // newRegistry makes the watches, whose events the factory judges.
 func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.Factory) *watchregistry.Registry {
+	enqueue := func(owner watchregistry.Owner) {
+		if owner != standbyOwner {
+			factory.EnqueueAll(owner)
+		}
+	}
 	registry := watchregistry.New(watchregistry.Options{
 		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
 		HandlerFor:    factory.HandlerFor,
 		TransformFor:  factory.TransformFor,
 		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {
-			factory.EnqueueAll(owner)
+			enqueue(owner)
 		},
-		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueAll(owner) },
-		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { factory.EnqueueAll(owner) },
+		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { enqueue(owner) },
+		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { enqueue(owner) },
 		Log:      mgr.GetLogger().WithName("watchregistry"),
 	})
 	registry.AddCluster("", local)

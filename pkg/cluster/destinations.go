@@ -14,6 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -40,6 +41,8 @@ type DestinationsOptions struct {
 	Warnings rest.WarningHandlerWithContext
 	// UserAgent is the header User-Agent of each request. Defaults to that of client-go.
 	UserAgent string
+	// Wrap wraps the transport of each request. Defaults to none.
+	Wrap transport.WrapperFunc
 	// Log receives the same changes. Defaults to no log.
 	Log logr.Logger
 }
@@ -179,7 +182,7 @@ func (d *Destinations) requireSecrets() {
 // newCluster returns the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changed.Add)
-	r.userAgent, r.policy = d.opts.UserAgent, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
+	r.userAgent, r.wrap, r.policy = d.opts.UserAgent, d.opts.Wrap, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
 		Transport: withRetryHandling(r),
 		// An API server does not redirect, and no other server may receive the credentials.

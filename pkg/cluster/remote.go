@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
 )
 
@@ -27,6 +28,8 @@ type remote struct {
 	server, origin string
 	// userAgent is the header User-Agent of each request.
 	userAgent string
+	// wrap wraps the transport of each request, if it is not nil.
+	wrap transport.WrapperFunc
 	// policy is what a kubeconfig may use.
 	policy policy
 	limits *limits

@@ -58,6 +58,9 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 		return nil, err
 	}
 	config.UserAgent = r.userAgent
+	if r.wrap != nil {
+		config.Wrap(r.wrap)
+	}
 	config.Dial = r.dial
 	if config.Proxy == nil {
 		// This is the default of client-go, but a Proxy that is set keeps client-go from caching

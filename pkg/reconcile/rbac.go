@@ -33,5 +33,5 @@ package reconcile
 
 // Leader election, in the namespace of the operator only. The Leases of the other namespaces
 // show whether an operator of the same installation runs there.
-// +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch
+// +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;watch;create;update;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list

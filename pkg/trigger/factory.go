@@ -39,7 +39,8 @@ type Factory struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// early holds the owners that were enqueued before the queue was known.
-	early []Owner
+	// On a replica that does not lead yet, an owner is enqueued many times.
+	early map[Owner]struct{}
 }
 
 // NewFactory returns a Factory that uses an Index.
@@ -226,7 +227,10 @@ func (f *Factory) enqueue(owner Owner, opts priorityqueue.AddOpts) {
 	f.mu.Lock()
 	queue := f.queue
 	if queue == nil {
-		f.early = append(f.early, owner)
+		if f.early == nil {
+			f.early = map[Owner]struct{}{}
+		}
+		f.early[owner] = struct{}{}
 	}
 	f.mu.Unlock()
 	if queue != nil {
@@ -256,7 +260,7 @@ func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	early := f.early
 	f.queue, f.early = queue, nil
 	f.mu.Unlock()
-	for _, owner := range early {
+	for owner := range early {
 		add(queue, owner, priorityqueue.AddOpts{})
 	}
 	return nil

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// standbyOwner owns the watches of a replica that does not lead. No VidraResource has its name.
+var standbyOwner = watchregistry.Owner{Name: "_standby"}
+
+// standby watches, while another replica leads, the kinds of which VidraResources have objects in
+// the cluster of the operator. When this replica leads, it need not list them first.
+type standby struct {
+	manager  manager.Manager
+	local    *cluster.Cluster
+	registry *watchregistry.Registry
+	// scope is what Vidra may do in the cluster.
+	scope cluster.Scope
+	// waits is closed when another replica leads.
+	waits <-chan struct{}
+}
+
+// watched is what a watch is for: a kind, and a namespace where Vidra is limited to named ones.
+type watched struct {
+	gvk       schema.GroupVersionKind
+	namespace string
+}
+
+// NeedLeaderElection is false: it works while this replica does not lead.
+func (s *standby) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (s *standby) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.manager.Elected():
+		return nil
+	case <-s.waits:
+	}
+	found := make(chan watched)
+	ended := make(chan struct{})
+	defer close(ended)
+	stop, err := s.follow(ctx, found, ended)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	// The watches run on for a while, until the reconciles need them.
+	defer s.registry.Release(standbyOwner)
+	keys := map[watched]watchregistry.Key{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.manager.Elected():
+			return nil
+		case one := <-found:
+			if _, known := keys[one]; known {
+				continue
+			}
+			if mapping, err := s.local.MappingInAnyVersion(ctx, one.gvk); err == nil { // else it is asked for with the next change
+				keys[one] = watchregistry.Key{Cluster: s.local.Name(), GVR: mapping.GVR, Namespace: one.namespace}
+				s.registry.Ensure(standbyOwner, slices.Collect(maps.Values(keys)))
+			}
+		}
+	}
+}
+
+// follow sends the kinds of the objects of each VidraResource to found, until ended is closed.
+func (s *standby) follow(ctx context.Context, found chan<- watched, ended <-chan struct{}) (stop func(), err error) {
+	informer, err := s.manager.GetCache().GetInformer(ctx, &v1alpha1.VidraResource{})
+	if err != nil {
+		return nil, fmt.Errorf("read the VidraResources: %w", err)
+	}
+	send := func(obj any) {
+		v, is := obj.(*v1alpha1.VidraResource)
+		if !is || v.Spec.Destination.ReconcileOnEvents != nil && !*v.Spec.Destination.ReconcileOnEvents || !access.IsLocal(v.Spec.Destination.Server) {
+			return
+		}
+		for i := range v.Status.ManagedResources {
+			e := &v.Status.ManagedResources[i]
+			if s.scope.Namespace(e.Namespace) != nil {
+				continue
+			}
+			one := watched{gvk: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)}
+			if s.scope.NamesNamespaces() {
+				one.namespace = e.Namespace
+			}
+			select {
+			case found <- one:
+			case <-ended:
+				return
+			}
+		}
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: send, UpdateFunc: func(_, obj any) { send(obj) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow the VidraResources: %w", err)
+	}
+	return func() { _ = informer.RemoveEventHandler(registration) }, nil // it fails after the informer has stopped
+}

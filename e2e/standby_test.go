@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
+)
+
+// The tests of this file run several operators, so none of them is parallel: see the
+// variable operator.
+
+// TestStandbyTakesOver stops the leader of two operators. The other one acquires the Lease as soon
+// as it is released, and need not list the objects, which it watches already. The elector alone
+// would ask for the Lease every 2 to 4.4 seconds.
+func TestStandbyTakesOver(t *testing.T) {
+	const atOnce = time.Second
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello")) // the shared operator, which runs again then, deletes it
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	stopOperator(t)
+	leader := startAnother(t, electing()...)
+	awaitLeads(t, leader)
+
+	next := startAnother(t, electing()...)
+	await(t, func(c *assert.CollectT) {
+		const watched = `vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
+		require.Equal(c, 1, metric(c, next, watched))
+	}, "it watches what the leader watches")
+	require.NotContains(t, suite.LogOf(t, next), "Successfully acquired lease")
+
+	mark := auditMark(t)
+	require.NoError(t, leader.Stop(stopTimeout))
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"edited"}}`))
+	awaitLeads(t, next)
+	awaitSays(t, page, "hello")
+
+	sent := operatorSince(t, mark)
+	require.Empty(t, sent.Only(func(r request) bool { return r.Resource == "configmaps" && r.Namespace == "" }), "the watch continues")
+	writes := sent.Only(func(r request) bool { return r.Resource == "leases" && r.Verb == "update" }).Accepted()
+	require.GreaterOrEqual(t, len(writes), 2, "%s", writes)
+	t.Logf("the Lease was acquired %s after its release", writes[1].Time.Sub(writes[0].Time))
+	require.Less(t, writes[1].Time.Sub(writes[0].Time), atOnce, "%s", writes)
+}
+
+// TestPausedLeaderDoesNotWrite pauses the process of the leader until another operator leads, and
+// resumes it while an edit stands that it would revert. It ends without a write.
+func TestPausedLeaderDoesNotWrite(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello")) // the shared operator, which runs again then, deletes it
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	stopOperator(t)
+	proxy, through := proxied(t)
+	leader := startAnother(t, electing(through)...)
+	awaitLeads(t, leader)
+	next := startAnother(t, electing()...)
+
+	first := holder(t)
+	require.NoError(t, syscall.Kill(leader.PID, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(leader.PID, syscall.SIGCONT) }) // it cannot end before
+	await(t, func(c *assert.CollectT) { require.NotEqual(c, first, holder(c)) }, "the Lease expires")
+	awaitLeads(t, next)
+	require.NoError(t, next.Kill()) // so that the edit stands
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"edited"}}`))
+
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	written := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: configMaps}, faultproxy.Fault{})
+	require.NoError(t, syscall.Kill(leader.PID, syscall.SIGCONT))
+	select {
+	case <-leader.Done():
+	case <-time.After(patience):
+		require.Fail(t, "the leader still runs")
+	}
+	require.Error(t, leader.Err(), "so that it is started again")
+	require.Zero(t, written.Hits(), "the paused leader has written")
+	require.Equal(t, map[string]any{"greeting": "edited"}, get(t, page).Object["data"])
+}
