@@ -156,9 +156,13 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "a component", flags: []string{"--set=prometheusRule.enabled=true"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/prometheus-rule"}},
 		},
+		"grafana dashboard": {
+			reason: "a component", flags: []string{"--set=grafanaDashboard.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/grafana-dashboard"}},
+		},
 		"all": {
 			reason:  "components can be combined",
-			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true"},
+			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"},
 			overlay: overlay{Resources: []string{"restricted"}, Components: components(t)},
 		},
 	}

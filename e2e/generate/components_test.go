@@ -26,6 +26,20 @@ metadata:
 spec:
 `,
 	},
+	"grafana-dashboard/config_map.yaml": {
+		source: "grafana/vidra.json", indent: "    ",
+		head: `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: vidra-dashboard
+  namespace: vidra-system
+  labels:
+    app.kubernetes.io/name: vidra-operator
+    grafana_dashboard: "1"
+data:
+  vidra.json: |
+`,
+	},
 }
 
 // TestComponentsAreCommitted keeps the objects of wrapped in config/components. It writes them if
