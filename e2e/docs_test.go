@@ -46,6 +46,10 @@ func TestDocsYAMLIsAccepted(t *testing.T) {
 					break
 				}
 				require.NoError(t, err, "%s:\n%s", file, match[1])
+				if obj.GetKind() == "Kustomization" {
+					requireRenders(t, root, match[1])
+					continue
+				}
 				if obj.GetAPIVersion() == "" {
 					obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 					obj.SetName("docs")
@@ -60,6 +64,19 @@ func TestDocsYAMLIsAccepted(t *testing.T) {
 		}
 	}
 	require.NotZero(t, blocks)
+}
+
+// requireRenders requires that kustomize renders a kustomization that stands beside those of config.
+func requireRenders(t *testing.T, root string, text []byte) {
+	t.Helper()
+	config := t.TempDir()
+	require.NoError(t, os.CopyFS(config, os.DirFS(filepath.Join(root, "config"))))
+	folder := filepath.Join(config, "yours")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), text, 0o600))
+	objs, err := testenv.Render(folder)
+	require.NoError(t, err, "%s", text)
+	require.NotEmpty(t, objs, "%s", text)
 }
 
 // TestPrintedColumns: kubectl get shows what is wrong, and with -o wide why.
