@@ -11,9 +11,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// retryPeriod is the time between two attempts to watch the Lease.
-const retryPeriod = 2 * time.Second
-
 // heldLease is a Lease that another replica holds, as the clock of this one saw it.
 type heldLease struct {
 	// version is the resourceVersion, and renewed the time that the holder wrote.
@@ -37,28 +34,25 @@ func (l *installationLock) Get(ctx context.Context) (*resourcelock.LeaderElectio
 			return record, raw, nil
 		}
 		l.replica.wait()
-		if err := l.awaitFree(ctx); err != nil {
-			return nil, nil, err
+		if !l.awaitFree(ctx) {
+			return record, raw, ctx.Err()
 		}
 	}
 }
 
-// awaitFree waits until the Lease is released, deleted or not renewed for its duration.
-func (l *installationLock) awaitFree(ctx context.Context) error {
-	for {
-		changes, err := l.Client.Leases(l.LeaseMeta.Namespace).Watch(ctx, metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
-		})
-		if err != nil { // without the right to watch it, the elector asks as usual
-			l.log.Info("Cannot watch the Lease: it is read every few seconds instead", "error", err.Error())
-			return sleep(ctx, retryPeriod)
-		}
-		free := l.follow(ctx, changes.ResultChan())
-		changes.Stop()
-		if free || ctx.Err() != nil {
-			return ctx.Err()
-		}
+// awaitFree reports whether the Lease was released, deleted or not renewed for its duration, after it
+// waited for that. Otherwise the watch ended, or the right to watch is missing: the elector then asks
+// as usual, which also notices that the Lease has expired.
+func (l *installationLock) awaitFree(ctx context.Context) bool {
+	changes, err := l.Client.Leases(l.LeaseMeta.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
+	})
+	if err != nil {
+		l.log.Info("Cannot watch the Lease: it is read every few seconds instead", "error", err.Error())
+		return false
 	}
+	defer changes.Stop()
+	return l.follow(ctx, changes.ResultChan())
 }
 
 // follow reports whether the Lease became free, until the watch ends.
@@ -94,14 +88,4 @@ func (l *installationLock) follow(ctx context.Context, changes <-chan watch.Even
 func held(lease *coordinationv1.Lease) bool {
 	spec := lease.Spec
 	return spec.HolderIdentity != nil && *spec.HolderIdentity != "" && spec.RenewTime != nil && spec.LeaseDurationSeconds != nil
-}
-
-// sleep waits for a time, or until ctx ends.
-func sleep(ctx context.Context, most time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(most):
-		return nil
-	}
 }
