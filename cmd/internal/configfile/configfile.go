@@ -24,16 +24,16 @@ import (
 // Origins has where each flag was set that is not at its default.
 type Origins map[string]string
 
-// Set sets a flag, and reports whether it did: a flag that is set already keeps its value.
-func (o Origins) Set(fs *flag.FlagSet, name, value, origin string) (bool, error) {
+// set sets a flag that has no origin yet: one that is set already keeps its value.
+func (o Origins) set(fs *flag.FlagSet, name, value, origin string) error {
 	if o[name] != "" {
-		return false, nil
+		return nil
 	}
 	if err := fs.Set(name, value); err != nil {
-		return false, err
+		return err
 	}
 	o[name] = origin
-	return true, nil
+	return nil
 }
 
 // Name returns the name of a flag for an error: where it was set.
@@ -153,7 +153,7 @@ func (l *loader) set(field Field, key, value *yaml.Node) {
 		return
 	}
 	origin := fmt.Sprintf("%s (line %d of %s)", field.Name, key.Line, l.path)
-	if _, err := l.origins.Set(l.fs, field.Flag, text, origin); err != nil {
+	if err := l.origins.set(l.fs, field.Flag, text, origin); err != nil {
 		l.fault(value, "%s is %q: %w", field.Name, text, err)
 	}
 }

@@ -70,15 +70,18 @@ func (c *Conditions) Collect(to chan<- prometheus.Metric) {
 	if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return // the cache is not synced, which readyz reports
 	}
-	ours := slices.DeleteFunc(slices.Clone(list.Items), func(vr v1alpha1.VidraResource) bool {
-		return v1alpha1.InstallationOf(&vr) != c.installation
-	})
+	var ours []*v1alpha1.VidraResource
+	for i := range list.Items {
+		if vr := &list.Items[i]; v1alpha1.InstallationOf(vr) == c.installation {
+			ours = append(ours, vr)
+		}
+	}
 	c.collectNamed(to, ours)
 	c.collectReasons(to, ours)
 }
 
 // collectNamed reports the conditions with the names of the VidraResources.
-func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []v1alpha1.VidraResource) {
+func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []*v1alpha1.VidraResource) {
 	rank := func(vr *v1alpha1.VidraResource) int {
 		if slices.ContainsFunc(vr.Status.Conditions, isReady) {
 			return 1
@@ -86,14 +89,14 @@ func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []v1alpha1.Vi
 		return 0
 	}
 	if len(all) > MaxNamedResources {
-		slices.SortFunc(all, func(a, b v1alpha1.VidraResource) int {
-			return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Name, b.Name))
+		slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 		})
 		all = all[:MaxNamedResources]
 	}
-	for i := range all {
-		for condition := range counted(&all[i]) {
-			to <- prometheus.MustNewConstMetric(c.condition, prometheus.GaugeValue, 1, all[i].Name, condition.Type, string(condition.Status))
+	for _, vr := range all {
+		for condition := range counted(vr) {
+			to <- prometheus.MustNewConstMetric(c.condition, prometheus.GaugeValue, 1, vr.Name, condition.Type, string(condition.Status))
 		}
 	}
 }
@@ -102,10 +105,10 @@ func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []v1alpha1.Vi
 type state struct{ condition, status, reason string }
 
 // collectReasons reports how many VidraResources have each condition.
-func (c *Conditions) collectReasons(to chan<- prometheus.Metric, all []v1alpha1.VidraResource) {
+func (c *Conditions) collectReasons(to chan<- prometheus.Metric, all []*v1alpha1.VidraResource) {
 	number := map[state]int{}
-	for i := range all {
-		for condition := range counted(&all[i]) {
+	for _, vr := range all {
+		for condition := range counted(vr) {
 			s := state{condition.Type, string(condition.Status), condition.Reason}
 			if _, known := number[s]; !known && (len(number) >= maxReasons || len(s.reason) > maxReason) {
 				s.reason = otherManager
