@@ -106,24 +106,31 @@ func apply(ctx context.Context, l *lab, o applyOptions) (*applyReport, error) {
 	return r, nil
 }
 
-// applyRound runs the floor, and creates VidraResources and waits until they are ready.
+// applyRound runs the floor, and then rolls out as many objects.
 func (l *lab) applyRound(ctx context.Context, o applyOptions, number int) (round applyRound, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	round.Floor, err = runTimed(ctx, "the floor", applierCommand, "-kubeconfig", l.floorConfig, "-namespace", floorNamespace,
 		"-round", strconv.Itoa(number), "-objects", strconv.Itoa(o.resources*o.perOwner))
-	if err != nil {
-		return round, err
+	if err == nil {
+		round.Vidra, err = l.rollOut(ctx, o, number)
 	}
+	return round, err
+}
+
+// rollOut creates VidraResources and waits until they are ready. It returns how many seconds that
+// takes.
+func (l *lab) rollOut(ctx context.Context, o applyOptions, number int) (seconds float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
 	began := time.Now()
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.awaitReady(groupCtx, o, number) })
 	group.Go(func() error { return l.createResources(groupCtx, o, number) })
 	if err := group.Wait(); err != nil {
-		return round, fmt.Errorf("round %d: %w; see %s", number, err, l.operator.Log)
+		return 0, fmt.Errorf("round %d: %w; see %s", number, err, l.operator.Log)
 	}
-	round.Vidra = time.Since(began).Seconds()
-	return round, nil
+	return time.Since(began).Seconds(), nil
 }
 
 // createResources creates the VidraResources of a round, several at a time.

@@ -139,10 +139,8 @@ func round(ctx context.Context, sides []*side, number int, pause time.Duration) 
 			if err := s.lap(ctx, i, e); err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(pause):
+			if err := sleep(ctx, pause); err != nil {
+				return err
 			}
 		}
 	}

@@ -68,11 +68,11 @@ func restart(ctx context.Context, l *lab, o restartOptions) (*restartReport, err
 	const round = 1000 // no round of apply
 	ctx, cancel := context.WithTimeout(ctx, 2*o.timeout)
 	defer cancel()
-	rolledOut, err := l.applyRound(ctx, o.applyOptions, round)
+	rolledOut, err := l.rollOut(ctx, o.applyOptions, round)
 	if err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(os.Stderr, "rolled out in %.1f s\n", rolledOut.Vidra)
+	_, _ = fmt.Fprintf(os.Stderr, "rolled out in %.1f s\n", rolledOut)
 	if err := l.awaitQuiet(ctx); err != nil {
 		return nil, err
 	}
