@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 )
 
 // fence refuses the writes of a replica that has led and has not renewed its Lease for
@@ -32,10 +34,15 @@ func newReplica() *replica { return &replica{waits: make(chan struct{})} }
 // wait records that another replica leads.
 func (r *replica) wait() { r.waitOnce.Do(func() { close(r.waits) }) }
 
+// wrap returns the transport of all clients, a rest.Config's WrapTransport: the fence, below spans.
+func (r *replica) wrap(next http.RoundTripper) http.RoundTripper {
+	return tracing.Transport(r.fence.wrap(next))
+}
+
 // renew records that the Lease was renewed by a request that was sent at a time.
 func (f *fence) renew(sent time.Time) { f.renewed.Store(&sent) }
 
-// wrap returns a transport that the fence refuses requests of: a rest.Config's WrapTransport.
+// wrap returns a transport that the fence refuses requests of.
 func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
 	return fenced{fence: f, next: next}
 }

@@ -64,7 +64,7 @@ func run(ctx context.Context, o options) error {
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
 	}
 	lead := newReplica()
-	restConfig.Wrap(lead.fence.wrap)
+	restConfig.Wrap(lead.wrap)
 	mgr, err := newManager(restConfig, o, lead)
 	if err != nil {
 		return err
@@ -76,6 +76,11 @@ func run(ctx context.Context, o options) error {
 	if err := mgr.Add(lastStatuses(ctx, reconciler, !o.leaderElect)); err != nil {
 		return fmt.Errorf("have the last statuses written: %w", err)
 	}
+	stopTracing, err := startTracing(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	return runAll(ctx, mgr, reconciler, recorder)
 }
 

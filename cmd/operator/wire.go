@@ -78,7 +78,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
 			Secrets: secrets, Namespace: namespace, OnChange: reconciler.DestinationChanged,
 			AllowInsecure: o.allowInsecure, AllowProxies: o.allowProxies,
-			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Wrap: lead.fence.wrap,
+			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Wrap: lead.wrap,
 			Log: mgr.GetLogger().WithName("destinations"),
 		})
 		if err := mgr.Add(reconciler.Remotes); err != nil {

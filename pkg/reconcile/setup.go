@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that
@@ -42,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	if !r.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
 		build = build.WatchesMetadata(&corev1.Namespace{}, r.onNamespace())
 	}
-	if err := build.Complete(r); err != nil {
+	if err := build.Complete(tracing.Reconciler(r)); err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -35,7 +36,9 @@ type Applier struct {
 }
 
 // Apply does a task: it gathers what is known, and sends requests until the task ends.
-func (a *Applier) Apply(ctx context.Context, t plan.Task) Result {
+func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
+	ctx, span := tracing.Object(ctx, "apply object", t.ID)
+	defer func() { span.Done(string(done.Action), done.Err) }()
 	k, err := a.gather(ctx, t)
 	if err != nil {
 		return Result{Task: k.Task, Err: err}
@@ -47,7 +50,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) Result {
 		r = next(r, a.send(ctx, r))
 	}
 	answered := time.Now()
-	done := a.record(r, warnings.all())
+	done = a.record(r, warnings.all())
 	done.Answered = answered
 	return done
 }

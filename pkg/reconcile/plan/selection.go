@@ -6,6 +6,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -73,6 +74,7 @@ func (p *Planner) recomputes() bool {
 
 // Plan decides what to do, and forgets failures of what is no longer wanted.
 func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
+	tracing.Causes(ctx, causes)
 	s := p.State
 	if p.Scope.All { // Suspend reports it again
 		for o := range s.All() {

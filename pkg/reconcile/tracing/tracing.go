@@ -1,0 +1,125 @@
+package tracing
+
+import (
+	"context"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// scope names this instrumentation in spans.
+const scope = "github.com/vidra-operator/vidra/pkg/reconcile"
+
+// maxCauses is the maximum number of causes that a span lists.
+const maxCauses = 32
+
+// tracer makes the spans; nil without tracing.
+var tracer atomic.Pointer[trace.Tracer]
+
+// Use has all later reconciles traced by a provider; nil ends that.
+func Use(provider trace.TracerProvider) {
+	if provider == nil {
+		tracer.Store(nil)
+		return
+	}
+	t := provider.Tracer(scope)
+	tracer.Store(&t)
+}
+
+// current returns the tracer for spans below that of ctx; nil if ctx has none, or without tracing.
+func current(ctx context.Context) trace.Tracer {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return nil
+	}
+	t := tracer.Load()
+	if t == nil {
+		return nil
+	}
+	return *t
+}
+
+// Span is a span, or nothing without tracing.
+type Span struct{ span trace.Span }
+
+// End ends the span. Of an error it has the reason of the API server only.
+func (s Span) End(err error) {
+	if s.span == nil {
+		return
+	}
+	if err != nil {
+		reason := string(apierrors.ReasonForError(err))
+		if reason == "" {
+			reason = "Unknown"
+		}
+		s.span.SetAttributes(attribute.String("error.type", reason))
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End()
+}
+
+// Done ends the span of an object with the action that was taken.
+func (s Span) Done(action string, err error) {
+	if s.span != nil && action != "" {
+		s.span.SetAttributes(attribute.String("vidra.action", action))
+	}
+	s.End(err)
+}
+
+// Object begins a span about an object below that of ctx. Without one it begins none.
+func Object(ctx context.Context, name string, id object.Identity) (context.Context, Span) {
+	t := current(ctx)
+	if t == nil {
+		return ctx, Span{}
+	}
+	ctx, span := t.Start(ctx, name, trace.WithAttributes(
+		attribute.String("k8s.object.group", id.Group), attribute.String("k8s.object.kind", id.Kind),
+		attribute.String("k8s.namespace.name", id.Namespace), attribute.String("k8s.object.name", id.Name)))
+	return ctx, Span{span}
+}
+
+// Causes adds the objects that are not as expected to the span of ctx, each at the time at which the
+// operator received the event that reported it.
+func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.Int("vidra.causes", len(causes)))
+	listed := 0
+	for key, cause := range causes {
+		if listed++; listed > maxCauses {
+			return
+		}
+		options := []trace.EventOption{trace.WithAttributes(
+			attribute.String("k8s.object.group", key.GVR.Group), attribute.String("k8s.object.resource", key.GVR.Resource),
+			attribute.String("k8s.namespace.name", key.Namespace), attribute.String("k8s.object.name", key.Name),
+			attribute.Bool("vidra.cause.deleted", cause.Deleted),
+		)}
+		if !cause.Since.IsZero() {
+			options = append(options, trace.WithTimestamp(cause.Since))
+		}
+		span.AddEvent("cause", options...)
+	}
+}
+
+// Reconciler returns a reconciler whose reconciles have spans.
+func Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		t := tracer.Load()
+		if t == nil {
+			return next.Reconcile(ctx, request)
+		}
+		ctx, span := (*t).Start(ctx, "reconcile VidraResource",
+			trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", request.Name)))
+		result, err := next.Reconcile(ctx, request)
+		Span{span}.End(err)
+		return result, err
+	})
+}
