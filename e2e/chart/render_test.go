@@ -140,6 +140,14 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "the binding names the policy with the suffix", namespace: "vidra-east",
 			flags: []string{"--set=installation=east,restricted=true"}, overlay: east("restricted"),
 		},
+		"namespaces": {
+			reason: "a Role in each namespace instead of rights on the whole cluster", flags: []string{"--set=namespaces={team-a,team-b}"},
+			overlay: overlay{Resources: []string{"namespaced"}},
+		},
+		"namespaces of an installation": {
+			reason: "the suffix is that of the Roles, too", flags: []string{"--set=namespaces={team-a,team-b},installation=east"},
+			overlay: overlay{NameSuffix: "-east", Resources: []string{"namespaced"}, Patches: east("").Patches},
+		},
 		"high availability": {
 			reason: "a component", flags: []string{"--set=replicas=2"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/high-availability"}},

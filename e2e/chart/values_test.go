@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,14 @@ func (o objects) as(t *testing.T, id string, into any) {
 // deployment returns the Deployment of the operator, and its arguments behind those of the base.
 func (o objects) deployment(t *testing.T) (d *appsv1.Deployment, added []string) {
 	t.Helper()
+	return o.deploymentIn(t, testenv.OperatorNamespace)
+}
+
+// deploymentIn does what deployment does in another namespace.
+func (o objects) deploymentIn(t *testing.T, namespace string) (d *appsv1.Deployment, added []string) {
+	t.Helper()
 	d = &appsv1.Deployment{}
-	o.as(t, "Deployment vidra-system/vidra-operator", d)
+	o.as(t, "Deployment "+namespace+"/vidra-operator", d)
 	return d, d.Spec.Template.Spec.Containers[0].Args[3:]
 }
 
@@ -120,6 +127,41 @@ networkPolicy: {enabled: true, apiServerPorts: [6443], metricsFrom: [{namespaceS
 	})
 }
 
+// TestValuesOfNamespaces renders values together with namespaces, for which kustomize has no folder.
+func TestValuesOfNamespaces(t *testing.T) {
+	t.Parallel()
+	all := renderChart(t, "default", "--set=namespaces={shop,vidra-system},restricted=true,impersonation.namespaces={shop}")
+	_, args := all.deploymentIn(t, "default")
+	require.Equal(t, []string{"--require-service-account", "--event-values=none", "--namespaces=shop,vidra-system"}, args,
+		"the operator may not select namespaces by their labels")
+	for _, namespace := range []string{"shop", "vidra-system"} {
+		role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+		all.as(t, "Role "+namespace+"/vidra-managed-kinds", role)
+		require.Equal(t, []string{"list", "watch"}, role.Rules[0].Verbs, "it writes as the accounts")
+		require.Equal(t, []string{"events"}, role.Rules[1].Resources)
+		all.as(t, "RoleBinding "+namespace+"/vidra-managed-kinds", binding)
+		require.Equal(t, "default", binding.Subjects[0].Namespace)
+	}
+	require.Contains(t, all, "RoleBinding shop/vidra-impersonation")
+	require.NotContains(t, all, "RoleBinding vidra-system/vidra-impersonation")
+	require.Contains(t, all, "ValidatingAdmissionPolicy /vidra-authors")
+	own, everywhere := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	all.as(t, "ClusterRole /vidra-operator", own)
+	names := slices.IndexFunc(own.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "namespaces") })
+	require.Equal(t, []string{"shop", "vidra-system"}, own.Rules[names].ResourceNames)
+	for _, binding := range []string{"vidra-managed-kinds", "vidra-impersonation"} {
+		all.as(t, "ClusterRoleBinding /"+binding, everywhere)
+		require.Empty(t, everywhere.Subjects, "of %s", binding)
+	}
+	requireAccepted(t, all)
+
+	all = renderChart(t, testenv.OperatorNamespace, "--set=namespaces={shop},managedKinds.rules[0].apiGroups={apps},managedKinds.rules[0].resources={deployments},managedKinds.rules[0].verbs={list}")
+	role := &rbacv1.Role{}
+	all.as(t, "Role shop/vidra-managed-kinds", role)
+	require.Equal(t, []string{"deployments"}, role.Rules[0].Resources, "those of the values")
+	require.Equal(t, []string{"events"}, role.Rules[1].Resources)
+}
+
 // requireAccepted has the API server check objects, without writing them.
 func requireAccepted(t *testing.T, all objects) {
 	t.Helper()
@@ -135,16 +177,24 @@ func requireAccepted(t *testing.T, all objects) {
 func TestValuesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ reason, set, want string }{
-		"a typo":                {"it would have no effect", "replica=2", "'replica' not allowed"},
-		"a typo below":          {"it would have no effect", "networkPolicy.enable=true", "'enable' not allowed"},
-		"a flag that is none":   {"the operator would not start", "flags.worker=3", "'worker' not allowed"},
-		"a flag with a value":   {"the chart sets it", "flags.installation=east", "'installation' not allowed"},
-		"a type of a flag":      {"the operator would not start", "flags.workers=many", "/flags/workers"},
-		"a type":                {"a text is true in a template", "restricted=no", "/restricted"},
-		"a digest":              {"the kubelet would refuse it", "image.digest=latest", "/image/digest"},
-		"an installation":       {"the operator refuses it", "installation=default", "/installation"},
-		"a key of a rule":       {"the rule would grant something else", "managedKinds.rules[0].resource=pods", "'resource' not allowed"},
-		"values of no one":      {"the operator refuses it", "eventValues=some", "/eventValues"},
+		"a typo":              {"it would have no effect", "replica=2", "'replica' not allowed"},
+		"a typo below":        {"it would have no effect", "networkPolicy.enable=true", "'enable' not allowed"},
+		"a flag that is none": {"the operator would not start", "flags.worker=3", "'worker' not allowed"},
+		"a flag with a value": {"the chart sets it", "flags.installation=east", "'installation' not allowed"},
+		"a type of a flag":    {"the operator would not start", "flags.workers=many", "/flags/workers"},
+		"a type":              {"a text is true in a template", "restricted=no", "/restricted"},
+		"a digest":            {"the kubelet would refuse it", "image.digest=latest", "/image/digest"},
+		"an installation":     {"the operator refuses it", "installation=default", "/installation"},
+		"a key of a rule":     {"the rule would grant something else", "managedKinds.rules[0].resource=pods", "'resource' not allowed"},
+		"values of no one":    {"the operator refuses it", "eventValues=some", "/eventValues"},
+		"a namespace twice":   {"the flag would name it twice", "namespaces={shop,shop}", "/namespaces"},
+		"a pattern":           {"the operator refuses it", "namespaces={team-*}", "/namespaces/0"},
+		"namespaces by labels": {
+			"the operator may not read labels of Namespaces", "namespaces={shop},impersonation.selector=team=shop", "name the namespaces in impersonation.namespaces",
+		},
+		"an account elsewhere": {
+			"the operator manages nothing there", "namespaces={shop},impersonation.namespaces={web}", "impersonation.namespaces has web",
+		},
 		"a reader without name": {"the binding would have no subject", "metricsReaders[0].namespace=monitoring", "'name'"},
 	}
 	for name, tt := range tests {

@@ -20,7 +20,7 @@ file, changes what the values say, and prints the objects.
 {{- toYaml (dict "objects" $objects) -}}
 {{- end -}}
 
-{{/* vidra.print prints .object with the namespace of the release and the names of the installation. */}}
+{{/* vidra.print prints .object with the namespace of the release, or .namespace, and the names of the installation. */}}
 {{- define "vidra.print" -}}
 {{- $suffix := include "vidra.suffix" .root -}}
 {{- $namespace := .root.Release.Namespace -}}
@@ -28,6 +28,9 @@ file, changes what the values say, and prints the objects.
 {{- $_ := set . "name" (print .name $suffix) -}}
 {{- if eq "vidra-system" (get . "namespace") -}}
 {{- $_ := set . "namespace" $namespace -}}
+{{- end -}}
+{{- with $.namespace -}}
+{{- $_ := set $.object.metadata "namespace" . -}}
 {{- end -}}
 {{- end -}}
 {{- with .object.roleRef -}}

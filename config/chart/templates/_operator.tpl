@@ -9,12 +9,17 @@
 {{- if .Values.restricted -}}
 {{- $args = append $args "--require-service-account" -}}
 {{- end -}}
-{{- $allowed := ternary "vidraresource.infrahub.operators.com/impersonation=allowed" "" .Values.restricted -}}
+{{- include "vidra.checkNamespaces" . -}}
+{{- /* With namespaces, the operator may not read the labels of Namespaces. */}}
+{{- $allowed := ternary "vidraresource.infrahub.operators.com/impersonation=allowed" "" (and .Values.restricted (not .Values.namespaces)) -}}
 {{- with .Values.impersonation.selector | default $allowed -}}
 {{- $args = append $args (print "--impersonation-namespaces=" .) -}}
 {{- end -}}
 {{- with .Values.eventValues | default (ternary "none" "" .Values.restricted) -}}
 {{- $args = append $args (print "--event-values=" .) -}}
+{{- end -}}
+{{- with .Values.namespaces -}}
+{{- $args = append $args (print "--namespaces=" (join "," .)) -}}
 {{- end -}}
 {{- with .Values.installation -}}
 {{- $args = append $args (print "--installation=" .) -}}
@@ -28,4 +33,18 @@
 {{- $args = append $args (printf "--%s=%s" $name $text) -}}
 {{- end -}}
 {{- toYaml $args -}}
+{{- end -}}
+
+{{/* vidra.checkNamespaces refuses values that cannot be combined with namespaces. */}}
+{{- define "vidra.checkNamespaces" -}}
+{{- with .Values.namespaces -}}
+{{- if $.Values.impersonation.selector -}}
+{{- fail "impersonation.selector cannot be combined with namespaces, because the operator may not read the labels of Namespaces then: remove it, and name the namespaces in impersonation.namespaces" -}}
+{{- end -}}
+{{- range $.Values.impersonation.namespaces -}}
+{{- if not (has . $.Values.namespaces) -}}
+{{- fail (printf "impersonation.namespaces has %s, where the operator manages nothing, because namespaces does not have it: add it there, or remove it here" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
