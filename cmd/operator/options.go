@@ -43,6 +43,7 @@ type options struct {
 	additions             string
 	peopleTools           string
 	eventValues           string
+	userStamps            bool
 }
 
 // bind makes the options flags.
@@ -96,6 +97,9 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.objectEvents, "object-events", true,
 		"Also write Events about managed objects, not only about VidraResources: "+
 			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
+	fs.BoolVar(&o.userStamps, "user-stamps", false,
+		"Name the user of an edit in Events, statuses and CloudEvents, as the annotation "+ownership.EditedByAnnotation+" of the object says. "+
+			"Only where config/policies/stamp is installed: without it, any user who may edit the object can write another name into the annotation. For the local cluster.")
 	fs.StringVar(&o.eventValues, "event-values", eventValuesAll,
 		"Which values of fields are shown in Events, statuses, CloudEvents and the log: all, except those of Secrets, of annotated objects and of environment variables; or none.")
 	fs.StringVar(&o.additions, "drift-additions", string(v1alpha1.AdditionsKeep),

@@ -72,7 +72,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval,
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
-		Additions:               additions, PeopleTools: tools,
+		Additions:               additions, PeopleTools: tools, UserStamps: o.userStamps,
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{

@@ -95,7 +95,7 @@ func (o overlay) render(t *testing.T) objects {
 	require.NoError(t, err)
 	for _, obj := range objs {
 		// Kustomize takes these for namespaced objects. The API server drops the namespace.
-		if strings.HasPrefix(obj.GetKind(), "ValidatingAdmissionPolicy") {
+		if strings.Contains(obj.GetKind(), "AdmissionPolicy") {
 			obj.SetNamespace("")
 		}
 	}
@@ -168,9 +168,32 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "a component", flags: []string{"--set=grafanaDashboard.enabled=true"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/grafana-dashboard"}},
 		},
+		"warn": {
+			reason: "a policy", flags: []string{"--set=policies.warn.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/warn"}},
+		},
+		"deny": {
+			reason: "a policy, from which a user is exempt", flags: []string{"--set=policies.deny.enabled=true,policies.exemptUsers={robot@example.com}"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/deny"}, Patches: []any{map[string]any{
+				"target": map[string]string{"kind": "ValidatingAdmissionPolicy", "name": "vidra-(warn.*|deny)"},
+				"patch":  `[{"op": "replace", "path": "/spec/variables/0/expression", "value": "[\"robot@example.com\"]"}]`,
+			}}},
+		},
+		"stamp": {
+			reason: "a policy, and the flag of the operator that trusts it", flags: []string{"--set=policies.stamp.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/stamp"}},
+		},
+		"policies of an installation": {
+			reason: "the bindings name the policies with the suffix", namespace: "vidra-east",
+			flags: []string{"--set=installation=east,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
+			overlay: overlay{
+				Namespace: "vidra-east", NameSuffix: "-east", Resources: []string{"default"},
+				Components: []string{"policies/warn", "policies/stamp", "policies/deny"}, Patches: east("default").Patches,
+			},
+		},
 		"all": {
 			reason:  "components can be combined",
-			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"},
+			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
 			overlay: overlay{Resources: []string{"restricted"}, Components: components(t)},
 		},
 	}
@@ -206,11 +229,13 @@ const crdName = "vidraresources.infrahub.operators.com"
 // components returns the folders of all components of kustomize, below config.
 func components(t *testing.T) (folders []string) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(config, "components", "*", "kustomization.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, found)
-	for _, file := range found {
-		folders = append(folders, filepath.Join("components", filepath.Base(filepath.Dir(file))))
+	for _, parent := range []string{"components", "policies"} {
+		found, err := filepath.Glob(filepath.Join(config, parent, "*", "kustomization.yaml"))
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		for _, file := range found {
+			folders = append(folders, filepath.Join(parent, filepath.Base(filepath.Dir(file))))
+		}
 	}
 	return folders
 }

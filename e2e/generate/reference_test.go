@@ -176,7 +176,7 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 	b.WriteString("| Name | |\n|---|---|\n")
 	for _, file := range []string{
 		"pkg/api/v1alpha1/types.go", "pkg/api/v1alpha1/ownership_types.go", "pkg/api/v1alpha1/drift_types.go",
-		"pkg/ownership/withhold.go", "pkg/cluster/secrets.go", "pkg/cluster/scope.go",
+		"pkg/ownership/stamp.go", "pkg/ownership/withhold.go", "pkg/cluster/secrets.go", "pkg/cluster/scope.go",
 	} {
 		for _, c := range constants(t, file) {
 			marks := strings.Contains(c.value, v1alpha1.GroupVersion.Group) || strings.HasSuffix(c.name, "Label")

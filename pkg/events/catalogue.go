@@ -148,7 +148,7 @@ var catalogue = []Entry{
 		Do:   "Put the change into the manifest, undo it, or end the exception.",
 	}, {
 		Reason: ReasonDriftCorrected, Type: normal, Actions: []string{ActionRestore},
-		When: "An object was changed or deleted, and Vidra reverted that. The note has the fields, old and new values, what the same edit had added, and the field manager. For an object that was deleted, or that had lost the label by which it is watched, the note says so, and names further fields that were reverted. It ends with where to change the object, if there is room: the part of the manifest (`spec.manifest`, or the key of a ConfigMap or Secret), the document and the line.",
+		When: "An object was changed or deleted, and Vidra reverted that. The note has the fields, old and new values, what the same edit had added, and the field manager, with the user where `config/policies/stamp` is installed. For an object that was deleted, or that had lost the label by which it is watched, the note says so, and names further fields that were reverted. It ends with where to change the object, if there is room: the part of the manifest (`spec.manifest`, or the key of a ConfigMap or Secret), the document and the line.",
 		Do:   "To keep the change, make it in the manifest, or add an ignore rule to `spec.drift.ignore`.",
 	}, {
 		Reason: ReasonChangeReverted, Type: normal, Actions: []string{ActionRestore}, OnObject: true,

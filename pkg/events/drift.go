@@ -32,8 +32,8 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	return []Event{e}
 }
 
-// Differences describes which fields differ, their values found and wanted, and which field
-// managers changed them.
+// Differences describes which fields differ, their values found and wanted, and who
+// changed them.
 func Differences(changes []ownership.Change) string {
 	parts := make([]string, 0, len(changes))
 	for _, c := range changes {
@@ -52,14 +52,14 @@ func Differences(changes []ownership.Change) string {
 		default:
 			part += fmt.Sprintf(" is %s and should be %s", c.Found, c.Restored)
 		}
-		switch {
-		case c.Manager == "":
+		switch by := c.By(); {
+		case by == "":
 		case c.Kind == ownership.Removed:
-			part += fmt.Sprintf(", removed by %q", c.Manager)
+			part += ", removed by " + by
 		case c.Kind == ownership.Added:
-			part += fmt.Sprintf(", added by %q", c.Manager)
+			part += ", added by " + by
 		default:
-			part += fmt.Sprintf(", set by %q", c.Manager)
+			part += ", set by " + by
 		}
 		parts = append(parts, part)
 	}

@@ -44,10 +44,7 @@ func Fields(changes []ownership.Change) string {
 
 // field reports one change as a sentence without its period.
 func field(c ownership.Change) string {
-	what, to, by, through := c.Path, c.Restored, "another field manager", ""
-	if c.Manager != "" {
-		by = fmt.Sprintf("%q", c.Manager)
-	}
+	what, to, by, through := c.Path, c.Restored, cmp.Or(c.By(), "another field manager"), ""
 	if c.Subresource != "" {
 		through = " through " + c.Subresource
 	}
@@ -62,11 +59,11 @@ func field(c ownership.Change) string {
 		return fmt.Sprintf("removed %s; %s had added it", what, by)
 	case c.Kind == ownership.Added:
 		return fmt.Sprintf("removed %s; %s had added it as %s", what, by, c.Found)
-	case c.Kind == ownership.Removed && c.Manager == "":
+	case c.Kind == ownership.Removed && c.By() == "":
 		return "restored " + valued(what, " to ", to, c) + "; it had been removed (the API server does not record who removes a field)"
 	case c.Kind == ownership.Removed:
 		return "restored " + valued(what, " to ", to, c) + "; " + by + " had removed it"
-	case c.Kind == ownership.Taken && c.Manager == "":
+	case c.Kind == ownership.Taken && c.By() == "":
 		return "took ownership of " + valued(what, " = ", to, c) + " again; it had been removed from metadata.managedFields"
 	case c.Kind == ownership.Taken:
 		return "took ownership of " + valued(what, " = ", to, c) + " again; " + by + " had owned it"
@@ -97,13 +94,13 @@ func fieldPath(changes []ownership.Change) string {
 	return display.Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
 }
 
-// managers returns the field managers that changed fields. Changes of another manager are
+// writers returns the users and field managers that changed fields. Changes of another one are
 // another series.
-func managers(changes []ownership.Change) string {
+func writers(changes []ownership.Change) string {
 	var names []string
 	for _, change := range changes {
-		if !slices.Contains(names, change.Manager) {
-			names = append(names, change.Manager)
+		if by := change.By(); !slices.Contains(names, by) {
+			names = append(names, by)
 		}
 	}
 	return strings.Join(names, ",")

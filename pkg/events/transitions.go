@@ -151,7 +151,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
 	end := keep(change.Place, owner)
-	variant := managers(change.Fields) + end
+	variant := writers(change.Fields) + end
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
 		Regarding: owner, Related: &object, Fields: change.Fields, Variant: variant,

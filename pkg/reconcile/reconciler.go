@@ -58,6 +58,8 @@ type Reconciler struct {
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
 	// spec.drift.maxBreakGlass is not set. Zero accepts none.
 	MaxBreakGlass time.Duration
+	// UserStamps reports that a policy writes ownership.EditedByAnnotation in Local.
+	UserStamps bool
 	// Additions is what is done about what users add to objects where spec.drift.additions
 	// is not set. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy

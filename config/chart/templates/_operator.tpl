@@ -21,6 +21,9 @@
 {{- with .Values.namespaces -}}
 {{- $args = append $args (print "--namespaces=" (join "," .)) -}}
 {{- end -}}
+{{- if .Values.policies.stamp.enabled -}}
+{{- $args = append $args "--user-stamps" -}}
+{{- end -}}
 {{- with .Values.installation -}}
 {{- $args = append $args (print "--installation=" .) -}}
 {{- end -}}

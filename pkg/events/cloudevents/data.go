@@ -71,6 +71,7 @@ type DataField struct {
 	Kind        string     `json:"kind,omitempty"`
 	Found       string     `json:"found,omitempty"`
 	Restored    string     `json:"restored,omitempty"`
+	User        string     `json:"user,omitempty"`
 	Manager     string     `json:"manager,omitempty"`
 	Operation   string     `json:"operation,omitempty"`
 	Subresource string     `json:"subresource,omitempty"`
@@ -127,7 +128,7 @@ func dataFields(changes []ownership.Change) ([]DataField, int) {
 	for _, c := range changes {
 		f := DataField{
 			Path: c.Path, Pointer: c.Pointer, Kind: string(c.Kind), Found: c.Found, Restored: c.Restored,
-			Manager: c.Manager, Operation: c.Operation, Subresource: c.Subresource, Withheld: c.Withheld,
+			User: c.User, Manager: c.Manager, Operation: c.Operation, Subresource: c.Subresource, Withheld: c.Withheld,
 		}
 		if c.Withheld {
 			f.Found, f.Restored = "", ""
@@ -138,7 +139,7 @@ func dataFields(changes []ownership.Change) ([]DataField, int) {
 		}
 		// The names of the members count, too.
 		const members = 150
-		size += members + len(f.Path) + len(f.Pointer) + len(f.Found) + len(f.Restored) + len(f.Manager)
+		size += members + len(f.Path) + len(f.Pointer) + len(f.Found) + len(f.Restored) + len(f.User) + len(f.Manager)
 		if size > maxFieldBytes {
 			return fields, len(changes) - len(fields)
 		}

@@ -1,6 +1,7 @@
 package contention
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -192,12 +193,9 @@ const stillReverted = "Vidra keeps reverting it, under sustained load less often
 
 // Describe returns who keeps changing what, and how to end it.
 func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {
-	what, who := c.field.Path, "another writer"
+	what, who := c.field.Path, cmp.Or(c.field.By(), "another writer")
 	if what == "" {
 		what = "the object"
-	}
-	if c.field.Manager != "" {
-		who = fmt.Sprintf("%q", c.field.Manager)
 	}
 	text := fmt.Sprintf("%s keeps changing %s: Vidra reverted it more than %d times within a minute. %s", who, what, c.Reverted, stillReverted)
 	rule := v1alpha1.IgnoreRule{Target: object}

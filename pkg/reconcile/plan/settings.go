@@ -41,6 +41,8 @@ type Settings struct {
 	GlassRoom func() *BreakGlassRoom
 	// Additions is the policy for what users add to the objects.
 	Additions Additions
+	// Stamped reports that the annotation ownership.EditedByAnnotation of an object can be trusted.
+	Stamped bool
 	// Watched reports whether events of the objects are wanted.
 	Watched bool
 	// Allowed is what Vidra may do at the destination. It is known when that is connected.

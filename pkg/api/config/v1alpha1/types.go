@@ -65,6 +65,8 @@ type OperatorConfiguration struct {
 	PprofBindAddress *string `json:"pprofBindAddress,omitempty"`
 	// RequireServiceAccount is --require-service-account.
 	RequireServiceAccount *bool `json:"requireServiceAccount,omitempty"`
+	// UserStamps is --user-stamps.
+	UserStamps *bool `json:"userStamps,omitempty"`
 	// Workers is --workers.
 	Workers *int `json:"workers,omitempty"`
 	// ZapDevel is --zap-devel.
