@@ -72,7 +72,10 @@ func requireHeals(t *testing.T, name string) {
 
 // TestLifecycle installs Vidra as it was before there was a chart, and then does with helm what
 // docs/operations.md says, while two VidraResources exist: one deletes its objects, and one leaves
-// them in place.
+// them in place. Both have a value that the CustomResourceDefinition refuses from the upgrade on.
+//
+// The manifests are the older ones, and the operator is that of the checkout: an older one would need the
+// history of git, and minutes to build what its go.mod names.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "before.yaml"))
@@ -81,8 +84,8 @@ func TestLifecycle(t *testing.T) {
 	operator := startOperator(t)
 	deletes, leaves := cluster.NewNamespace(t), cluster.NewNamespace(t)+"-left"
 	cluster.MakeNamespace(t, leaves)
-	cluster.NewVidraResource(t, deletes, suite.Greeting("settings", "hello"))
-	cluster.NewVidraResource(t, leaves, suite.Greeting("settings", "hello"), suite.Orphaning)
+	cluster.NewVidraResource(t, deletes, suite.Greeting("settings", "hello"), refusedNow)
+	cluster.NewVidraResource(t, leaves, suite.Greeting("settings", "hello"), refusedNow, suite.Orphaning)
 	both := []string{deletes, leaves}
 	for _, name := range both {
 		cluster.AwaitReady(t, name)
@@ -92,6 +95,7 @@ func TestLifecycle(t *testing.T) {
 	t.Run("upgrade from kustomize", func(t *testing.T) {
 		operator = requireQuietUpgrade(t, operator, both, "--take-ownership", "--force-conflicts")
 		requireHeals(t, deletes)
+		requireStaysEditable(t, deletes)
 	})
 	t.Run("upgrade with other values", func(t *testing.T) {
 		operator = requireQuietUpgrade(t, operator, both, "--force-conflicts", "--set=replicas=2,networkPolicy.enabled=true,flags.workers=9")
@@ -124,6 +128,31 @@ func TestLifecycle(t *testing.T) {
 		require.NoError(t, cluster.Admin.Delete(t.Context(), crd))
 		cluster.AwaitGone(t, crd)
 	})
+}
+
+// refusedNow gives a VidraResource a value that is refused since the key of a source has a rule. The
+// operator ignores the source, which does not exist.
+func refusedNow(vr *v1alpha1.VidraResource) {
+	vr.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "extra", Key: "no key has spaces", Optional: true}}
+}
+
+// requireStaysEditable requires that a VidraResource with a value that its schema refuses can be
+// changed in other fields and in its status, as long as that value stays.
+func requireStaysEditable(t *testing.T, name string) {
+	t.Helper()
+	const rule = "key must be one of data"
+	another := cluster.GetVidraResource(t, name)
+	another.ObjectMeta = metav1.ObjectMeta{Name: name + "-another"}
+	require.ErrorContains(t, cluster.Admin.Create(t.Context(), another, client.DryRunAll), rule, "a new one is refused")
+	edited := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.ErrorContains(t, cluster.MergePatch(edited, `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"extra","key":"nor has this"}]}}`), rule, "so is another value")
+	require.NoError(t, cluster.MergePatch(edited, `{"spec":{"interval":"1h"},"metadata":{"annotations":{"example.com/edited":"yes"}}}`))
+	suite.Await(t, func(c *assert.CollectT) {
+		vr := &v1alpha1.VidraResource{}
+		require.NoError(c, cluster.Admin.Get(t.Context(), client.ObjectKeyFromObject(edited), vr))
+		require.Equal(c, vr.Generation, vr.Status.ObservedGeneration, "the operator writes the status")
+	})
+	requireHeals(t, name)
 }
 
 // requireQuietUpgrade upgrades with flags, replaces the operator as the Deployment does, and requires
