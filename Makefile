@@ -48,9 +48,10 @@ E2E = e2e-alone e2e-others e2e-shared e2e-raced e2e-storms
 test: e2e-binary ## All checks and tests. CI runs this.
 	@$(MAKE) --no-print-directory -j3 BUILT=yes $(E2E) unit lint
 
-# The oldest supported version of Kubernetes. The tests run on the newest one; with
-# K8S_VERSION in the environment, on another one, which is built first.
+# The oldest and the newest supported versions of Kubernetes. The tests run on the one that
+# e2e/testenv/versions.go pins; with K8S_VERSION in the environment, on another one, which is built first.
 OLDEST = 1.33
+NEWEST = 1.37
 
 .PHONY: test-long
 test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
@@ -58,6 +59,8 @@ test-long: control-plane ## All tests at full size, all with the race detector. 
 	VIDRA_LONG=1 go test -race -count=1 -p=1 -timeout=3h ./e2e/...
 	K8S_VERSION=$(OLDEST) go run ./e2e/testenv/prepare
 	K8S_VERSION=$(OLDEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
+	K8S_VERSION=$(NEWEST) go run ./e2e/testenv/prepare
+	K8S_VERSION=$(NEWEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
 
 .PHONY: lint
 lint: ## Check the code with golangci-lint: go vet and gofmt, among others.

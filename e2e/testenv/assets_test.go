@@ -21,18 +21,28 @@ func TestVersionsAgreeWithModule(t *testing.T) {
 	goMod := strings.Split(string(b), "\n")
 	require.Contains(t, goMod, "\tk8s.io/kubernetes "+KubernetesVersion)
 	require.Contains(t, goMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion)
-	for _, version := range olderVersions {
-		older, err := os.ReadFile(filepath.Join(root, "e2e", "controlplane", modFileName(version)))
+	for _, version := range otherVersions {
+		other, err := os.ReadFile(filepath.Join(root, "e2e", "controlplane", modFileName(version)))
 		require.NoError(t, err)
-		require.Regexp(t, `(?m)^(require |\t)k8s.io/kubernetes `+version+`$`, string(older))
+		require.Regexp(t, `(?m)^(require |\t)k8s.io/kubernetes `+version+`$`, string(other))
 	}
+
+	docs, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	require.NoError(t, err)
+	for _, version := range append([]string{KubernetesVersion}, otherVersions...) {
+		require.Contains(t, string(docs), "\n| "+minorOf(version)+" | ", "the table of supported versions")
+	}
+	chart, err := os.ReadFile(filepath.Join(root, "config", "chart", "Chart.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(chart), `kubeVersion: ">=`+minorOf(otherVersions[len(otherVersions)-1])+`.0-0"`, "the oldest one")
 }
 
 // TestVersion: K8S_VERSION chooses among the versions that have a module file.
 func TestVersion(t *testing.T) {
 	cases := map[string]struct{ reason, chosen, want, folder string }{
-		"Unset":   {"the newest", "", KubernetesVersion, "kubernetes-v1.36.3-"},
-		"Newest":  {"by its minor", "1.36", KubernetesVersion, "kubernetes-v1.36.3-"},
+		"Unset":   {"the pinned one", "", KubernetesVersion, "kubernetes-v1.36.3-"},
+		"Pinned":  {"by its minor", "1.36", KubernetesVersion, "kubernetes-v1.36.3-"},
+		"Newest":  {"by its minor", "1.37", "v1.37.2", "kubernetes-v1.37.2-"},
 		"Oldest":  {"by its minor", "1.33", "v1.33.13", "kubernetes-v1.33.13-"},
 		"Patch":   {"whole, as git tags it", "v1.33.13", "v1.33.13", "kubernetes-v1.33.13-"},
 		"Unknown": {"it has no module file", "1.32", "", ""},
@@ -43,12 +53,12 @@ func TestVersion(t *testing.T) {
 			version, err := Version()
 			require.Equal(t, tc.want, version, tc.reason)
 			if tc.want == "" {
-				require.ErrorContains(t, err, `K8S_VERSION is "1.32": the control plane can be built at v1.36.3, v1.33.13`)
+				require.ErrorContains(t, err, `K8S_VERSION is "1.32": the control plane can be built at v1.36.3, v1.37.2, v1.35.4, v1.34.4, v1.33.13`)
 				return
 			}
 			require.Contains(t, versionKey(version), tc.folder)
 			require.Equal(t, version == KubernetesVersion, len(components(version)[1].modFile()) == 0, tc.reason)
-			require.Equal(t, version == KubernetesVersion, AtLeast(36), tc.reason)
+			require.Equal(t, version >= KubernetesVersion, AtLeast(36), tc.reason)
 		})
 	}
 }

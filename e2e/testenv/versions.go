@@ -22,9 +22,9 @@ const (
 	EtcdVersion = "v3.6.8"
 )
 
-// olderVersions are the other versions that the control plane can have. Each has a module file of
-// its own, kubernetes-MINOR.mod.
-var olderVersions = []string{"v1.33.13"}
+// otherVersions are the other versions that the control plane can have: with KubernetesVersion, those that
+// Vidra supports. Each has a module file of its own, kubernetes-MINOR.mod.
+var otherVersions = []string{"v1.37.2", "v1.35.4", "v1.34.4", "v1.33.13"}
 
 // Version returns the version of Kubernetes that the environment variable K8S_VERSION chooses;
 // KubernetesVersion without it. Its error names the versions that there are.
@@ -33,7 +33,7 @@ func Version() (string, error) {
 	if chosen == "" {
 		return KubernetesVersion, nil
 	}
-	all := append([]string{KubernetesVersion}, olderVersions...)
+	all := append([]string{KubernetesVersion}, otherVersions...)
 	for _, version := range all {
 		if chosen == strings.TrimPrefix(version, "v") || chosen == minorOf(version) {
 			return version, nil
@@ -97,7 +97,7 @@ func (c component) modFile() []string {
 	return []string{"-modfile=" + modFileName(c.version)}
 }
 
-// modFileName returns the name of the module file of an older version of Kubernetes.
+// modFileName returns the name of the module file of another version of Kubernetes.
 func modFileName(version string) string { return "kubernetes-" + minorOf(version) + ".mod" }
 
 // versionKey names the folder in the cache that holds the executables.

@@ -51,7 +51,7 @@ func TestHealed(t *testing.T) {
 			"value", map[string]float64{"kubectl-edit": 1, "helm": 1},
 		},
 		"removed": {
-			"an edit that removes a field changes the structure, and nobody owns what is gone",
+			"an edit that removes a field changes the structure, and a removed field has no field manager",
 			healOf(events.Restored, ownership.Change{Kind: ownership.Removed}), "structural", map[string]float64{"unknown": 1},
 		},
 		"taken": {
