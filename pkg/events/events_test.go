@@ -97,6 +97,15 @@ func TestDifferentFieldsAreDifferentSeries(t *testing.T) {
 	require.NotEqual(t, one[1].Regarding, two[1].Regarding)
 }
 
+// TestUsersAreSeriesOfTheirOwn: the edits of two users with one tool are two series, each with its user.
+func TestUsersAreSeriesOfTheirOwn(t *testing.T) {
+	variant := func(user string) string {
+		return writers([]ownership.Change{{Path: "spec.replicas", User: user, Manager: "kubectl-edit"}})
+	}
+	require.NotEqual(t, variant("alice"), variant("bob"))
+	require.Equal(t, variant("alice"), variant("alice"))
+}
+
 func TestFieldNotes(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -122,6 +131,16 @@ func TestFieldNotes(t *testing.T) {
 			"What happened is told, the value is not.",
 			ownership.Change{Path: "data.password", Kind: ownership.Taken, Withheld: true, Manager: "kubectl"},
 			`took ownership of data.password (values withheld) again; "kubectl" had owned it`,
+		},
+		"User": {
+			"Where a policy tells the user, the user is named with the tool.",
+			ownership.Change{Path: "spec.replicas", Found: "9", Restored: "2", User: "alice@example.com", Manager: "kubectl-edit"},
+			`reverted spec.replicas to 2; alice@example.com (kubectl-edit) had set it to 9`,
+		},
+		"RemovedByUser": {
+			"A policy records what managedFields do not.",
+			ownership.Change{Path: "metadata.labels.app", Restored: `"web"`, Kind: ownership.Removed, User: "alice@example.com"},
+			`restored metadata.labels.app to "web"; alice@example.com had removed it`,
 		},
 		"Removed": {
 			"Nobody is blamed for what the API server does not record.",

@@ -43,6 +43,20 @@ func TestCloudEvent(t *testing.T) {
 					 "manager": "kubectl-edit", "operation": "Update", "subresource": "scale", "time": "2026-01-31T11:00:00Z"},
 					{"path": "spec.replicas", "pointer": "/spec/replicas", "kind": "Removed", "restored": "2"}]}`,
 		},
+		"User": {
+			reason: "Where a policy tells the user, the user is there beside the field manager.",
+			changes: []events.Change{{Action: events.Restored, Object: deployment, Fields: []ownership.Change{{
+				Path: "spec.paused", Pointer: "/spec/paused", Kind: ownership.Changed, Found: "true", Restored: "false", User: "alice@example.com", Manager: "kubectl-edit", Operation: "Update",
+			}, {Path: "spec.replicas", Kind: ownership.Removed, Restored: "2", User: "alice@example.com"}}}},
+			subject: "apps/v1/Deployment/shop/web",
+			data: `{"reason": "DriftCorrected", "type": "Normal", "action": "Restore",
+				"note": "Deployment shop/web: reverted spec.paused to false; alice@example.com (kubectl-edit) had set it to true. Restored spec.replicas to 2; alice@example.com had removed it",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "d1"},
+				"fields": [
+					{"path": "spec.paused", "pointer": "/spec/paused", "kind": "Changed", "found": "true", "restored": "false", "user": "alice@example.com", "manager": "kubectl-edit", "operation": "Update"},
+					{"path": "spec.replicas", "kind": "Removed", "restored": "2", "user": "alice@example.com"}]}`,
+		},
 		"Withheld": {
 			reason: "No value of a sensitive object leaves, even if somebody left it in.",
 			changes: []events.Change{{Action: events.Detected, Note: "left", Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "login"},
