@@ -42,7 +42,7 @@ demo: ## Watch Vidra work, on a control plane of its own.
 
 # What `make test` does, three at a time: many tests wait more than they compute. The first
 # ones take longest. What they need is built before: make would start the others meanwhile.
-E2E = e2e-alone e2e-others e2e-shared e2e-raced e2e-storms
+E2E = e2e-shared e2e-alone e2e-raced e2e-clusters e2e-storms e2e-others
 
 .PHONY: test
 test: e2e-binary ## All checks and tests. CI runs this.
@@ -96,6 +96,9 @@ ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); al
 # process of the test, and one that starts an operator, which is built like its test.
 RACED = e2e/(faultproxy|restricted|watches)$$
 
+# The packages that start several control planes, one after the other, and wait for them.
+CLUSTERS = e2e/(chart|namespaced|remote|testenv)$$
+
 GO_TEST = go test $(NO_VET) -count=1 -p=1 -timeout=40m
 
 # The tests of ./e2e are linked once for the three parts that run them.
@@ -105,7 +108,7 @@ E2E_TEST = cd e2e && ../bin/e2e.test -test.timeout=40m
 e2e-binary: control-plane
 	go test -c -ldflags='-s -w' -o bin/e2e.test ./e2e
 
-.PHONY: e2e-alone e2e-shared e2e-storms e2e-others e2e-raced
+.PHONY: e2e-alone e2e-shared e2e-storms e2e-others e2e-raced e2e-clusters
 e2e-alone: $(if $(BUILT),,e2e-binary)
 	$(E2E_TEST) -test.run '$(ALONE)' -test.skip '$(STORMS)'
 e2e-shared: $(if $(BUILT),,e2e-binary)
@@ -113,7 +116,9 @@ e2e-shared: $(if $(BUILT),,e2e-binary)
 e2e-storms: $(if $(BUILT),,e2e-binary)
 	$(E2E_TEST) -test.run '$(STORMS)'
 e2e-others: $(if $(BUILT),,control-plane)
-	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/$(RACED)')
+	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/$(RACED)|/$(CLUSTERS)')
+e2e-clusters: $(if $(BUILT),,control-plane)
+	$(GO_TEST) $$(go list ./e2e/... | grep -E '/$(CLUSTERS)')
 e2e-raced: $(if $(BUILT),,control-plane)
 	$(GO_TEST) -race $$(go list ./e2e/... | grep -E '/$(RACED)')
 

@@ -29,8 +29,7 @@ type applyOptions struct {
 	perOwner  int
 	rounds    int
 	timeout   time.Duration
-	operator  string
-	output    string
+	labOptions
 }
 
 func (o *applyOptions) parse(args []string) error {
@@ -39,21 +38,11 @@ func (o *applyOptions) parse(args []string) error {
 	fs.IntVar(&o.perOwner, "per-resource", 4, "How many ConfigMaps are in each of them.")
 	fs.IntVar(&o.rounds, "rounds", 3, "How often, each time with other objects beside those of the rounds before.")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long one round may take.")
-	fs.StringVar(&o.operator, "operator", "", "The executable of the operator; that of this checkout is built otherwise.")
-	fs.StringVar(&o.output, "o", "table", "What to print: table or json.")
-	if err := parseFlags(fs, os.Stderr, args); err != nil {
+	if err := o.labOptions.parse(fs, args); err != nil {
 		return err
 	}
 	return errors.Join(atLeastOne("resources", o.resources), atLeastOne("per-resource", o.perOwner),
-		atLeastOne("rounds", o.rounds), checkOutput(o.output))
-}
-
-// atLeastOne returns an error if a flag is not positive.
-func atLeastOne(name string, value int) error {
-	if value < 1 {
-		return fmt.Errorf("-%s is %d: at least one is needed", name, value)
-	}
-	return nil
+		atLeastOne("rounds", o.rounds))
 }
 
 // runApply measures how long it takes from the first VidraResource that is created until all are
@@ -64,15 +53,7 @@ func runApply(ctx context.Context, args []string) error {
 	if err := o.parse(args); err != nil {
 		return err
 	}
-	l, err := newLab(ctx, o.operator)
-	if err != nil {
-		return err
-	}
-	result, err := apply(ctx, l, o)
-	if err := errors.Join(err, l.close()); err != nil {
-		return err
-	}
-	return show(os.Stdout, result, o.output)
+	return o.run(ctx, newLab, func(l *lab) (report, error) { return apply(ctx, l, o) })
 }
 
 // apply runs the rounds, after a small one that does not count: it opens connections and starts

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 )
 
@@ -89,14 +88,13 @@ func runLister(ctx context.Context, args []string, _ io.Reader, out io.Writer) e
 
 // floorResource returns a client for ConfigMaps with an open connection.
 func floorResource(ctx context.Context, kubeconfig, namespace string) (dynamic.ResourceInterface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := childConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	if err := warmUp(ctx, config); err != nil {
 		return nil, err
 	}
-	config.QPS = -1
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err

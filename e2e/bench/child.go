@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // child is this program in another process, with a sub-command of its own. It ends
@@ -39,6 +42,27 @@ func startChild(ctx context.Context, what string, args ...string) (*child, error
 		return nil, fmt.Errorf("start %s: %w", what, err)
 	}
 	return &child{what: what, cmd: cmd, hold: hold, out: bufio.NewReader(out)}, nil
+}
+
+// childConfig is how a child reaches the API server. client-go does not hold its requests back.
+func childConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// untilParentEnds returns a context that ends with ctx, and when in, the standard input of a
+// child, ends: the parent is gone then, or has called stop.
+func untilParentEnds(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	return ctx, cancel
 }
 
 // await waits until the child prints a line.

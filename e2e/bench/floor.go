@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/e2e/stopwatch"
@@ -42,20 +41,16 @@ func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 	if err := parseFlags(fs, os.Stderr, args); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	config, err := childConfig(*kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in) // until the parent process is gone
-	}()
+	ctx, cancel := untilParentEnds(ctx, in)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, k := range kinds {
 		w, err := newWatcher(ctx, client, k, *namespace)

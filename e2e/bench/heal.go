@@ -25,9 +25,7 @@ type healOptions struct {
 	objects int
 	pause   time.Duration
 	timeout time.Duration
-	// operator is the executable, or empty for that of the checkout.
-	operator string
-	output   string
+	labOptions
 }
 
 func (o *healOptions) parse(args []string) error {
@@ -36,9 +34,7 @@ func (o *healOptions) parse(args []string) error {
 	fs.IntVar(&o.objects, "objects", len(kinds), "How many objects are in the VidraResource.")
 	fs.DurationVar(&o.pause, "pause", 200*time.Millisecond, "How long to wait between two edits.")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Second, "An edit that stands longer than this is missed.")
-	fs.StringVar(&o.operator, "operator", "", "The executable of the operator; that of this checkout is built otherwise.")
-	fs.StringVar(&o.output, "o", "table", "What to print: table or json.")
-	if err := parseFlags(fs, os.Stderr, args); err != nil {
+	if err := o.labOptions.parse(fs, args); err != nil {
 		return err
 	}
 	switch {
@@ -47,7 +43,7 @@ func (o *healOptions) parse(args []string) error {
 	case o.objects < len(kinds):
 		return fmt.Errorf("-objects is %d: at least %d are needed, one of each kind that is edited", o.objects, len(kinds))
 	}
-	return checkOutput(o.output)
+	return nil
 }
 
 // runHeal measures how long an edit stands until Vidra has reverted it, beside
@@ -59,15 +55,8 @@ func runHeal(ctx context.Context, args []string) error {
 	if err := o.parse(args); err != nil {
 		return err
 	}
-	l, err := newHealLab(ctx, o.operator, o.objects)
-	if err != nil {
-		return err
-	}
-	result, err := heal(ctx, l, o)
-	if err := errors.Join(err, l.close()); err != nil {
-		return err
-	}
-	return show(os.Stdout, result, o.output)
+	open := func(ctx context.Context, binary string) (*lab, error) { return newHealLab(ctx, binary, o.objects) }
+	return o.run(ctx, open, func(l *lab) (report, error) { return heal(ctx, l, o) })
 }
 
 // heal runs the rounds, after one that does not count: it opens connections and

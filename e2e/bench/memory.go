@@ -32,13 +32,7 @@ func (o *memoryOptions) parse(args []string) error {
 	if err := parseFlags(fs, os.Stderr, args); err != nil {
 		return err
 	}
-	switch {
-	case o.objects < 1:
-		return fmt.Errorf("-objects is %d: at least one is needed", o.objects)
-	case o.perOwner < 1:
-		return fmt.Errorf("-per-resource is %d: at least one is needed", o.perOwner)
-	}
-	return checkOutput(o.output)
+	return errors.Join(atLeastOne("objects", o.objects), atLeastOne("per-resource", o.perOwner), checkOutput(o.output))
 }
 
 // runMemory measures what it takes to watch objects that Vidra applied: the

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 const (
@@ -52,17 +51,12 @@ func runObserver(ctx context.Context, args []string, in io.Reader, out io.Writer
 	if err := parseFlags(fs, os.Stderr, args); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	config, err := childConfig(*kubeconfig)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilParentEnds(ctx, in)
 	defer cancel()
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, in) // until the parent process is gone
-	}()
 	figures, err := measureWatch(ctx, config, *name, int64(*n), out)
 	if err != nil {
 		return err

@@ -33,15 +33,13 @@ func (o *restartOptions) parse(args []string) error {
 	fs.IntVar(&o.perOwner, "per-resource", 100, "How many ConfigMaps are in each of them.")
 	fs.IntVar(&o.edited, "edited", 100, "How many objects are edited while the operator is stopped.")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long the rollout may take, and the restart.")
-	fs.StringVar(&o.operator, "operator", "", "The executable of the operator; that of this checkout is built otherwise.")
-	fs.StringVar(&o.output, "o", "table", "What to print: table or json.")
-	if err := parseFlags(fs, os.Stderr, args); err != nil {
+	if err := o.labOptions.parse(fs, args); err != nil {
 		return err
 	}
 	if o.edited < 0 || o.edited > o.resources*o.perOwner {
 		return fmt.Errorf("-edited is %d: it can be from 0 to the %d objects that there are", o.edited, o.resources*o.perOwner)
 	}
-	return errors.Join(atLeastOne("resources", o.resources), atLeastOne("per-resource", o.perOwner), checkOutput(o.output))
+	return errors.Join(atLeastOne("resources", o.resources), atLeastOne("per-resource", o.perOwner))
 }
 
 // runRestart measures a restart of the operator: the time until it is ready and until the edits
@@ -52,15 +50,7 @@ func runRestart(ctx context.Context, args []string) error {
 	if err := o.parse(args); err != nil {
 		return err
 	}
-	l, err := newLab(ctx, o.operator)
-	if err != nil {
-		return err
-	}
-	result, err := restart(ctx, l, o)
-	if err := errors.Join(err, l.close()); err != nil {
-		return err
-	}
-	return show(os.Stdout, result, o.output)
+	return o.run(ctx, newLab, func(l *lab) (report, error) { return restart(ctx, l, o) })
 }
 
 // restart rolls out, stops the operator, edits, and starts it again.
