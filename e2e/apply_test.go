@@ -72,8 +72,8 @@ func TestApplyChangedManifest(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "1 created, 1 changed")
 }
 
-// TestChangesCostWhatTheyChange counts the requests of a manifest of 20 objects of which
-// 10 change: a PATCH for each, and one of the status. Where the machine is busy and a watch
+// TestChangesCostWhatTheyChange counts the requests of a manifest of 20 objects: a PATCH for each
+// that is new. When 10 change, it is a PATCH for each of them, and one of the status. Where the machine is busy and a watch
 // late to see them, the status says that first: then it is tried once more.
 func TestChangesCostWhatTheyChange(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,12 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 		}
 		return manifests(documents...)
 	}
+	mark, start := auditMark(t), time.Now()
 	newVidraResource(t, ns, manifest("hello"))
 	awaitReady(t, ns)
+	created := operatorSince(t, mark).After(start).ObjectsIn(ns)
+	require.Len(t, created, objects, "%s", created)
+	require.Len(t, created.Only(verbIs("patch")), objects, "%s", created)
 	once := false
 	for round := 0; round < rounds && !once; round++ {
 		next := manifest(fmt.Sprintf("changed %d", round))

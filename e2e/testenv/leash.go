@@ -54,8 +54,8 @@ func newLeash(dir, remove string) (*leash, error) {
 }
 
 // gcPercent is GOGC of the control plane. Tests wait for its processor time more than for its
-// memory: with the default of 100 a sixth of the time is garbage collection.
-const gcPercent = 200
+// memory: with the default of 100 a sixth of the time is garbage collection, with 400 a twentieth.
+const gcPercent = 400
 
 // wrapper writes a script that notes its process id and then becomes the
 // executable, for processes that another package starts, and returns its path.

@@ -46,14 +46,14 @@ func (r *Reconciler) limit() int {
 	return plan.DefaultParallel
 }
 
-// preflightAll reads the objects that are to be applied for the first time, and
-// takes from the plan those that cannot be. What exists and is managed by another writer
-// does not enter the inventory: it is not to be removed one day.
+// preflightAll reads the objects that could not be applied for the first time, and
+// takes from the plan those that still cannot be. So they cost no write while nothing changes, and
+// are not in the inventory.
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := make([]plan.Task, len(todo.Apply))
 	errs := make([]error, len(todo.Apply))
 	p.applier.Parallel(len(todo.Apply), func(i int) {
-		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew {
+		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && met[i].Known.Problem != nil {
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
 		}
 	})

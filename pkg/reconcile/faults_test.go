@@ -168,12 +168,15 @@ func (l *lab) Dynamic() dynamic.Interface {
 	})
 	c.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		patch := a.(clienttesting.PatchAction)
+		u := &unstructured.Unstructured{}
+		err := json.Unmarshal(patch.GetPatch(), &u.Object)
+		if l.foreign[patch.GetName()] && u.GetResourceVersion() != "" {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, patch.GetName(), errors.New("it exists"))
+		}
 		l.done = append(l.done, patch.GetName())
 		if l.denied[patch.GetName()] {
 			return true, nil, errors.New("denied")
 		}
-		u := &unstructured.Unstructured{}
-		err := json.Unmarshal(patch.GetPatch(), &u.Object)
 		u.SetUID(types.UID("uid-" + patch.GetName()))
 		return true, u, err
 	})

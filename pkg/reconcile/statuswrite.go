@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -30,7 +30,9 @@ func (p *pass) forgetAdditions() {
 }
 
 // writeAhead writes the objects that are about to be created into the
-// inventory: should Vidra stop in between, they are found again.
+// inventory: should Vidra stop in between, they are found again. Those that exist and may not be
+// adopted leave it at the end of the reconcile; until then they are not removed, either: Vidra
+// owns no field of them.
 func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	var added []*plan.Object
 	for _, t := range todo.Apply {
@@ -110,7 +112,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	}
 	p.beginWrite(s)
-	err := apply.AwaitAnswer(ctx, func(ctx context.Context) error { return p.Client.Status().Patch(ctx, changed, patch) })
+	err := access.AwaitAnswer(ctx, func(ctx context.Context) error { return p.Client.Status().Patch(ctx, changed, patch) })
 	if err != nil {
 		p.endWrite(p.Owner, s, "")
 	} else {

@@ -2,9 +2,11 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
@@ -52,6 +54,18 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	answered := time.Now()
 	done = a.record(r, warnings.all())
 	done.Answered = answered
+	if r.kind != failed || !k.unmet() {
+		return done
+	}
+	met, err := a.Preflight(ctx, t) // the create has failed: the object may exist
+	switch refused := new(owners.Refusal); {
+	case errors.As(err, &refused):
+		done.Err = err
+	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
+		return a.Apply(ctx, met)
+	case apierrors.IsForbidden(done.Err):
+		done.Unread = err != nil && !t.Begun
+	}
 	return done
 }
 
@@ -68,7 +82,7 @@ func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error)
 		}
 	}
 	t.Cause = trigger.Cause{Deleted: live == nil, Found: live}
-	t.Begun = live != nil && t.Known.Entry != nil && a.Applied(live)
+	t.Begun = t.Begun && live != nil && a.Applied(live)
 	return t, nil
 }
 

@@ -29,7 +29,7 @@ func decide(k known) request {
 		r.kind = observe
 	case k.settings.Additions.Policy == v1alpha1.AdditionsWarn && k.onlyAdditions():
 		r.kind = unchanged
-	case k.Cause.Deleted && k.Why != plan.WhyNew:
+	case k.unmet(), k.Cause.Deleted && k.Why != plan.WhyNew:
 		r.kind = create
 	default:
 		return r.change()
@@ -103,15 +103,15 @@ func (r request) edited(found *unstructured.Unstructured) bool {
 	return r.as == plan.WhyDrift || r.expectedKnown && !asExpected(found, r.expected)
 }
 
-// created follows a create. An object that lost the label by which it is watched looks
-// deleted, too: then the answer has what is there.
+// created follows a create. An object that lost the label by which it is watched looks deleted, too:
+// then the answer has what is there. Whether a new object is there is read when its create has failed.
 func (r request) created(got answer) request {
 	switch {
 	case got.err == nil && r.Ignored != nil:
 		return r.releaseAfter(got.live)
 	case got.err == nil:
 		return r.accepted(got.live)
-	case !apierrors.IsConflict(got.err) && !unreadable(got.err):
+	case r.unmet(), !apierrors.IsConflict(got.err) && !unreadable(got.err):
 		return r.failed(got.err)
 	case got.freshErr != nil:
 		return r.failed(got.freshErr)

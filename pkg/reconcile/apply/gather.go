@@ -33,6 +33,11 @@ type known struct {
 	base *unstructured.Unstructured
 }
 
+// unmet reports that the object is new, and that it is not known whether it exists.
+func (k known) unmet() bool {
+	return k.Why == plan.WhyNew && !k.Cause.Deleted && k.Cause.Found == nil
+}
+
 // gather returns what is known of a task. It reads the object only if the cause does not have
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
@@ -62,7 +67,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	case k.asExpected || found != nil:
 	case k.Skip != nil && !k.Skip.Silent: // what lost its label looks as if it were deleted
 		k.Cause.Found, err = a.Get(ctx, t.Key)
-	case k.Skip == nil && t.Ignored != nil && !k.Cause.Deleted:
+	case k.Skip == nil && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():
 		k.base, err = a.Get(ctx, t.Key)
 	}
 	return k, err

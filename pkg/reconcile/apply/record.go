@@ -34,6 +34,8 @@ func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.H
 type Result struct {
 	plan.Task
 	Err error
+	// Unread reports that the object was not created, and may not be read either.
+	Unread bool
 	// Answered is when the last request was answered.
 	Answered time.Time
 	// Live is the object as the API server has it now; nil if it was not applied.

@@ -69,6 +69,7 @@ func TestRequests(t *testing.T) {
 	}
 	deleted := func(k *known) { k.Why, k.Cause.Deleted = plan.WhyDrift, true }
 	fresh := func(k *known) { k.Why, k.Cause.Deleted = plan.WhyNew, true }
+	unmet := func(k *known) { k.Why = plan.WhyNew }
 	changed := func(k *known) { k.Why, k.Cause.Found = plan.WhyChanged, wanted }
 	forced := func(live *unstructured.Unstructured) answer { return answer{live: live, forced: true} }
 
@@ -95,7 +96,9 @@ func TestRequests(t *testing.T) {
 
 		"Value":  {"The heal of a value is one request.", []func(*known){drift(edited)}, []answer{forced(wanted)}, []kind{apply, applied}},
 		"Fails":  {"An error ends the task.", []func(*known){drift(edited)}, []answer{{err: refused, forced: true}}, []kind{apply, failed}},
-		"New":    {"A new object is one request.", []func(*known){fresh}, []answer{{live: wanted}}, []kind{apply, applied}},
+		"New":    {"A new object is one request.", []func(*known){unmet}, []answer{{live: wanted}}, []kind{create, applied}},
+		"Exists": {"What exists is read before it is decided about.", []func(*known){unmet}, []answer{{err: stale}}, []kind{create, failed}},
+		"Gone":   {"What is gone since it was read is applied.", []func(*known){fresh}, []answer{{live: wanted}}, []kind{apply, applied}},
 		"Legacy": {"The fields of the first operator are released.", []func(*known){fresh}, []answer{{live: listedByFirst}, {live: wanted}}, []kind{apply, migrate, applied}},
 		"Unlabelled": {
 			"An object that a webhook took the label from is not watched.", []func(*known){drift(edited)}, []answer{forced(unlabelled)}, []kind{apply, failed},
@@ -113,8 +116,8 @@ func TestRequests(t *testing.T) {
 			[]answer{{live: edited, reduced: []byte("{}")}, forced(wanted)}, []kind{releaseIgnored, apply, applied},
 		},
 		"IgnoredNew": {
-			"A new object is created whole.", []func(*known){fresh, func(k *known) { k.Ignored = rules }}, []answer{{live: wanted}, {live: wanted}},
-			[]kind{apply, releaseIgnored, applied},
+			"A new object is created whole.", []func(*known){unmet, func(k *known) { k.Ignored = rules }}, []answer{{live: wanted}, {live: wanted}},
+			[]kind{create, releaseIgnored, applied},
 		},
 		"IgnoredDeleted": {
 			"A deleted object is created whole.", []func(*known){deleted, func(k *known) { k.Ignored = rules }}, []answer{{live: wanted}, {live: wanted}},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -52,9 +52,8 @@ func (a *Applier) claim(ctx context.Context, t plan.Task) error {
 	return nil
 }
 
-// noVersion is a resourceVersion that no object has: an apply with it creates an object,
-// and is refused with a conflict if there is one. So it costs one request to recreate what was
-// deleted, and no change goes unseen.
+// noVersion is a resourceVersion that no object has: an apply with it creates an object, and is refused
+// with a conflict if there is one. So it costs one request to create, and changes no object of another client.
 const noVersion = "1"
 
 // send sends a request and returns the answer. It is the only code that does I/O about a
@@ -66,7 +65,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 	case create:
 		anew := r.Unstructured()
 		anew.SetResourceVersion(noVersion)
-		if got = a.applyObject(ctx, r.Key, anew); apierrors.IsConflict(got.err) || unreadable(got.err) {
+		if got = a.applyObject(ctx, r.Key, anew); !r.unmet() && (apierrors.IsConflict(got.err) || unreadable(got.err)) {
 			got.fresh, got.freshErr = a.Get(ctx, r.Key)
 		}
 	case reclaim:
@@ -159,25 +158,9 @@ func (a *Applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []by
 		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
-// lastAnswer is how long a request waits for its answer after the operator began to end. The
-// operator waits for reconciles a little longer.
-const lastAnswer = 1500 * time.Millisecond
-
-// AwaitAnswer sends a request whose effect could not be reported later if its answer is lost: if ctx
-// ends meanwhile, it waits for the answer for lastAnswer at most. It sends nothing after ctx has ended.
-func AwaitAnswer(ctx context.Context, send func(context.Context) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	answered, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswer, cancel) })()
-	return send(answered)
-}
-
 // ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.
 func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (live *unstructured.Unstructured, err error) {
-	err = AwaitAnswer(ctx, func(ctx context.Context) error {
+	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
 		live, err = a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 			metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
 		return err

@@ -35,7 +35,7 @@ type Task struct {
 	Skip *SkipReason
 	// Seen is what another writer was seen to change before, and what was not reverted.
 	Seen []ownership.Change
-	// Begun reports that an apply was sent before whose answer was not reported.
+	// Begun reports that an apply may have been sent before whose answer was not reported.
 	Begun bool
 }
 
@@ -107,7 +107,7 @@ func Make(in Input) Plan {
 		case is.held, drifted && is.contended && !is.changed:
 			p.Held = append(p.Held, o)
 		case entry == nil || entry.UID == "":
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew, Begun: entry != nil})
 		case is.changed:
 			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
 			// watch has shown is reported, too, so the object is read first.

@@ -73,7 +73,7 @@ func TestMakePlan(t *testing.T) {
 		"New": {
 			reason: "What is not in the inventory is created, and what is only announced there too.",
 			in:     in(map[object.Identity]*v1alpha1.ManagedResourceStatus{b.ID: fixture.InState(v1alpha1.ObjectPending, "")}, nil),
-			apply:  []Task{{Object: a, Why: WhyNew}, {Object: b, Why: WhyNew}},
+			apply:  []Task{{Object: a, Why: WhyNew}, {Object: b, Why: WhyNew, Begun: true}},
 		},
 		"Changed": {
 			reason: "Only what the manifest changes is applied.",

@@ -187,8 +187,8 @@ func (p *Recorder) recordFailure(r apply.Result) {
 		}
 	}
 	entry.State = v1alpha1.ObjectFailed
-	if refused := new(owners.Refusal); errors.As(r.Err, &refused) {
-		o.Entry = nil // another client created it after it was read
+	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {
+		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
 	}
 	if object.KindGone(r.Err, r.ID.Name) {
 		entry.State = v1alpha1.ObjectPending
