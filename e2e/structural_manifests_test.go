@@ -1,5 +1,8 @@
 package e2e
 
+// claiming is a kind of editableStructure whose fields Kubernetes has since 1.34.
+const claiming = "Deployment that claims devices"
+
 // editableStructure are more manifests, for TestStructuralEdits: of objects with unions
 // and lists of every kind that the built-in APIs have.
 var editableStructure = map[string]string{
@@ -19,7 +22,6 @@ spec:
       hostAliases: [{ip: 192.0.2.1, hostnames: [a.example.com]}]
       topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 1}]
       affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchFields: [{key: metadata.name, operator: In, values: [a]}]}}]}}
-      resourceClaims: [{name: gpu, resourceClaimName: gpu}]
       volumes:
       - {name: scratch, emptyDir: {}}
       - {name: settings, configMap: {name: settings}}
@@ -34,7 +36,7 @@ spec:
         env: [{name: LOG, value: info}, {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]
         envFrom: [{configMapRef: {name: settings}}]
         ports: [{name: http, containerPort: 8080}, {name: dns, containerPort: 53, protocol: UDP}]
-        resources: {requests: {cpu: "1"}, claims: [{name: gpu}]}
+        resources: {requests: {cpu: "1"}}
         volumeMounts: [{name: scratch, mountPath: /scratch}]
         livenessProbe: {httpGet: {path: /, port: 8080}}
         readinessProbe: {exec: {command: [ready]}}
@@ -42,6 +44,19 @@ spec:
         lifecycle: {preStop: {exec: {command: [stop]}}, postStart: {httpGet: {path: /, port: 8080}}}
         securityContext: {capabilities: {drop: [ALL]}}
       - {name: helper, image: "registry.invalid/helper:1"}
+`,
+	claiming: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: <name>}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: <name>}}
+  template:
+    metadata: {labels: {app: <name>}}
+    spec:
+      resourceClaims: [{name: gpu, resourceClaimName: gpu}]
+      containers: [{name: web, image: "registry.invalid/web:1", resources: {claims: [{name: gpu}]}}]
 `,
 	"Deployment that is recreated": `
 apiVersion: apps/v1

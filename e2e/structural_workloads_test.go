@@ -116,11 +116,6 @@ var structuralWorkloads = map[string]map[string]structuralEdit{
 			ops:     `[{"op":"remove","path":"<pod>/containers/0/resources/requests/cpu"},{"op":"add","path":"<pod>/containers/0/resources/requests/memory","value":"1Gi"}]`,
 			removed: []string{`resources.requests.cpu`}, added: []string{`resources.requests.memory`},
 		},
-		"claims renamed": {
-			reason:  "lists that refer to each other",
-			ops:     `[{"op":"replace","path":"<pod>/resourceClaims/0/name","value":"card"},{"op":"replace","path":"<pod>/containers/0/resources/claims/0/name","value":"card"}]`,
-			removed: []string{`resourceClaims[name="gpu"]`, `resources.claims[name="gpu"]`}, added: []string{`resourceClaims[name="card"]`, `resources.claims[name="card"]`},
-		},
 		"pull Secret renamed": {
 			reason:  "items with nothing but a key",
 			ops:     `[{"op":"replace","path":"<pod>/imagePullSecrets/0/name","value":"other"}]`,
@@ -197,6 +192,14 @@ var structuralWorkloads = map[string]map[string]structuralEdit{
 			reason: "the API server takes two items of one key, and the last one wins", value: true, except: "kubectl-edit", // which merges them
 			ops:     `[{"op":"add","path":"/spec/template/spec/containers/0/env/-","value":{"name":"LOG","value":"debug"}}]`,
 			removed: []string{`env[name="LOG"]`},
+		},
+	},
+	claiming: {
+		"claims renamed": {
+			reason: "lists that refer to each other",
+			ops: `[{"op":"replace","path":"/spec/template/spec/resourceClaims/0/name","value":"card"},
+				{"op":"replace","path":"/spec/template/spec/containers/0/resources/claims/0/name","value":"card"}]`,
+			removed: []string{`resourceClaims[name="gpu"]`, `resources.claims[name="gpu"]`}, added: []string{`resourceClaims[name="card"]`, `resources.claims[name="card"]`},
 		},
 	},
 	"Deployment that is recreated": {
