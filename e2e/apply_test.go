@@ -129,6 +129,7 @@ func TestApplyManifestOfFirstOperator(t *testing.T) {
 	requireInOrder(t, ns, declared(t, ns, manifest)[0])
 	require.True(t, v.Spec.ReconciledAt.Equal(&at), "the operator does not write to the spec")
 	require.EqualValues(t, 1, v.Generation)
+	require.Equal(t, "2025-06-01T12:00:00Z", v.Status.LastHandledReconcileAt, "it requests a reconcile")
 }
 
 // TestApplyTakesOverFromFirstOperator has an object that the first operator

@@ -5,22 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
-)
-
-// Values of -o.
-const (
-	outputWide = "wide"
-	outputJSON = "json"
-	outputYAML = "yaml"
 )
 
 var eventOutputs = []string{outputWide, outputJSON, outputYAML}
@@ -38,8 +29,8 @@ type eventPrinter struct {
 	// now is the present.
 	now func() time.Time
 
-	// widths of the columns of the table so far.
-	widths []int
+	// text is the table so far; nil before its first row.
+	text *textTable
 }
 
 // isTable reports whether a table is printed; without rows nothing is.
@@ -53,31 +44,21 @@ func (p *eventPrinter) print(all []*eventsv1.Event) error {
 	case p.follow:
 		return p.documents(all)
 	}
-	document, err := p.marshal(listOf(all))
-	return p.write(string(document), err)
+	return printDocument(p.out, p.output, listOf(all))
 }
 
-// marshal is a document: one of several where Events are followed, and then a
-// line if it is JSON.
+// marshal is one of several documents, and a line if it is JSON.
 func (p *eventPrinter) marshal(o any) ([]byte, error) {
 	document, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
 	document = safeJSON(document)
-	switch {
-	case p.output == outputYAML:
+	if p.output == outputYAML {
 		document, err = yaml.JSONToYAML(document)
-		if p.follow {
-			document = append([]byte("---\n"), document...)
-		}
-		return document, err
-	case p.follow:
-		return append(document, '\n'), nil
+		return append([]byte("---\n"), document...), err
 	}
-	var indented bytes.Buffer
-	err = json.Indent(&indented, append(document, '\n'), "", "    ")
-	return indented.Bytes(), err
+	return append(document, '\n'), nil
 }
 
 func (p *eventPrinter) write(text string, err error) error {
@@ -132,63 +113,35 @@ func (p *eventPrinter) columns() []eventColumn {
 	return columns
 }
 
-// table prints Events as rows of one table, the first time with a heading. A
-// column becomes wider when it has to, and never narrower.
+// table prints Events as rows of one table, the first time with a heading.
 func (p *eventPrinter) table(all []*eventsv1.Event) error {
 	if len(all) == 0 {
 		return nil
 	}
 	columns := p.columns()
-	first := p.widths == nil
-	if first {
-		p.widths = make([]int, len(columns))
+	var rows [][]styled
+	if p.text == nil {
+		p.text = &textTable{colour: p.colour}
+		names := make([]string, len(columns))
 		for i, c := range columns {
-			p.widths[i] = len(c.heading)
-			if p.follow {
-				p.widths[i] = max(p.widths[i], c.usual)
+			names[i] = c.heading
+			if p.follow && i < len(columns)-1 {
+				p.text.widths = append(p.text.widths, c.usual)
 			}
 		}
+		rows = append(rows, heading(names...))
 	}
-	rows := make([][]string, len(all))
-	for r, e := range all {
+	for _, e := range all {
+		row := make([]styled, len(columns))
 		for i, c := range columns {
-			text := oneLine(c.cell(e, p.when))
-			rows[r] = append(rows[r], text)
-			if i < len(columns)-1 {
-				p.widths[i] = max(p.widths[i], utf8.RuneCountInString(text))
-			}
-		}
-	}
-	var b strings.Builder
-	if first {
-		for i, c := range columns {
-			b.WriteString(p.cell(i, c.heading, faint))
-		}
-	}
-	for r, e := range all {
-		for i, c := range columns {
-			code := ""
+			row[i].text = oneLine(c.cell(e, p.when))
 			if c.colour != nil {
-				code = c.colour(e)
+				row[i].code = c.colour(e)
 			}
-			b.WriteString(p.cell(i, rows[r][i], code))
 		}
+		rows = append(rows, row)
 	}
-	return p.write(b.String(), nil)
-}
-
-// cell pads the text of a column, three blanks apart like kubectl, or ends the
-// line with it.
-func (p *eventPrinter) cell(column int, text, code string) string {
-	const gap = 3
-	end := "\n"
-	if column < len(p.widths)-1 {
-		end = strings.Repeat(" ", p.widths[column]-utf8.RuneCountInString(text)+gap)
-	}
-	if p.colour && code != "" {
-		text = "\x1b[" + code + "m" + text + "\x1b[0m"
-	}
-	return text + end
+	return p.write(p.text.rows(rows...), nil)
 }
 
 // when writes a time: as an age, as kubectl does, or as a time of day where the

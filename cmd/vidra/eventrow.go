@@ -107,14 +107,6 @@ func related(e *eventsv1.Event, _ func(time.Time) string) string {
 	return events.Name(*e.Related)
 }
 
-// The ANSI codes of the table.
-const (
-	faint  = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-)
-
 func typeColour(e *eventsv1.Event) string {
 	if e.Type == corev1.EventTypeWarning {
 		return yellow

@@ -2,20 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
-	"k8s.io/client-go/rest"
 )
 
 const eventsHelp = `List the Events of Vidra: what it applied, which change of which field manager it
@@ -44,7 +39,7 @@ const eventsExample = `  vidra events                                     # all 
 
 // eventsFlags holds the flags of the command.
 type eventsFlags struct {
-	clusterFlags
+	*kube
 	namespace     string
 	vidraResource string
 	object        string
@@ -55,8 +50,8 @@ type eventsFlags struct {
 	watch         bool
 }
 
-func newEvents() *cobra.Command {
-	f := &eventsFlags{}
+func newEvents(k *kube) *cobra.Command {
+	f := &eventsFlags{kube: k}
 	cmd := &cobra.Command{
 		Use:     "events",
 		Short:   "List the Events of Vidra: what it did, and why",
@@ -64,15 +59,11 @@ func newEvents() *cobra.Command {
 		Example: eventsExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if errors.Is(err, syscall.EPIPE) {
-				return nil // the reader closed the pipe
-			}
-			return interrupted(cmd.Context(), err)
+			f.namespace = *k.Namespace // and not that of the context: most Events regard a VidraResource, which has none
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "only Events about an object in this namespace, or related to one")
 	flags.BoolP("all-namespaces", "A", false, "Events about objects in any namespace, which is the default")
 	flags.StringVar(&f.vidraResource, "vidraresource", "", "only Events about this VidraResource, or about its objects")
 	flags.StringVar(&f.object, "for", "", "only Events about this object, or related to it: KIND/NAME or KIND.GROUP/NAME")
@@ -81,9 +72,6 @@ func newEvents() *cobra.Command {
 	flags.StringVar(&f.since, "since", "", "only Events of the last time, such as 10m")
 	flags.StringVarP(&f.output, "output", "o", "", "wide, json or yaml instead of a table")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "print new Events as they come")
-	flags.StringVar(&f.context, "context", "", "the context of the kubeconfig")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file. Defaults to that of kubectl")
-	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	return cmd
 }
 
@@ -103,7 +91,7 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.resolveFor(config, &filter, errOut); err != nil {
+	if err := f.resolveFor(&filter, errOut); err != nil {
 		return err
 	}
 	client, err := typedeventsv1.NewForConfig(config)
@@ -131,8 +119,8 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 // discovery.
 func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
 	filter.namespace = f.namespace
-	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
-		return filter, fmt.Errorf("--namespace %q: want the name of a namespace: %s", f.namespace, problems[0])
+	if err := validateNamespace(f.namespace); err != nil {
+		return filter, err
 	}
 	if f.vidraResource != "" {
 		if problems := validation.IsDNS1123Subdomain(f.vidraResource); len(problems) > 0 {
@@ -162,7 +150,7 @@ func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
 }
 
 // resolveFor adds the object of --for to the filter.
-func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOut io.Writer) error {
+func (f *eventsFlags) resolveFor(filter *eventFilter, errOut io.Writer) error {
 	if f.object == "" {
 		return nil
 	}
@@ -170,7 +158,11 @@ func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOu
 	if err != nil {
 		return err
 	}
-	object, served, err := resolveKind(config, kind)
+	mapper, err := f.ToRESTMapper()
+	if err != nil {
+		return fmt.Errorf("find the kind %q: %w", kind, err)
+	}
+	object, served, err := kindFrom(mapper, kind)
 	if err != nil {
 		return err
 	}
@@ -185,11 +177,4 @@ func (f *eventsFlags) resolveFor(config *rest.Config, filter *eventFilter, errOu
 // printMessage prints a message to the user, in addition to the Events.
 func printMessage(errOut io.Writer, text string) {
 	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // an error cannot be reported
-}
-
-// coloured reports whether out is a terminal that shows colours, and NO_COLOR
-// (https://no-color.org) is not set.
-func coloured(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -13,39 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
 )
-
-// clusterFlags name a cluster as those of kubectl do.
-type clusterFlags struct {
-	kubeconfig string
-	context    string
-}
-
-// config finds the cluster as kubectl does: in the named file, those of
-// KUBECONFIG or ~/.kube/config, or else in the Pod that this runs in.
-func (c clusterFlags) config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	switch {
-	case err == nil:
-		return config, nil
-	case c.kubeconfig != "":
-		return nil, fmt.Errorf("--kubeconfig %s: %w", c.kubeconfig, err)
-	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("no cluster is named: set KUBECONFIG or --kubeconfig: %w", err)
-	}
-	return nil, fmt.Errorf("read the kubeconfig: %w", err)
-}
 
 // eventSource is where Events come from.
 type eventSource struct {
@@ -139,19 +110,9 @@ func (s *eventSource) judge(ctx context.Context, err error) {
 	}
 }
 
-// resolveKind returns the kind for a resource, a short name or a kind, with or without its group, as
+// kindFrom returns the kind for a resource, a short name or a kind, with or without its group, as
 // kubectl does. A name that is not served, as after its CustomResourceDefinition was deleted, counts
 // as a kind.
-func resolveKind(config *rest.Config, text string) (name objectName, served bool, err error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return objectName{}, false, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	cached := memory.NewMemCacheClient(client)
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
-	return kindFrom(mapper, text)
-}
-
 func kindFrom(mapper meta.RESTMapper, text string) (name objectName, served bool, err error) {
 	versioned, unversioned := schema.ParseResourceArg(strings.ToLower(text))
 	resources := []schema.GroupVersionResource{unversioned.WithVersion("")}

@@ -1,5 +1,6 @@
-// Command vidra is the command line of Vidra: `vidra events` lists the Events that
-// the operator wrote.
+// Command vidra is the command line of Vidra. It answers who changed a managed object and what became
+// of the change, shows VidraResources and what an apply of one would do, and writes the switches that
+// a user would otherwise write by hand. It reads and writes with the rights of its user alone.
 //
 // Under the name kubectl-vidra it is a plugin of kubectl
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
@@ -12,21 +13,33 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Exit codes other than 0.
+// Exit codes other than 0. diff has those of kubectl diff.
 const (
 	exitFailed      = 1
+	exitDiffers     = 1   // of diff: an apply would change something
+	exitDiffFailed  = 2   // of diff: it failed, or an apply would be refused
 	exitInterrupted = 130 // as a shell has it for ctrl-C
 )
+
+// exitError is an error with an exit code of its own. Without an error, what is wrong was printed.
+type exitError struct {
+	code int
+	error
+}
+
+func (e *exitError) Unwrap() error { return e.error }
 
 // errInterrupted is what a command fails with that was ended by a signal.
 var errInterrupted = errors.New("interrupted")
@@ -43,20 +56,30 @@ func main() {
 	context.AfterFunc(ctx, stop) // the second ctrl-C ends us at once
 	root := newRoot()
 	nameAfter(root, os.Args[0])
+	if completes(os.Args[0]) {
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
+	}
 	os.Exit(run(ctx, root))
 }
 
 // run runs a command and returns the exit code.
 func run(ctx context.Context, cmd *cobra.Command) int {
-	err := cmd.ExecuteContext(ctx)
-	if err == nil {
+	err := interrupted(ctx, cmd.ExecuteContext(ctx))
+	code, exit := exitFailed, (*exitError)(nil)
+	if errors.As(err, &exit) {
+		code = exit.code
+		if exit.error == nil {
+			return code
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE): // the reader closed the pipe
 		return 0
+	case errors.Is(err, errInterrupted):
+		code = exitInterrupted
 	}
-	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", err)
-	if errors.Is(err, errInterrupted) {
-		return exitInterrupted
-	}
-	return exitFailed
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", oneLine(reachable(err).Error()))
+	return code
 }
 
 // interrupted returns errInterrupted for the error of a command that a signal ended.
@@ -67,17 +90,54 @@ func interrupted(ctx context.Context, err error) error {
 	return errInterrupted
 }
 
+const rootHelp = `Vidra keeps Kubernetes objects as their VidraResource specifies, and reverts edits.
+This command says who edited an object, what became of the edit and how to keep it.`
+
+const rootExample = `  vidra status                              # is everything in order?
+  vidra why deployment/web -n shop          # who scaled web? why is my label gone? how do I keep this?
+  vidra blame deployment/web --foreign      # what did others add?
+  vidra diff -f shop.yaml                   # what would this manifest do?`
+
 // newRoot makes the command with its sub-commands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "vidra",
 		Short:         "Vidra keeps Kubernetes objects as their VidraResource specifies.",
+		Long:          rootHelp,
+		Example:       rootExample,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newEvents(), newVersion())
+	k := newKube()
+	k.AddFlags(root.PersistentFlags())
+	hideRareFlags(root.PersistentFlags())
+	addGroup(root, "Ask:", newStatus(k), newWhy(k), newBlame(k), newEvents(k), newGet(k), newTree(k))
+	addGroup(root, "Before an apply:", newDiff(k), newLint())
+	addGroup(root, "Switches:", newSuspend(k), newResume(k), newReconcile(k), newWait(k), newSkip(k), newAdopt(k), newOrphan(k))
+	root.AddCommand(newVersion())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Flags().Lookup("all-namespaces") != nil {
+			cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+		}
+	}
 	return root
+}
+
+// addGroup adds commands below a title of the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
+}
+
+// hideRareFlags leaves those flags of kubectl out of the help that name a cluster or a user in other ways
+// than by a context. They work.
+func hideRareFlags(flags *pflag.FlagSet) {
+	shown := []string{"kubeconfig", "context", "namespace", "as", "request-timeout"}
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
 // nameAfter sets the name of the command in the help to what the user types for this executable:
@@ -89,7 +149,13 @@ func nameAfter(root *cobra.Command, executable string) {
 	}
 	typed := "kubectl " + strings.TrimSuffix(name, ".exe")
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: typed}
-	for _, cmd := range root.Commands() {
+	for _, cmd := range append(root.Commands(), root) {
 		cmd.Example = strings.ReplaceAll(cmd.Example, "  vidra ", "  "+typed+" ")
 	}
+}
+
+// completes reports whether kubectl runs this executable for the completions of its plugin
+// (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
+func completes(executable string) bool {
+	return strings.HasPrefix(filepath.Base(executable), "kubectl_complete-")
 }

@@ -18,7 +18,7 @@ func TestCommandLine(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nothing":  {reason: "a newcomer is told what there is", says: "List the Events of Vidra"},
+		"nothing":  {reason: "a newcomer is told what there is", says: "vidra status                              # is everything in order?"},
 		"help":     {reason: "with examples", args: []string{"events", "--help"}, says: "vidra events --vidraresource web"},
 		"version":  {reason: "for bug reports", args: []string{"version"}, says: runtime.Version()},
 		"unknown":  {reason: "a typo is an error", args: []string{"evnets"}, code: exitFailed, says: `unknown command "evnets"`},
@@ -48,4 +48,9 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, interrupted(ctx, failed), errInterrupted, "what fails after ctrl-C fails because of it")
 	require.NoError(t, interrupted(ctx, nil), "what has succeeded has succeeded")
+}
+
+func TestCompletes(t *testing.T) {
+	require.True(t, completes("/usr/bin/kubectl_complete-vidra"))
+	require.False(t, completes("/usr/bin/kubectl-vidra"))
 }

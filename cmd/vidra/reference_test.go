@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/vidra-operator/vidra/e2e/generate"
@@ -14,12 +15,20 @@ import (
 func TestCommandsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| Command, flag | |\n|---|---|\n")
-	for _, cmd := range newRoot().Commands() {
+	root := newRoot()
+	for _, cmd := range append([]*cobra.Command{root}, root.Commands()...) {
 		if cmd.Hidden {
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", cmd.CommandPath(), generate.Cell(cmd.Short))
+		short := cmd.Short
+		if cmd == root {
+			short = "The flags of all commands. The other flags of kubectl that name a cluster or a user work, too"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", cmd.CommandPath(), generate.Cell(short))
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
+			}
 			name := "`--" + f.Name + "`"
 			if f.Shorthand != "" {
 				name += ", `-" + f.Shorthand + "`"

@@ -59,8 +59,8 @@ func (r release) cliFiles(ctx context.Context, work string) (files []file, err e
 		"spec": map[string]any{
 			"version":          r.version,
 			"homepage":         source,
-			"shortDescription": "List the Events of the Vidra operator",
-			"description":      "Vidra keeps Kubernetes objects as a VidraResource describes them.\nThe Events of its operator say which edits it reverted, and why.\n",
+			"shortDescription": "Explain what became of edits of managed objects",
+			"description":      "Vidra keeps Kubernetes objects as a VidraResource describes them.\nThis plugin explains who edited an object, what became of the edit and how to keep it,\nand shows what an apply would do.\n",
 			"platforms":        plugins,
 		},
 	})

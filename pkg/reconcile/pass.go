@@ -86,6 +86,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
+	if request := vr.ReconcileRequest(); request != "" && request != s.Status.LastHandledReconcileAt {
+		s.Schedule.Resync = time.Time{}
+	}
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
 	p.Scope = plan.DecideScope(plan.ScopeInput{
 		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,

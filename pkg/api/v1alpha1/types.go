@@ -130,8 +130,9 @@ type VidraResourceSpec struct {
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 
-	// ReconciledAt is accepted and ignored: the first Vidra operator wrote it to
-	// trigger itself.
+	// ReconciledAt requests a reconcile of all objects, as the annotation
+	// vidraresource.infrahub.operators.com/reconcile-requested-at does. The first Vidra
+	// operator wrote it to trigger itself.
 	// +optional
 	// +nullable
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
@@ -328,6 +329,13 @@ type VidraResourceStatus struct {
 	// LastSyncTime is when the manifest was last applied in full.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
+
+	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
+	// out: the value of the annotation
+	// vidraresource.infrahub.operators.com/reconcile-requested-at, or spec.reconciledAt if
+	// that is later.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
 	// ObservedGeneration is the generation of the spec that the status is about.
 	// +optional

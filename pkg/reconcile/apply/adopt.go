@@ -3,14 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -36,23 +34,7 @@ func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Un
 	if err != nil {
 		return err
 	}
-	// What Vidra adds to every object is no difference, unless another client finds the
-	// object by it.
-	found := live.DeepCopy()
-	a.Signature().Mark(found)
-	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {
-		labels := found.GetLabels()
-		labels[v1alpha1.ManagedByLabel] = value
-		found.SetLabels(labels)
-	}
-	if withheld, set := t.Unstructured().GetAnnotations()[ownership.SensitiveAnnotation]; set {
-		annotations := found.GetAnnotations()
-		annotations[ownership.SensitiveAnnotation] = withheld
-		found.SetAnnotations(annotations)
-	}
-	differs := slices.DeleteFunc(ownership.Drift(found, adopted, a.Manager), func(c ownership.Change) bool {
-		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
-	})
+	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature())
 	if len(differs) == 0 {
 		return nil
 	}

@@ -25,6 +25,8 @@ type Part struct {
 	// name is where it comes from, for messages; empty if there is only one.
 	name string
 	text string
+	// source is the entry of spec.manifestFrom; nil for spec.manifest.
+	source *v1alpha1.ManifestSource
 	// secret reports that it comes from a Secret, so that no error may quote it.
 	secret bool
 }

@@ -61,28 +61,60 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		return got, why
 	}
 	reads := access.Subject{Cluster: r.Local.Name(), User: user}
+	reading := reading{client: client, scope: r.Scope, wanted: wanted, refused: func(err error, key SourceKey) {
+		for _, right := range reads.Refused(err, key.GVR(), key.namespace, "get") {
+			right.Name = key.name // which is all that a role has to name
+			got.Unreadable = map[access.Right]dynamic.Interface{right: client}
+		}
+	}}
+	return got, reading.into(ctx, &got, vr)
+}
+
+// ReadParts reads the parts of the manifest of a VidraResource once, with the rights of a client.
+func ReadParts(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource) ([]Part, error) {
+	if len(vr.Spec.ManifestFrom) == 0 {
+		return []Part{{text: vr.Spec.Manifest}}, nil
+	}
+	got := Parts{Versions: map[SourceKey]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
+	reading := reading{client: client, wanted: (&Reader{}).wanted(vr), refused: func(error, SourceKey) {}}
+	if why := reading.into(ctx, &got, vr); why != nil {
+		return nil, fmt.Errorf("read the manifest of VidraResource %s: %s", vr.Name, why.Message)
+	}
+	return got.Parts, nil
+}
+
+// reading reads parts of a manifest.
+type reading struct {
+	client dynamic.Interface
+	// scope is what may be read.
+	scope cluster.Scope
+	// wanted are the sources with their keys.
+	wanted map[SourceKey]map[string]struct{}
+	// refused is called with the error of a read.
+	refused func(err error, key SourceKey)
+}
+
+// into adds the parts that spec.manifestFrom names, up to the first that cannot be read.
+func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResource) *object.Failure {
 	read := map[SourceKey]*heldParts{}
 	size := len(vr.Spec.Manifest)
-	for i, source := range from {
+	for i, source := range vr.Spec.ManifestFrom {
 		key := SourceKeyOf(vr, source)
 		name := fmt.Sprintf("%s, key %s (spec.manifestFrom[%d])", display.Name(key.kind, key.namespace, key.name), source.Key, i)
 		unavailable := func(text string) *object.Failure {
 			return &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(name+": "+text, object.MaxMessage)}
 		}
 		if key.namespace == "" {
-			return got, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
+			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
 		}
-		if err := r.Scope.Namespace(key.namespace); err != nil {
-			return got, unavailable(err.Error())
+		if err := r.scope.Namespace(key.namespace); err != nil {
+			return unavailable(err.Error())
 		}
 		if _, known := read[key]; !known {
-			held, err := readSource(ctx, client, key, wanted[key])
+			held, err := readSource(ctx, r.client, key, r.wanted[key])
 			if err != nil {
-				for _, right := range reads.Refused(err, key.GVR(), key.namespace, "get") {
-					right.Name = key.name // which is all that a role has to name
-					got.Unreadable = map[access.Right]dynamic.Interface{right: client}
-				}
-				return got, unavailable(err.Error())
+				r.refused(err, key)
+				return unavailable(err.Error())
 			}
 			read[key] = held
 		}
@@ -96,17 +128,17 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		size += len(text)
 		switch {
 		case size > maxManifest:
-			return got, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
+			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
 		case !found && source.Optional:
 		case held == nil:
-			return got, unavailable("does not exist: create it, or set optional")
+			return unavailable("does not exist: create it, or set optional")
 		case !found:
-			return got, unavailable("does not have this key: add it, or set optional")
+			return unavailable("does not have this key: add it, or set optional")
 		default:
-			got.Parts = append(got.Parts, Part{name: name, text: text, secret: key.kind == "Secret"})
+			got.Parts = append(got.Parts, Part{name: name, text: text, source: &vr.Spec.ManifestFrom[i], secret: key.kind == "Secret"})
 		}
 	}
-	return got, nil
+	return nil
 }
 
 // wanted returns the sources of a VidraResource that may be read, with their keys that are parts.

@@ -68,6 +68,25 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 	return nil
 }
 
+// FieldConflict is a field that an apply wants to change and that another field manager owns.
+type FieldConflict struct{ Field, Manager string }
+
+// FieldConflictsIn returns what a conflict of field managers is about; none for another error.
+func FieldConflictsIn(conflict error) []FieldConflict {
+	var status apierrors.APIStatus
+	if !errors.As(conflict, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var all []FieldConflict
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			manager, _ := managerIn(cause.Message)
+			all = append(all, FieldConflict{strings.TrimPrefix(cause.Field, "."), manager})
+		}
+	}
+	return all
+}
+
 // managerIn returns the manager that the API server names in a conflict, and whether it
 // owns the field by an apply to the object itself. The message is
 //

@@ -19,6 +19,8 @@ import (
 // Outcome is what a reconcile knows at its end.
 type Outcome struct {
 	generation int64
+	// request is the one for a reconcile; empty if there is none.
+	request string
 	// Stalled is why nothing was done, and its reason.
 	Stalled *object.Failure
 	// Compared reports that the objects were compared nevertheless.
@@ -62,7 +64,7 @@ type Outcome struct {
 // Conclusion adds to an outcome what the states of the objects hold.
 func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
-	o.generation, o.now = p.VR.Generation, p.Now
+	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
 	o.watched, o.watches = p.Watched, s.Watches
 	o.Unobserved = s.UnobservedObject()
@@ -115,6 +117,9 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	after := *before.DeepCopy()
 	if o.All && !o.waits {
 		after.ObservedGeneration = o.generation
+	}
+	if o.All && o.request != "" {
+		after.LastHandledReconcileAt = o.request
 	}
 	after.ManagedResources = o.entries
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest

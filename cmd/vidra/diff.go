@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+const diffHelp = `Show what an apply of a VidraResource would do: which objects it would create, change,
+replace and prune, which it would be refused for, and whose fields it would take. The
+API server decides that, by dry runs with your rights; nothing is written.
+
+  diff NAME           the VidraResource as it is in the cluster
+  diff -f FILE        the VidraResources in a file, before they are applied
+  diff NAME -f FILE   the VidraResource with the objects in the file as its manifest
+  diff -f FILE        of other objects: those, as the manifest of a new VidraResource
+
+FILE may be - for the standard input. Values of Secrets and of environment variables
+are masked.
+
+Exit code 0 means no difference, 1 means differences, and 2 that an object would be
+refused or that the command failed.`
+
+const diffExample = `  vidra diff -f shop.yaml
+  vidra diff shop
+  vidra diff shop -f manifest.yaml -o markdown`
+
+// diffFlags holds the flags of the command.
+type diffFlags struct {
+	*kube
+	file   string
+	output string
+}
+
+func newDiff(k *kube) *cobra.Command {
+	f := &diffFlags{kube: k}
+	cmd := &cobra.Command{
+		Use: "diff [NAME] [-f FILE]", Short: "Show what an apply would do, before it is done",
+		Long: diffHelp, Example: diffExample,
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: k.completeName,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			err := f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if exit := (*exitError)(nil); err != nil && !errors.As(err, &exit) {
+				return &exitError{code: exitDiffFailed, error: err}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
+	addOutput(cmd, &f.output, outputMarkdown, outputJSON, outputYAML, outputName)
+	return cmd
+}
+
+func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
+	if len(names) == 0 && f.file == "" {
+		return errors.New("name a VidraResource, or a file with -f")
+	}
+	client, err := f.dynamic()
+	if err != nil {
+		return err
+	}
+	all, err := f.wanted(ctx, client, names, in, errOut)
+	if err != nil {
+		return err
+	}
+	config, err := f.config()
+	if err != nil {
+		return err
+	}
+	var diffs []*difference
+	for _, vr := range all {
+		d, err := newDiffer(client, config, vr)
+		if err != nil {
+			return err
+		}
+		diff, err := d.run(ctx)
+		if err != nil {
+			return err
+		}
+		diffs = append(diffs, diff)
+	}
+	if err := f.print(diffs, out); err != nil {
+		return err
+	}
+	code := 0
+	for _, diff := range diffs {
+		code = max(code, diff.code())
+	}
+	if code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// wanted are the VidraResources that are compared, as they would be after the apply.
+func (f *diffFlags) wanted(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) ([]*v1alpha1.VidraResource, error) {
+	if f.file == "" {
+		vr, err := getVidraResource(ctx, client, names[0])
+		return []*v1alpha1.VidraResource{vr}, err
+	}
+	text, err := readFile(f.file, in)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.Parse(text, manifest.Options{Source: f.file})
+	if err != nil {
+		return nil, err
+	}
+	var given []*v1alpha1.VidraResource
+	for _, obj := range objects {
+		if !isVidraResource(obj) {
+			continue
+		}
+		vr, err := previewVidraResource(ctx, client, obj, errOut)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 || names[0] == vr.Name {
+			given = append(given, vr)
+		}
+	}
+	switch {
+	case len(given) > 0:
+		return given, nil
+	case len(objects) == 0:
+		return nil, fmt.Errorf("%s has no object", f.file)
+	case len(names) == 1:
+		vr, err := getVidraResource(ctx, client, names[0])
+		if err != nil {
+			return nil, err
+		}
+		vr.Spec.Manifest, vr.Spec.ManifestFrom = text, nil
+		return []*v1alpha1.VidraResource{vr}, nil
+	}
+	namespace, err := f.namespace()
+	if err != nil {
+		return nil, err
+	}
+	printMessage(errOut, f.file+" has no VidraResource: its objects are compared as the manifest of a new one")
+	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, namespace
+	return []*v1alpha1.VidraResource{vr}, nil
+}
+
+// isVidraResource reports whether an object of a file is a VidraResource.
+func isVidraResource(obj manifest.Object) bool {
+	gvk := obj.GroupVersionKind()
+	return gvk.Group == v1alpha1.GroupVersion.Group && gvk.Kind == v1alpha1.Kind
+}
+
+// previewVidraResource is a VidraResource of a file as the API server would store it, with the status that
+// it has. A user who may not write it gets it as it is in the file.
+func previewVidraResource(ctx context.Context, client dynamic.Interface, obj manifest.Object, errOut io.Writer) (*v1alpha1.VidraResource, error) {
+	body, err := obj.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
+	}
+	force := true
+	stored, err := client.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+	switch {
+	case err == nil:
+		return asVidraResource(stored)
+	case !apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, false))
+	}
+	printMessage(errOut, fmt.Sprintf("you may not write VidraResource %s: its fields are not validated", obj.GetName()))
+	vr, err := asVidraResource(obj.Unstructured)
+	if err != nil {
+		return nil, err
+	}
+	if live, err := getVidraResource(ctx, client, vr.Name); err == nil {
+		vr.Status, vr.UID = live.Status, live.UID
+	}
+	return vr, nil
+}
+
+// readFile reads a file, or the standard input.
+func readFile(path string, in io.Reader) (string, error) {
+	if path == "-" {
+		text, err := io.ReadAll(in)
+		return string(text), err
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the user names it
+	return string(text), err
+}
+
+// print prints differences.
+func (f *diffFlags) print(diffs []*difference, out io.Writer) error {
+	var b strings.Builder
+	switch f.output {
+	case outputJSON, outputYAML:
+		return printDocument(out, f.output, map[string]any{"vidraResources": diffs})
+	case outputName:
+		for _, d := range diffs {
+			for _, o := range d.Objects {
+				if o.Action != actionNone {
+					fmt.Fprintf(&b, "%s %s\n", o.Action, o.name())
+				}
+			}
+		}
+	case outputMarkdown:
+		for _, d := range diffs {
+			b.WriteString(d.markdown())
+		}
+	default:
+		for _, d := range diffs {
+			b.WriteString(d.text(coloured(out)))
+		}
+	}
+	return printText(out, b.String())
+}

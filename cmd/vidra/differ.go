@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// What an apply would do with an object.
+const (
+	actionNone    = "unchanged"
+	actionCreate  = "create"
+	actionChange  = "change"
+	actionAdopt   = "adopt"
+	actionReplace = "replace"
+	actionPrune   = "prune"
+	actionRelease = "release"
+	actionRefuse  = "refuse"
+)
+
+// difference is what an apply of a VidraResource would do.
+type difference struct {
+	VidraResource string              `json:"vidraResource"`
+	Suspended     bool                `json:"suspended,omitempty"`
+	Objects       []*objectDifference `json:"objects"`
+}
+
+// objectDifference is what an apply would do with one object.
+type objectDifference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Action     string `json:"action"`
+	// Place is where the manifest has it.
+	Place string `json:"place,omitempty"`
+	// Why is why it is refused, replaced, pruned or released.
+	Why string `json:"why,omitempty"`
+	// Conflicts are the fields that the apply takes from other field managers.
+	Conflicts []fieldConflict `json:"conflicts,omitempty"`
+	// AlsoRemoved is what users added in the place of what they removed, and what is removed with it.
+	AlsoRemoved []string `json:"alsoRemoved,omitempty"`
+	// Diff is a unified diff of the object as it is and as it would be.
+	Diff string `json:"diff,omitempty"`
+}
+
+// fieldConflict is a field that another field manager owns.
+type fieldConflict struct {
+	Field   string `json:"field"`
+	Manager string `json:"manager"`
+}
+
+func (o *objectDifference) name() string {
+	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
+}
+
+// differ finds out what an apply of a VidraResource would do.
+type differ struct {
+	client dynamic.Interface
+	at     *cluster.Cluster
+	vr     *v1alpha1.VidraResource
+	by     object.Signature
+	// wanted are the namespaces and kinds that the manifest itself creates.
+	wanted map[object.Identity]bool
+}
+
+func newDiffer(client dynamic.Interface, config *rest.Config, vr *v1alpha1.VidraResource) (*differ, error) {
+	if remote(vr) {
+		return nil, fmt.Errorf("VidraResource %s applies to %s: a dry run there is not possible from here", vr.Name, vr.Spec.Destination.Server)
+	}
+	at, err := cluster.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &differ{client: client, at: at, vr: vr, by: signature(vr), wanted: map[object.Identity]bool{}}, nil
+}
+
+func (d *differ) run(ctx context.Context) (*difference, error) {
+	parts, err := desired.ReadParts(ctx, d.client, d.vr)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := desired.Resolve(ctx, d.vr, d.by, nil, parts, desired.ScopedDestination{Destination: d.at})
+	if err != nil {
+		return nil, fmt.Errorf("VidraResource %s: %w", d.vr.Name, err)
+	}
+	diff := &difference{VidraResource: d.vr.Name, Suspended: d.vr.Spec.Suspend}
+	for _, o := range resolved.Objects {
+		d.wanted[o.ID] = true
+	}
+	for _, u := range resolved.Unresolved {
+		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
+	}
+	found := make([]*objectDifference, len(resolved.Objects))
+	var comparing errgroup.Group
+	comparing.SetLimit(readers)
+	for i, o := range resolved.Objects {
+		comparing.Go(func() (err error) {
+			found[i], err = d.compare(ctx, o)
+			return err
+		})
+	}
+	if err := comparing.Wait(); err != nil {
+		return nil, err
+	}
+	pruned, err := d.pruned(ctx, resolved)
+	diff.Objects = append(append(diff.Objects, found...), pruned...)
+	return diff, err
+}
+
+// unresolved is about an object whose kind is not served.
+func (d *differ) unresolved(u desired.Unresolved, resolved *desired.Resolved) *objectDifference {
+	diff := newObjectDifference(u.ID, u.GVK)
+	diff.Action, diff.Why = actionRefuse, u.Why.Message
+	for _, o := range resolved.Objects {
+		if o.Provides == u.GVK.GroupKind() {
+			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its kind"
+		}
+	}
+	return diff
+}
+
+func newObjectDifference(id object.Identity, gvk schema.GroupVersionKind) *objectDifference {
+	return &objectDifference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: id.Namespace, Name: id.Name, Action: actionNone}
+}
+
+// compare compares an object of the manifest with the one in the cluster.
+func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDifference, error) {
+	diff := newObjectDifference(o.ID, o.GVK)
+	diff.Place = o.Place.In(d.vr)
+	live, err := d.client.Resource(o.Key.GVR).Namespace(o.Key.Namespace).Get(ctx, o.Key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		live = nil
+	case apierrors.IsForbidden(err):
+		return diff.refused("you may not read it, so that it is not compared: " + err.Error()), nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", o.ID, err)
+	}
+	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: o.ID.Namespace}] {
+		namespace := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+		if _, err := d.client.Resource(namespace).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
+			diff.Diff = unifiedDiff(nil, o.Unstructured())
+			return diff, nil
+		}
+	}
+	return d.dryRun(ctx, diff, o, live)
+}
+
+func (o *objectDifference) refused(why string) *objectDifference {
+	o.Action, o.Why, o.Diff, o.Conflicts = actionRefuse, why, "", nil
+	return o
+}
+
+// dryRun has the API server apply an object without storing it.
+func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured) (*objectDifference, error) {
+	body := o.Body
+	if live != nil && o.Ignored != nil {
+		whole, err := d.apply(ctx, o, o.Body, true)
+		if err == nil {
+			if body, err = withoutIgnored(o, live, whole, d.by); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := d.apply(ctx, o, body, false); apierrors.IsConflict(err) {
+		for _, c := range owners.FieldConflictsIn(err) {
+			if live != nil && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
+				name, _ := v1alpha1.ParseFieldManager(c.Manager)
+				return diff.refused(fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)), nil
+			}
+			diff.Conflicts = append(diff.Conflicts, fieldConflict(c))
+		}
+	}
+	applied, err := d.apply(ctx, o, body, true)
+	if err != nil {
+		return d.failed(diff, o, live, err)
+	}
+	if live == nil {
+		diff.Action, diff.Diff = actionCreate, unifiedDiff(nil, applied)
+		return diff, nil
+	}
+	return d.changed(diff, o, live, applied), nil
+}
+
+// apply sends a dry run.
+func (d *differ) apply(ctx context.Context, o *desired.Object, body []byte, force bool) (*unstructured.Unstructured, error) {
+	return d.client.Resource(o.Key.GVR).Namespace(o.Key.Namespace).Patch(ctx, o.Key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: d.by.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+}
+
+// withoutIgnored is an applied configuration without the fields that ignore rules leave to others.
+func withoutIgnored(o *desired.Object, live, whole *unstructured.Unstructured, by object.Signature) ([]byte, error) {
+	_, reduced, err := o.Ignored.Without(o.Body, live, whole, by)
+	if err != nil {
+		return nil, err
+	}
+	return desired.Encode(&unstructured.Unstructured{Object: reduced})
+}
+
+// failed is about an object that the API server refused.
+func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, err error) (*objectDifference, error) {
+	if !isAnswer(err) {
+		return nil, fmt.Errorf("dry run of %s: %w", o.ID, err)
+	}
+	why := object.Explain(err, o.GVK, o.ID, o.Sensitive || live != nil && ownership.Sensitive(live)).Message
+	invalid := live != nil && apierrors.IsInvalid(err) && !object.Denied(err)
+	switch {
+	case apierrors.IsForbidden(err) && !object.Denied(err):
+		return diff.refused("you may not write it, so that it is not compared: " + why), nil
+	case invalid && d.owns(live) && len(d.added(o, live)) > 0:
+		diff.Action, diff.AlsoRemoved = actionChange, d.added(o, live)
+		diff.Why = "an edit is in the way, which is removed first: " + why
+		return diff, nil
+	case invalid && d.vr.Spec.Force && d.owns(live):
+		diff.Action, diff.Why = actionReplace, "spec.force: deleted and created again, if its kind and annotations allow it, because of "+why
+		return diff, nil
+	case invalid:
+		return diff.refused(why + ". If the field is immutable, delete the object, or set spec.force"), nil
+	}
+	return diff.refused(why), nil
+}
+
+// isAnswer reports whether an error is an answer of the API server.
+func isAnswer(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status)
+}
+
+// owns reports whether the VidraResource applied an object.
+func (d *differ) owns(live *unstructured.Unstructured) bool {
+	return slices.Contains(ownership.Managers(live, d.by.Manager), d.by.Manager) || live.GetAnnotations()[d.by.Annotation] == d.vr.Name
+}
+
+// added is what an edit added in the place of what it removed: it is removed with the revert.
+func (d *differ) added(o *desired.Object, live *unstructured.Unstructured) []string {
+	undo := ownership.Undo{
+		Manager: d.by.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
+		Keep: o.Exempts, Scope: ownership.BesideRemoved,
+	}
+	var added []string
+	for _, c := range undo.Added(live, live).Changes {
+		added = append(added, fmt.Sprintf("%s, which %q added", c.Path, c.Manager))
+	}
+	return added
+}
+
+// changed compares an object with what the dry run made of it.
+func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applied *unstructured.Unstructured) *objectDifference {
+	unowned := len(v1alpha1.Owners(live.GetAnnotations())) == 0 && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0
+	if unowned {
+		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.by)
+		switch policy := d.vr.AdoptPolicy(); {
+		case policy == v1alpha1.AdoptNever:
+			return diff.refused("it exists, Vidra does not manage it, and spec.adopt is Never")
+		case policy == v1alpha1.AdoptIfIdentical && len(changes) > 0:
+			return diff.refused("it exists and Vidra does not manage it: " + events.Differences(changes) +
+				". Make the manifest the same, or set spec.adopt to Always to have it changed")
+		}
+		diff.Action = actionAdopt
+	}
+	diff.Diff = unifiedDiff(live, applied)
+	if d.owns(live) {
+		diff.AlsoRemoved = d.added(o, live)
+	}
+	if diff.Action == actionNone && (diff.Diff != "" || len(diff.AlsoRemoved) > 0) {
+		diff.Action = actionChange
+	}
+	return diff
+}
+
+// pruned is about the objects of the inventory that are no longer in the manifest.
+func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*objectDifference, error) {
+	var all []*objectDifference
+	for _, e := range d.vr.Status.ManagedResources {
+		id := object.IdentityOf(&e)
+		if d.wanted[id] || slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }) {
+			continue
+		}
+		diff := newObjectDifference(id, object.GVKOf(&e))
+		mapping, err := d.at.MappingInAnyVersion(ctx, object.GVKOf(&e))
+		if err != nil {
+			continue // its kind is not served, and the object is gone with it
+		}
+		live, err := d.client.Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			diff.Action, diff.Why = actionPrune, "it is no longer in the manifest. You may not read it, so that it is not known whether it is kept"
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", id, err)
+		default:
+			d.removal(diff, live)
+		}
+		all = append(all, diff)
+	}
+	return all, nil
+}
+
+// removal decides what becomes of an object that left the manifest.
+func (d *differ) removal(diff *objectDifference, live *unstructured.Unstructured) {
+	others := slices.DeleteFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(m string) bool { return m == d.by.Manager })
+	diff.Action = actionRelease
+	switch {
+	case d.vr.Orphans():
+		diff.Why = "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"
+	case live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
+		diff.Why = "it is no longer in the manifest, and the annotation keep has it stay, unmanaged"
+	case len(others) > 0:
+		diff.Why = "it is no longer in the manifest, and other owners keep it: " + strings.Join(others, ", ")
+	case !d.owns(live):
+		diff.Why = "it is no longer in the manifest, and Vidra does not own it any more"
+	default:
+		diff.Action, diff.Why, diff.Diff = actionPrune, "it is no longer in the manifest", unifiedDiff(live, nil)
+	}
+}

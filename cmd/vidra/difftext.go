@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// unifiedDiff is a diff of an object before and after, in YAML, without what the API server writes itself
+// and without values that are never shown; empty for no difference. Nil is no object.
+func unifiedDiff(before, after *unstructured.Unstructured) string {
+	left, right := shownYAML(before, after, "(before)"), shownYAML(after, before, "(after)")
+	if left == right {
+		return ""
+	}
+	return strings.TrimPrefix(udiff.Unified("live", "applied", left, right), "--- live\n+++ applied\n")
+}
+
+// serverMetadata are the fields of metadata that the API server writes.
+var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
+
+// shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
+// that of the other object.
+func shownYAML(obj, other *unstructured.Unstructured, side string) string {
+	if obj == nil {
+		return ""
+	}
+	obj = ownership.Mask(obj, func(path []string, value any) any {
+		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
+			return "*** " + side
+		}
+		return "***"
+	})
+	delete(obj.Object, "status")
+	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
+		for _, name := range serverMetadata {
+			delete(metadata, name)
+		}
+	}
+	text, err := yaml.Marshal(obj.Object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// valueAt is the value to which names and indexes lead; nil if there is none.
+func valueAt(value any, path []string) any {
+	for _, token := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[token]
+		case []any:
+			i := indexOf(token)
+			if i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// code is the exit code for a difference.
+func (d *difference) code() int {
+	code := 0
+	for _, o := range d.Objects {
+		switch o.Action {
+		case actionRefuse:
+			return exitDiffFailed
+		case actionNone:
+		default:
+			code = exitDiffers
+		}
+	}
+	return code
+}
+
+// counts are the numbers of objects by what is done with them.
+func (d *difference) counts() string {
+	var parts []string
+	for _, action := range []string{actionCreate, actionChange, actionAdopt, actionReplace, actionPrune, actionRelease, actionRefuse, actionNone} {
+		n := 0
+		for _, o := range d.Objects {
+			if o.Action == action {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, action))
+		}
+	}
+	if d.Suspended {
+		parts = append(parts, "but spec.suspend is true: nothing is written until it is false")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// signs and colours of actions.
+var (
+	actionSigns = map[string]string{actionCreate: "+", actionChange: "~", actionAdopt: "~", actionReplace: "!", actionPrune: "-", actionRelease: "-", actionRefuse: "x"}
+	signCodes   = map[string]string{"+": green, "~": yellow, "!": red, "-": red, "x": red}
+)
+
+// remarks are what is reported about an object in addition to its diff.
+func (o *objectDifference) remarks() []string {
+	var all []string
+	if o.Why != "" {
+		all = append(all, o.Why)
+	}
+	for _, c := range o.Conflicts {
+		all = append(all, fmt.Sprintf("takes %s from field manager %q", c.Field, c.Manager))
+	}
+	for _, added := range o.AlsoRemoved {
+		all = append(all, "removes "+added)
+	}
+	return all
+}
+
+// text is a difference for a terminal.
+func (d *difference) text(colour bool) string {
+	var b strings.Builder
+	for _, o := range d.Objects {
+		if o.Action == actionNone {
+			continue
+		}
+		sign := actionSigns[o.Action]
+		place := ""
+		if o.Place != "" {
+			place = "  (" + oneLine(o.Place) + ")"
+		}
+		b.WriteString(styled{fmt.Sprintf("%s %s %s", sign, o.Action, oneLine(o.name())), signCodes[sign]}.paint(colour) + place + "\n")
+		for _, remark := range o.remarks() {
+			b.WriteString("    " + oneLine(remark) + "\n")
+		}
+		for line := range strings.Lines(o.Diff) {
+			line = strings.TrimSuffix(line, "\n")
+			code := ""
+			if line != "" {
+				code = signCodes[line[:1]]
+			}
+			b.WriteString("    " + styled{oneLine(line), code}.paint(colour) + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "VidraResource %s: %s\n", d.VidraResource, d.counts())
+	return b.String()
+}
+
+// markdown is a difference for a pull request.
+func (d *difference) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### VidraResource %s: %s\n\n", d.VidraResource, d.counts())
+	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *objectDifference) bool { return o.Action == actionNone })
+	if len(changed) == 0 {
+		return b.String()
+	}
+	b.WriteString("| | Object | |\n|---|---|---|\n")
+	for _, o := range changed {
+		remarks := strings.Join(o.remarks(), "<br>")
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Action, cell(o.name()), cell(remarks))
+	}
+	b.WriteString("\n")
+	for _, o := range changed {
+		if o.Diff == "" {
+			continue
+		}
+		fence := "```"
+		for strings.Contains(o.Diff, fence) {
+			fence += "`"
+		}
+		fmt.Fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n%s%s\n\n</details>\n\n", o.Action, cell(o.name()), fence, o.Diff, fence)
+	}
+	return b.String()
+}
+
+// cell is text in a cell of a table in Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<br>", "<br>", "<", "&lt;", ">", "&gt;").Replace(oneLine(text))
+}
+
+// indexOf is the index of a list that a token of a path names; -1 if it names none.
+func indexOf(token string) int {
+	i, err := strconv.Atoi(token)
+	if err != nil {
+		return -1
+	}
+	return i
+}

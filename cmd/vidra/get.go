@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const getHelp = `List VidraResources, or show those that are named.
+
+VidraResources have no namespace. With --namespace, those are listed that have an
+object in it. --selector and --field-selector are evaluated by the API server.`
+
+const getExample = `  vidra get                       # all VidraResources
+  vidra get shop -o yaml          # one of them
+  vidra get -n shop               # those with an object in the namespace shop
+  vidra get -l team=web -o name`
+
+// getFlags holds the flags of the command.
+type getFlags struct {
+	*kube
+	selector, fields string
+	output           string
+}
+
+func newGet(k *kube) *cobra.Command {
+	f := &getFlags{kube: k}
+	cmd := &cobra.Command{
+		Use: "get [NAME...]", Short: "List VidraResources",
+		Long: getHelp, Example: getExample,
+		ValidArgsFunction: k.completeNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return f.run(cmd.Context(), names, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only VidraResources with these labels, such as team=web")
+	cmd.Flags().StringVar(&f.fields, "field-selector", "", "only VidraResources with these fields, such as metadata.name=shop")
+	cmd.Flags().BoolP("all-namespaces", "A", false, "VidraResources with objects in any namespace, which is the default")
+	addOutput(cmd, &f.output, outputWide, outputJSON, outputYAML, outputName)
+	return cmd
+}
+
+func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Writer) error {
+	within, err := f.within(ctx)
+	if err != nil {
+		return err
+	}
+	result := resource.NewBuilder(f).Unstructured().
+		LabelSelectorParam(f.selector).FieldSelectorParam(f.fields).RequestChunksOf(500).
+		ResourceTypeOrNameArgs(true, append([]string{vidraResources.GroupResource().String()}, names...)...).
+		ContinueOnError().Latest().TransformRequests(f.accept).Do()
+	infos, err := result.Infos()
+	if all := utilerrors.Aggregate(nil); errors.As(err, &all) && len(all.Errors()) > 0 {
+		err = all.Errors()[0]
+	}
+	if err != nil && len(infos) == 0 {
+		name := ""
+		if len(names) == 1 {
+			name = names[0]
+		}
+		return vidraResourceError(verbFor(names), name, err)
+	}
+	found := &collected{within: within}
+	for _, info := range infos {
+		if err := found.add(info.Object); err != nil {
+			return err
+		}
+	}
+	if printErr := f.print(found, len(names) == 1, out, errOut); printErr != nil {
+		return printErr
+	}
+	return err
+}
+
+// verbFor is the verb of the request for VidraResources of these names.
+func verbFor(names []string) string {
+	if len(names) == 0 {
+		return "list"
+	}
+	return "get"
+}
+
+// within are the names of the VidraResources with an object in the namespace of --namespace; nil for all.
+func (f *getFlags) within(ctx context.Context) (sets.Set[string], error) {
+	namespace := *f.Namespace
+	if err := validateNamespace(namespace); err != nil || namespace == "" {
+		return nil, err
+	}
+	client, err := f.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	all, err := listVidraResources(ctx, client, f.selector)
+	if err != nil {
+		return nil, err
+	}
+	names := sets.New[string]()
+	for _, vr := range all {
+		if slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return e.Namespace == namespace }) {
+			names.Insert(vr.Name)
+		}
+	}
+	return names, nil
+}
+
+// accept has the API server make the table, as for kubectl, unless objects are printed.
+func (f *getFlags) accept(request *rest.Request) {
+	if f.output == "" || f.output == outputWide {
+		request.SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	}
+}
+
+// collected are the answers of the API server.
+type collected struct {
+	within sets.Set[string]
+	table  *metav1.Table
+	items  []*unstructured.Unstructured
+}
+
+// add adds an answer: a table, a list or an object.
+func (c *collected) add(obj runtime.Object) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	switch {
+	case !ok:
+		list, is := obj.(*unstructured.UnstructuredList)
+		if !is {
+			return fmt.Errorf("the API server answered with %T", obj)
+		}
+		for i := range list.Items {
+			c.addItem(&list.Items[i])
+		}
+		return nil
+	case u.GetKind() != "Table" && u.IsList():
+		return u.EachListItem(func(item runtime.Object) error { return c.add(item) })
+	case u.GetKind() != "Table":
+		c.addItem(u)
+		return nil
+	}
+	table := &metav1.Table{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, table); err != nil {
+		return fmt.Errorf("read the table of the API server: %w", err)
+	}
+	if c.table == nil {
+		c.table = table.DeepCopy()
+		c.table.Rows = nil
+	}
+	for _, row := range table.Rows {
+		if c.within == nil || len(row.Cells) > 0 && c.within.Has(fmt.Sprint(row.Cells[0])) {
+			c.table.Rows = append(c.table.Rows, row)
+		}
+	}
+	return nil
+}
+
+func (c *collected) addItem(u *unstructured.Unstructured) {
+	if c.within == nil || c.within.Has(u.GetName()) {
+		u.SetManagedFields(nil)
+		c.items = append(c.items, u)
+	}
+}
+
+// print prints what was found. single is one that was asked for by name.
+func (f *getFlags) print(found *collected, single bool, out, errOut io.Writer) error {
+	switch {
+	case f.output == outputName:
+		for _, u := range found.items {
+			if err := printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+u.GetName()+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	case f.output == outputJSON || f.output == outputYAML:
+		if single && len(found.items) == 1 {
+			return printDocument(out, f.output, found.items[0])
+		}
+		items := found.items
+		if items == nil {
+			items = []*unstructured.Unstructured{}
+		}
+		return printDocument(out, f.output, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	case found.table == nil || len(found.table.Rows) == 0:
+		printMessage(errOut, "no VidraResources found")
+		return nil
+	}
+	writer := printers.GetNewTabWriter(out)
+	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: f.output == outputWide})
+	if err := printer.PrintObj(found.table, writer); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if err := writer.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// completeNames completes the names of VidraResources.
+func (k *kube) completeNames(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	client, err := k.dynamic()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := listVidraResources(cmd.Context(), client, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, vr := range all {
+		if !slices.Contains(given, vr.Name) {
+			names = append(names, vr.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeName completes the name of one VidraResource.
+func (k *kube) completeName(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(given) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return k.completeNames(cmd, given, begun)
+}

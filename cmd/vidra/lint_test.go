@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLint checks files without a cluster.
+func TestLint(t *testing.T) {
+	const head = "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata:\n  name: shop\nspec:\n"
+	const part = "  manifest: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: settings\n    data:\n      greeting: hello\n"
+	const from = head + "  destination: {namespace: shop}\n  manifestFrom: [{kind: %KIND, name: parts, key: a.yaml}]\n" +
+		"---\napiVersion: v1\nkind: %KIND\nmetadata: {name: parts, namespace: shop}\n%DATA: {a.yaml: 'kind: x'}\n"
+	tests := map[string]struct {
+		reason, text, checked string
+		problem               string
+	}{
+		"good":       {reason: "nothing is wrong", text: head + part, checked: "1 VidraResource"},
+		"objects":    {reason: "a manifest alone", text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", checked: "1 object"},
+		"nothing":    {reason: "it does nothing", text: "# a comment\n", problem: "it has no object"},
+		"field":      {reason: "a typing error", text: head + part + "  suspends: true\n", checked: "1 VidraResource", problem: `document 1, line 1: VidraResource shop: unknown field "suspends"`},
+		"type":       {reason: "a wrong type", text: head + part + "  suspend: 7\n", checked: "1 VidraResource", problem: "spec.suspend of type bool"},
+		"document":   {reason: "with the line in the manifest", text: head + "  manifest: |\n    apiVersion: v1\n    kind: ConfigMap\n", checked: "1 VidraResource", problem: "spec.manifest, document 1, line 1"},
+		"empty":      {reason: "it would change nothing", text: head + "  wait: true\n", checked: "1 VidraResource", problem: "the manifest holds no object"},
+		"rule":       {reason: "it would be without effect", text: head + part + "  drift: {ignore: [{paths: [/data/colour]}]}\n", checked: "1 VidraResource", problem: "matches nothing in the manifest: spec.drift.ignore[0]"},
+		"namespaced": {reason: "the object gets the namespace of the destination", text: head + part + "  destination: {namespace: shop}\n  drift: {ignore: [{target: {namespace: shop}, paths: [/data/greeting]}]}\n", checked: "1 VidraResource"},
+		"unreadable": {reason: "no YAML", text: "a: [", problem: "cannot be read as YAML"},
+		"elsewhere":  {reason: "the source is in the cluster", text: head + "  manifestFrom: [{kind: ConfigMap, name: parts, key: a.yaml}]\n", checked: "1 VidraResource"},
+		"source": {
+			reason: "of the same file", text: strings.NewReplacer("%KIND", "ConfigMap", "%DATA", "data").Replace(from),
+			checked: "1 VidraResource", problem: "ConfigMap parts, key a.yaml, document 1, line 1: x: has no",
+		},
+		"Secret": {
+			reason: "no error quotes it", text: strings.NewReplacer("%KIND", "Secret", "%DATA", "stringData").Replace(from),
+			checked: "1 VidraResource", problem: "what is wrong is withheld",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			checked, problems := lint(tt.text)
+			require.Equal(t, tt.checked, checked, tt.reason)
+			if tt.problem == "" {
+				require.Empty(t, problems, tt.reason)
+				return
+			}
+			require.Len(t, problems, 1, tt.reason)
+			require.Contains(t, problems[0], tt.problem, tt.reason)
+		})
+	}
+}

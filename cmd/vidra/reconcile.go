@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const reconcileHelp = `Request that the operator compares all objects of VidraResources with their manifests
+now, and tries again what failed. It sets the annotation
+vidraresource.infrahub.operators.com/reconcile-requested-at.
+
+With --wait, the command waits until the operator has done so, and fails if the
+VidraResource is not ready then.`
+
+// reconcileFlags holds the flags of the command.
+type reconcileFlags struct {
+	*kube
+	wait    bool
+	timeout time.Duration
+}
+
+func newReconcile(k *kube) *cobra.Command {
+	f := &reconcileFlags{kube: k}
+	cmd := &cobra.Command{
+		Use: "reconcile NAME...", Short: "Request a reconcile of VidraResources now",
+		Long: reconcileHelp, Example: "  vidra reconcile shop --wait",
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: k.completeNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return f.run(cmd.Context(), names, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until it is done")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "how long to wait at most")
+	return cmd
+}
+
+func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer) error {
+	client, err := f.dynamic()
+	if err != nil {
+		return err
+	}
+	requests := map[string]string{}
+	for _, name := range names {
+		request := time.Now().UTC().Format(time.RFC3339Nano)
+		u, err := patchVidraResource(ctx, client, name, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ReconcileRequestedAtAnnotation: request}},
+		})
+		if err != nil {
+			return err
+		}
+		vr, err := asVidraResource(u)
+		if err != nil {
+			return err
+		}
+		requests[name] = vr.ReconcileRequest() // spec.reconciledAt may be in the future
+		if !f.wait {
+			if err := printText(out, fmt.Sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range names {
+		if !f.wait {
+			break
+		}
+		vr, err := watchVidraResource(ctx, client, name, f.timeout, func(vr *v1alpha1.VidraResource) bool {
+			return vr.Status.LastHandledReconcileAt == requests[name]
+		})
+		if err != nil {
+			return fmt.Errorf("%w: check that the operator runs, with `vidra status %s`", err, name)
+		}
+		report := reportOf(vr)
+		if !inState(vr, untilReady) {
+			return fmt.Errorf("VidraResource %s was reconciled, and is not ready: %s", name, report.Ready)
+		}
+		if err := printText(out, fmt.Sprintf("VidraResource %s was reconciled: %s\n", name, objectCounts(report.Objects))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// target is the object that a command is about, with what the user may read of it.
+type target struct {
+	client dynamic.Interface
+	gvk    schema.GroupVersionKind
+	gvr    schema.GroupVersionResource
+	id     object.Identity
+	// typed is the kind as the user wrote it.
+	typed string
+	// live is the object; nil if it does not exist or may not be read.
+	live *unstructured.Unstructured
+	// owners are the VidraResources that manage it, and named those that the object itself names.
+	owners []*v1alpha1.VidraResource
+	named  []string
+	// missing is what could not be read, and why.
+	missing []string
+}
+
+// newTarget finds the object that the arguments name: KIND/NAME, or KIND NAME.
+func (k *kube) newTarget(args []string) (*target, error) {
+	kind, name, found := strings.Cut(args[0], "/")
+	if len(args) == 2 && !found {
+		name = args[1]
+	} else if len(args) != 1 || !found {
+		return nil, fmt.Errorf("%q: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n", strings.Join(args, " "))
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))
+	}
+	namespace, err := k.namespace()
+	if err != nil {
+		return nil, err
+	}
+	client, err := k.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := k.ToRESTMapper()
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %q: %w", kind, err)
+	}
+	resolved, served, err := kindFrom(mapper, kind)
+	if err != nil {
+		return nil, err
+	}
+	if !served {
+		return nil, fmt.Errorf("the cluster serves no kind %q: `kubectl api-resources` lists those that it serves", kind)
+	}
+	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: *resolved.group, Kind: resolved.kind})
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %q: %w", kind, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	}
+	return &target{
+		client: client, gvk: mapping.GroupVersionKind, gvr: mapping.Resource, typed: kind,
+		id: object.Identity{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: namespace, Name: name},
+	}, nil
+}
+
+// argument is the target as an argument of a command.
+func (t *target) argument() string {
+	text := t.typed + "/" + t.id.Name
+	if t.id.Namespace != "" {
+		text += " -n " + t.id.Namespace
+	}
+	return text
+}
+
+// read reads the object, and finds the VidraResources that manage it. It fails if there are none.
+func (t *target) read(ctx context.Context) error {
+	live, err := t.client.Resource(t.gvr).Namespace(t.id.Namespace).Get(ctx, t.id.Name, metav1.GetOptions{})
+	absent := apierrors.IsNotFound(err)
+	switch {
+	case apierrors.IsForbidden(err):
+		t.missing = append(t.missing, fmt.Sprintf("the object: you may not get %s in namespace %q", t.gvr.GroupResource(), t.id.Namespace))
+	case absent:
+	case err != nil:
+		return fmt.Errorf("read %s: %w", t.id, err)
+	default:
+		t.live, t.named = live, v1alpha1.Owners(live.GetAnnotations())
+	}
+	listed, err := t.findOwners(ctx)
+	switch {
+	case err != nil && !apierrors.IsForbidden(err):
+		return err
+	case err != nil && len(t.named) == 0 && t.live == nil:
+		return err
+	case err != nil:
+		t.missing = append(t.missing, "the VidraResource: "+err.Error())
+	}
+	if len(t.owners) > 0 || len(t.named) > 0 {
+		return nil
+	}
+	if absent {
+		return fmt.Errorf("%s does not exist, and no VidraResource manages it (%s searched)", t.id, plural(listed, "VidraResource"))
+	}
+	return fmt.Errorf("%s is not managed by Vidra: it names no VidraResource, and none has it in its inventory (%s searched)",
+		t.id, plural(listed, "VidraResource"))
+}
+
+// findOwners reads the VidraResources that have the object in their inventory, or that it names.
+func (t *target) findOwners(ctx context.Context) (listed int, err error) {
+	all, err := listVidraResources(ctx, t.client, "")
+	if apierrors.IsForbidden(err) { // perhaps those that the object names may be read
+		for _, name := range t.named {
+			vr, getErr := getVidraResource(ctx, t.client, name)
+			if getErr != nil {
+				return 0, errors.Join(getErr)
+			}
+			all = append(all, vr)
+		}
+		if len(t.named) == 0 {
+			return 0, err
+		}
+	} else if err != nil {
+		return 0, err
+	}
+	for _, vr := range all {
+		if entryOf(vr, t.id) != nil || t.appliedBy(vr) {
+			t.owners = append(t.owners, vr)
+		}
+	}
+	return len(all), nil
+}
+
+// entryOf is the inventory entry of an object; nil if there is none.
+func entryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedResourceStatus {
+	i := slices.IndexFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&e) == id })
+	if i < 0 {
+		return nil
+	}
+	return &vr.Status.ManagedResources[i]
+}
+
+// signature is what the objects of a VidraResource show of it.
+func signature(vr *v1alpha1.VidraResource) object.Signature {
+	return object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name)
+}
+
+// appliedBy reports whether managedFields show that a VidraResource of this cluster applied the object.
+func (t *target) appliedBy(vr *v1alpha1.VidraResource) bool {
+	if t.live == nil || remote(vr) {
+		return false
+	}
+	by := signature(vr)
+	return slices.Contains(ownership.Managers(t.live, by.Manager), by.Manager)
+}
+
+// located is where the manifest of an owner has the object.
+type located struct {
+	*desired.Located
+	vr *v1alpha1.VidraResource
+}
+
+// locate finds the object in the manifest of an owner; nil if it cannot be found, with why.
+func (t *target) locate(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
+	parts, err := desired.ReadParts(ctx, t.client, vr)
+	if err != nil {
+		return nil, err.Error()
+	}
+	found, err := desired.Locate(vr, parts, t.id)
+	switch {
+	case err != nil:
+		return nil, "the manifest cannot be read: " + err.Error()
+	case found == nil:
+		return nil, "the manifest does not have the object any more"
+	}
+	return &located{Located: found, vr: vr}, ""
+}
+
+// place is where a field of the object is in the manifest.
+func (l *located) place(path ...string) string {
+	at := *l.Located
+	at.Position.Line, at.Position.Item = l.Line(path...), 0
+	return at.In(l.vr)
+}
+
+// how is the command that edits the part of the manifest that has the object.
+func (l *located) how() string {
+	source := l.Source()
+	if source == nil {
+		return "kubectl edit vidraresource " + l.vr.Name
+	}
+	namespace := source.Namespace
+	if namespace == "" {
+		namespace = l.vr.Spec.Destination.Namespace
+	}
+	return fmt.Sprintf("kubectl edit %s %s -n %s", strings.ToLower(source.Kind), source.Name, namespace)
+}

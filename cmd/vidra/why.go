@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+const whyHelp = `Explain an object: which VidraResource manages it, where its manifest is, which fields
+are owned, who edited the object last, what became of the edits, and how to keep a change.
+
+Edits are known from Events, which the API server keeps for an hour unless it is
+configured otherwise. Values of Secrets are never printed.`
+
+const whyExample = `  vidra why deployment/web -n shop         # who scaled web?
+  vidra why configmap/settings             # why is my change gone, and how do I keep it?
+  vidra why configmap/settings -o yaml`
+
+// whyFlags holds the flags of the command.
+type whyFlags struct {
+	*kube
+	output string
+}
+
+func newWhy(k *kube) *cobra.Command {
+	f := &whyFlags{kube: k}
+	cmd := &cobra.Command{
+		Use: "why KIND/NAME", Short: "Explain who manages and who edited an object, and how to keep a change",
+		Long: whyHelp, Example: whyExample,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	addOutput(cmd, &f.output, outputWide, outputJSON, outputYAML, outputName)
+	return cmd
+}
+
+func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	t, err := f.newTarget(args)
+	if err != nil {
+		return err
+	}
+	if err := t.read(ctx); err != nil {
+		return err
+	}
+	e := t.explain(ctx)
+	if e.Edits, err = f.edits(ctx, t, errOut); err != nil {
+		e.Missing = append(e.Missing, "the last edits: "+err.Error())
+	}
+	for i := range e.ManagedBy {
+		e.ManagedBy[i].addRule(t, e.Edits)
+	}
+	switch f.output {
+	case outputJSON, outputYAML:
+		return printDocument(out, f.output, e)
+	case outputName:
+		var b strings.Builder
+		for _, m := range e.ManagedBy {
+			fmt.Fprintf(&b, "vidraresource.%s/%s\n", v1alpha1.GroupVersion.Group, m.VidraResource)
+		}
+		return printText(out, b.String())
+	}
+	return printText(out, e.text(t, coloured(out), f.output == outputWide, time.Now()))
+}
+
+// explanation is what `vidra why` reports about an object.
+type explanation struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// ManagedBy are the VidraResources that manage the object.
+	ManagedBy []managedBy `json:"managedBy"`
+	// Others are the other field managers that own fields of the object, but for its status.
+	Others []otherWriter `json:"others,omitempty"`
+	// Notes are what the API server has not recorded.
+	Notes []string `json:"notes,omitempty"`
+	// Edits are the Events about edits, the newest first.
+	Edits []edit `json:"edits,omitempty"`
+	// Missing is what could not be read, and why.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// managedBy is what a VidraResource has to do with an object.
+type managedBy struct {
+	VidraResource string `json:"vidraResource"`
+	// State of the object in the inventory.
+	State string `json:"state,omitempty"`
+	// Drift is the mode of spec.drift. Suspended reports spec.suspend.
+	Drift     string `json:"drift,omitempty"`
+	Suspended bool   `json:"suspended,omitempty"`
+	// Cluster is that of the object, if it is another one.
+	Cluster string `json:"cluster,omitempty"`
+	// DefinedIn is where the manifest has the object. EditWith is the command that edits it.
+	DefinedIn string `json:"definedIn,omitempty"`
+	EditWith  string `json:"editWith,omitempty"`
+	// Fields are the fields that the VidraResource owns.
+	Fields []string `json:"fields,omitempty"`
+	// BreakGlass is the answer to the break-glass annotations.
+	BreakGlass *v1alpha1.BreakGlassStatus `json:"breakGlass,omitempty"`
+	// Problems are those of the object.
+	Problems []v1alpha1.Problem `json:"problems,omitempty"`
+	// Lines are where the manifest has the fields that were edited last.
+	Lines []fieldLine `json:"lines,omitempty"`
+	// Rule leaves those fields to others, if it is added to spec.drift.ignore.
+	Rule *v1alpha1.IgnoreRule `json:"ignoreRule,omitempty"`
+	// Example reports that no edit is known, and Lines and Rule are about another field.
+	Example bool `json:"example,omitempty"`
+
+	located *located
+	// owned are Fields with what is above them.
+	owned []ownership.Field
+}
+
+// fieldLine is where the manifest has a field.
+type fieldLine struct {
+	Field string `json:"field"`
+	Place string `json:"place"`
+}
+
+// otherWriter is a field manager other than those of VidraResources.
+type otherWriter struct {
+	Manager     string      `json:"manager"`
+	Operation   string      `json:"operation"`
+	Subresource string      `json:"subresource,omitempty"`
+	Time        metav1.Time `json:"time"`
+	Fields      []string    `json:"fields"`
+}
+
+// edit is one Event about an edit of the object.
+type edit struct {
+	Last   metav1.Time `json:"last"`
+	Count  int32       `json:"count"`
+	Reason string      `json:"reason"`
+	Note   string      `json:"note"`
+	// fields are the paths of what was edited, separated by commas.
+	fields string
+}
+
+// explain explains an object, but for its edits.
+func (t *target) explain(ctx context.Context) *explanation {
+	e := &explanation{
+		APIVersion: t.gvk.GroupVersion().String(), Kind: t.gvk.Kind, Namespace: t.id.Namespace, Name: t.id.Name,
+		ManagedBy: []managedBy{}, Missing: t.missing,
+	}
+	known := map[string]bool{}
+	for _, vr := range t.owners {
+		known[vr.Name] = true
+		m := managedBy{VidraResource: vr.Name, Drift: string(vr.DriftMode()), Suspended: vr.Spec.Suspend}
+		if remote(vr) {
+			m.Cluster = vr.Spec.Destination.Server
+		}
+		if entry := entryOf(vr, t.id); entry != nil {
+			m.State, m.BreakGlass = string(entry.State), entry.BreakGlass
+		}
+		for _, p := range vr.Status.Problems {
+			if o := p.Object; o != nil && o.Kind == t.id.Kind && o.Namespace == t.id.Namespace && o.Name == t.id.Name {
+				m.Problems = append(m.Problems, p)
+			}
+		}
+		var why string
+		if m.located, why = t.locate(ctx, vr); why != "" {
+			e.Missing = append(e.Missing, "where the manifest has it: "+why)
+		} else {
+			m.DefinedIn, m.EditWith = m.located.place(), m.located.how()
+		}
+		if t.live != nil && !remote(vr) {
+			m.addFields(t, vr)
+		}
+		e.ManagedBy = append(e.ManagedBy, m)
+	}
+	for _, name := range t.named {
+		if !known[name] && len(t.missing) > 0 {
+			m := managedBy{VidraResource: name}
+			if t.live != nil {
+				leaves, _ := ownership.FieldsOf(t.live, v1alpha1.FieldManager(name), nil)
+				m.Fields = paths(leaves)
+			}
+			e.ManagedBy = append(e.ManagedBy, m)
+		}
+	}
+	if t.live != nil {
+		e.Others = othersOf(t)
+		replicas, found, err := unstructured.NestedInt64(t.live.Object, "spec", "replicas")
+		if err == nil && found && ownership.WritersOf(t.live).Of("spec", "replicas") == nil {
+			e.Notes = append(e.Notes, fmt.Sprintf("spec.replicas is %d, and the API server has not recorded who set it: "+
+				"it records no scaling of an object in which no field manager owned the field", replicas))
+		}
+	}
+	return e
+}
+
+// addFields adds the fields that the VidraResource owns.
+func (m *managedBy) addFields(t *target, vr *v1alpha1.VidraResource) {
+	var configuration map[string]any
+	if m.located != nil {
+		configuration = m.located.Object.Object
+	}
+	leaves, above := ownership.FieldsOf(t.live, signature(vr).Manager, configuration)
+	m.Fields = paths(leaves)
+	m.owned = slices.Concat(leaves, above)
+}
+
+// paths are the paths of fields.
+func paths(fields []ownership.Field) []string {
+	all := make([]string, 0, len(fields))
+	for _, field := range fields {
+		all = append(all, field.Path)
+	}
+	return all
+}
+
+// othersOf are the field managers that own fields of an object and apply for no VidraResource.
+func othersOf(t *target) []otherWriter {
+	var others []otherWriter
+	for _, entry := range t.live.GetManagedFields() {
+		if strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.Subresource == "status" {
+			continue
+		}
+		o := otherWriter{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource}
+		if entry.Time != nil {
+			o.Time = *entry.Time
+		}
+		for _, field := range ownership.FieldsOfEntry(t.live, entry) {
+			if !strings.HasPrefix(field.Path, "status") {
+				o.Fields = append(o.Fields, field.Path)
+			}
+		}
+		if len(o.Fields) > 0 {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+// editReasons are the reasons of Events about edits of an object.
+var editReasons = []string{
+	"DriftCorrected", "ChangeReverted", "DriftDetected", "DriftContended", "DriftSettled",
+	"BreakGlassAccepted", "BreakGlassIgnored", "BreakGlassEnded",
+}
+
+// edits reads the Events about edits of the object, the newest first.
+func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]edit, error) {
+	config, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := typedeventsv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	filter := eventFilter{about: []objectName{{kind: t.id.Kind, group: &t.id.Group, name: t.id.Name}}, namespace: t.id.Namespace, reasons: editReasons}
+	source := &eventSource{client: client, selector: filter.selector().String(), errOut: errOut}
+	all, err := source.listWithin(ctx, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	sortEvents(all)
+	slices.Reverse(all)
+	var edits []edit
+	for _, e := range all {
+		// What regards the object has a twin that regards the VidraResource, if that may be read.
+		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
+			continue
+		}
+		fields := e.Regarding.FieldPath
+		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
+			fields = e.Related.FieldPath
+		}
+		edits = append(edits, edit{Last: metav1.NewTime(lastSeen(e)), Count: timesSeen(e), Reason: e.Reason, Note: e.Note, fields: fields})
+	}
+	return edits, nil
+}
+
+// addRule adds the lines of the fields that were edited last, and the rule that leaves them to others.
+func (m *managedBy) addRule(t *target, edits []edit) {
+	if m.located == nil {
+		return
+	}
+	var edited []ownership.Field
+	for _, e := range edits {
+		for _, field := range m.owned {
+			if listed(e.fields, field.Path) && field.Tokens != nil {
+				edited = append(edited, field)
+			}
+		}
+		if len(edited) > 0 {
+			break
+		}
+	}
+	if len(edited) == 0 { // the first field that a user may mean
+		i := slices.IndexFunc(m.owned, func(field ownership.Field) bool {
+			return len(field.Tokens) > 1 && field.Tokens[0] != "metadata" && !slices.Contains(seldomEdited, field.Tokens[len(field.Tokens)-1])
+		})
+		if i < 0 {
+			return
+		}
+		edited, m.Example = m.owned[i:i+1], true
+	}
+	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: t.id.Group, Kind: t.id.Kind, Name: t.id.Name, Namespace: t.id.Namespace}}
+	for _, field := range edited {
+		m.Lines = append(m.Lines, fieldLine{field.Path, m.located.place(field.Tokens...)})
+		rule.Paths = append(rule.Paths, field.Pointer())
+	}
+	m.Rule = rule
+}
+
+// seldomEdited are names of fields that make no good example, because most are immutable.
+var seldomEdited = []string{"name", "selector", "matchLabels"}
+
+// listed reports whether a path is one of those that commas separate. Paths may have commas.
+func listed(paths, path string) bool {
+	return strings.Contains(","+paths+",", ","+path+",")
+}
+
+// ruleYAML is a rule as it is pasted into a VidraResource, with those that it has.
+func ruleYAML(vr *v1alpha1.VidraResource, rule v1alpha1.IgnoreRule) (string, error) {
+	var rules []v1alpha1.IgnoreRule
+	if vr.Spec.Drift != nil {
+		rules = slices.Clone(vr.Spec.Drift.Ignore)
+	}
+	document, err := json.Marshal(map[string]any{"spec": map[string]any{"drift": map[string]any{"ignore": append(rules, rule)}}})
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.JSONToYAML(document)
+	return string(text), err
+}

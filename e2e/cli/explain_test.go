@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestKeep follows each way to keep a change that `why` names: the line, and the rule as it is printed.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "keep")
+	cluster.NewVidraResource(t, "keep", settings, func(v *v1alpha1.VidraResource) {
+		v.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/data/colour"}}}}
+	})
+	vr := cluster.AwaitReady(t, "keep")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "keep", Name: "settings"}}
+	require.NoError(t, cluster.MergePatch(cm, `{"metadata":{"labels":{"tier":null}}}`))
+	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "metadata.labels.tier")
+	why := ok(t, "why", "cm/settings", "-n", "keep")
+	require.Contains(t, why, "spec.manifest of VidraResource keep, document 1, line 6  (metadata.labels.tier)")
+	_, rest, found := strings.Cut(why, "paste this rule into VidraResource keep\n")
+	require.True(t, found, why)
+	rule, _, _ := strings.Cut(rest, "3. ")
+	body, err := yaml.YAMLToJSONStrict([]byte(rule))
+	require.NoError(t, err, rule)
+	require.NoError(t, admin.Patch(t.Context(), vr, client.RawPatch(types.MergePatchType, body), &client.PatchOptions{
+		Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict},
+	}), "the CustomResourceDefinition accepts it")
+	vr = cluster.AwaitReady(t, "keep")
+	require.Len(t, vr.Spec.Drift.Ignore, 2, "the rule that there was stays")
+	require.NoError(t, cluster.MergePatch(cm, `{"metadata":{"labels":{"tier":null}}}`))
+	ok(t, "reconcile", "keep", "--wait")
+	require.NotContains(t, cluster.Get(t, cm).GetLabels(), "tier", "the change is kept")
+}
+
+// TestSources explains objects from a ConfigMap and a Secret, whose values are not printed.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "sources")
+	source := metav1.ObjectMeta{Namespace: "sources", Name: "parts"}
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: source, Data: map[string]string{"a.yaml": suite.Greeting("first", "hello") + "---\n" + settings}}))
+	require.NoError(t, admin.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: source, StringData: map[string]string{"b.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: login\nstringData:\n  password: swordfish\n"},
+	}))
+	cluster.NewVidraResource(t, "sources", "", func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "parts", Key: "a.yaml"}, {Kind: "Secret", Name: "parts", Key: "b.yaml"}}
+	})
+	vr := cluster.AwaitReady(t, "sources")
+	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "sources", Name: "login"}}
+	require.NoError(t, cluster.MergePatch(login, `{"stringData":{"password":"hunter2"}}`))
+	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.password")
+	golden(t, "why-source", ok(t, "why", "cm/settings", "-n", "sources"))
+	why := ok(t, "why", "secret/login", "-n", "sources")
+	golden(t, "why-secret", why)
+	blame := ok(t, "blame", "secret/login", "-n", "sources")
+	golden(t, "blame-secret", withoutIDs(blame))
+	for _, secret := range []string{"swordfish", "hunter2", "c3dvcmRmaXNo", "aHVudGVyMg"} {
+		for _, output := range []string{why, blame, ok(t, "why", "secret/login", "-n", "sources", "-o", "json"), ok(t, "blame", "secret/login", "-n", "sources", "-o", "json")} {
+			require.NotContains(t, output, secret)
+		}
+	}
+}
+
+// TestBlame shows who owns each line.
+func TestBlame(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "blame")
+	cluster.NewVidraResource(t, "blame", suite.Manifests(settings, "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  selector: {app: web}\n  ports:\n  - name: http\n    port: 80\n"))
+	vr := cluster.AwaitReady(t, "blame")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blame", Name: "settings"}}
+	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye","extra":"a\nb"}}`))
+	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting")
+	golden(t, "blame", withoutIDs(ok(t, "blame", "cm/settings", "-n", "blame")))
+	golden(t, "blame-foreign", ok(t, "blame", "cm/settings", "-n", "blame", "--foreign"))
+	require.Contains(t, ok(t, "blame", "svc/web", "-n", "blame", "--foreign"), "The manifest has all fields.\n")
+	service := ok(t, "blame", "svc/web", "-n", "blame")
+	require.Regexp(t, `blame: document 2, line 20 +│     port: 80\n`, service)
+	require.Regexp(t, `\n +│     protocol: TCP\n`, service, "a default has no owner")
+	require.Regexp(t, `blame: document 2, line 17 +│     app: web\n`, service, "it is owned as a whole")
+}
+
+// withoutIDs leaves out the lines that the API server makes up.
+func withoutIDs(output string) string { return withoutLines(output, "uid: ", "resourceVersion: ") }
+
+// withoutLines leaves out the lines that have one of some texts.
+func withoutLines(output string, texts ...string) string {
+	var kept []string
+	for line := range strings.Lines(output) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// TestTwoOwners explains an object of two VidraResources.
+func TestTwoOwners(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "two")
+	shared := func(key string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shared\n  namespace: two\ndata:\n  " + key + ": hello\n"
+	}
+	for _, name := range []string{"two-a", "two-b"} {
+		cluster.NewVidraResource(t, "two", shared(name), suite.Named(name), func(v *v1alpha1.VidraResource) { v.Spec.Adopt = v1alpha1.AdoptAlways })
+		cluster.AwaitReady(t, name)
+	}
+	golden(t, "why-two", ok(t, "why", "cm/shared", "-n", "two"))
+	require.Equal(t, "vidraresource.infrahub.operators.com/two-a\nvidraresource.infrahub.operators.com/two-b\n", ok(t, "why", "cm/shared", "-n", "two", "-o", "name"))
+}
+
+// TestTenant has a user ask who may read one namespace, and no VidraResource.
+func TestTenant(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "tenant")
+	cluster.NewVidraResource(t, "tenant", settings)
+	cluster.AwaitReady(t, "tenant")
+	meta := metav1.ObjectMeta{Namespace: "tenant", Name: "viewer"}
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}))
+	require.NoError(t, admin.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "tenant", Name: "viewer"}},
+	}))
+	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), "tenant", "viewer")
+	require.NoError(t, err)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "settings"}}
+	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye"}}`))
+	cluster.AwaitEvent(t, cm, corev1.EventTypeNormal, "ChangeReverted", "Restore", "data.greeting")
+	suite.Await(t, func(c *assert.CollectT) { // the API server learns of a RoleBinding soon
+		why := vidraAs(c, kubeconfig, "why", "cm/settings", "-n", "tenant")
+		require.Equal(c, 0, why.code, why.stderr)
+		require.Contains(c, why.stdout, "reverted data.greeting")
+	})
+	golden(t, "why-tenant", vidraAs(t, kubeconfig, "why", "cm/settings", "-n", "tenant").stdout)
+	for _, args := range [][]string{{"get"}, {"status"}, {"tree", "tenant"}, {"suspend", "tenant"}} {
+		refused := vidraAs(t, kubeconfig, args...)
+		require.Equal(t, 1, refused.code)
+		require.Contains(t, refused.stderr, "ask for a ClusterRoleBinding to a role with that right on vidraresources.infrahub.operators.com, such as vidra-vidraresource-")
+	}
+}
+
+// TestUnanswered asks about what cannot be answered.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	gone := vidraAs(t, writeFile(t, "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), "status")
+	require.Equal(t, 1, gone.code)
+	require.Contains(t, gone.stderr, "the API server cannot be reached: check --context, --kubeconfig and the network")
+	tests := map[string]struct {
+		reason, says string
+		args         []string
+	}{
+		"kind":        {reason: "a typing error", args: []string{"why", "deploymnt/web"}, says: `the cluster serves no kind "deploymnt"`},
+		"not found":   {reason: "no owner either", args: []string{"why", "cm/missing"}, says: "ConfigMap default/missing does not exist, and no VidraResource manages it"},
+		"not managed": {reason: "another tool's", args: []string{"blame", "cm/kube-root-ca.crt"}, says: "is not managed by Vidra"},
+		"form":        {reason: "a name alone", args: []string{"why", "settings"}, says: "want KIND/NAME"},
+		"namespace":   {reason: "no name of a namespace", args: []string{"why", "cm/a", "-n", "A"}, says: `--namespace "A": want the name of a namespace`},
+		"output":      {reason: "no such output", args: []string{"get", "-o", "jsonn"}, says: `--output "jsonn": want wide, json, yaml or name`},
+		"missing":     {reason: "no such VidraResource", args: []string{"wait", "missing"}, says: "VidraResource missing does not exist"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := vidra(t, tt.args...)
+			require.Equal(t, 1, a.code, tt.reason)
+			require.Contains(t, a.stderr, tt.says, tt.reason)
+			require.Empty(t, a.stdout)
+		})
+	}
+}
+
+// TestAdoptAndOrphan adopts an object that was refused, and leaves it behind.
+func TestAdoptAndOrphan(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "adopt")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "adopt", Name: "settings"}, Data: map[string]string{"greeting": "theirs"}}
+	require.NoError(t, admin.Create(t.Context(), cm))
+	vr := cluster.NewVidraResource(t, "adopt", settings)
+	cluster.AwaitNotReady(t, "adopt", v1alpha1.ReasonAdoptionRefused)
+	require.Equal(t, "VidraResource adopt adopted ConfigMap adopt/settings\n", ok(t, "adopt", "adopt"))
+	require.Equal(t, v1alpha1.AdoptIfIdentical, cluster.GetVidraResource(t, "adopt").Spec.Adopt)
+	ok(t, "wait", "adopt")
+	require.Equal(t, "VidraResource adopt was refused no object\n", ok(t, "adopt", "adopt"))
+	require.Equal(t, "ConfigMap adopt/settings stays when it leaves the manifest, and when its VidraResource is deleted\n", ok(t, "orphan", "cm/settings", "-n", "adopt"))
+	require.Equal(t, "true", cluster.Get(t, cm).GetAnnotations()[v1alpha1.KeepAnnotation])
+	require.Equal(t, "VidraResource adopt: its objects stay when it is deleted\n", ok(t, "orphan", "adopt"))
+	require.NoError(t, admin.Delete(t.Context(), vr))
+	cluster.AwaitGone(t, vr)
+	require.True(t, cluster.Exists(t, cm))
+}

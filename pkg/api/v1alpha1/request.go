@@ -1,0 +1,28 @@
+package v1alpha1
+
+import "time"
+
+// ReconcileRequestedAtAnnotation on a VidraResource requests a reconcile of all its objects when its
+// value changes. The value is usually the time of the request, in RFC 3339. status.lastHandledReconcileAt
+// has the last value that was carried out.
+const ReconcileRequestedAtAnnotation = "vidraresource.infrahub.operators.com/reconcile-requested-at"
+
+// maxRequest is how many bytes of a request the status repeats.
+const maxRequest = 64
+
+// ReconcileRequest is the request for a reconcile of the VidraResource: the value of the annotation, or
+// spec.reconciledAt if that is later. It is empty if there is none.
+func (v *VidraResource) ReconcileRequest() string {
+	requested := v.Annotations[ReconcileRequestedAtAnnotation]
+	if len(requested) > maxRequest {
+		requested = requested[:maxRequest]
+	}
+	if v.Spec.ReconciledAt.IsZero() {
+		return requested
+	}
+	at, err := time.Parse(time.RFC3339Nano, requested)
+	if requested != "" && (err != nil || !at.Before(v.Spec.ReconciledAt.Time)) {
+		return requested
+	}
+	return v.Spec.ReconciledAt.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,163 @@
+package ownership
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Field is a field or list item that a manager applied to an object.
+type Field struct {
+	// Path is written as that of a Change.
+	Path string
+	// Tokens lead to it in the configuration: names of fields and indexes of lists. Nil if the
+	// configuration does not have it.
+	Tokens []string
+}
+
+// Pointer is the path as a JSON pointer (RFC 6901) into the configuration; empty without Tokens.
+func (f Field) Pointer() string {
+	var b strings.Builder
+	for _, token := range f.Tokens {
+		b.WriteString("/" + escapePointer.Replace(token))
+	}
+	return b.String()
+}
+
+// FieldsOf lists what manager applied to obj, and what is above it, in the order of the paths.
+// configuration is what it applied, and nil if that is not known.
+func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any) (leaves, above []Field) {
+	withheld := Sensitive(obj)
+	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool)
+	walk = func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool) {
+		for _, element := range elements(set) {
+			p := slices.Concat(path, fieldpath.Path{element})
+			field := Field{Path: render(p, withheld)}
+			var child *node
+			var token string
+			found := false
+			if known {
+				child, token, found = at.configured(element, true)
+			}
+			if found {
+				field.Tokens = append(slices.Clone(tokens), token)
+			} else {
+				child = &node{}
+			}
+			below, nested := set.Children.Get(element)
+			if !nested {
+				leaves = append(leaves, field)
+				continue
+			}
+			above = append(above, field)
+			walk(below, child, p, field.Tokens, found)
+		}
+	}
+	walk(setOf(applied(obj, manager)), &node{live: configuration}, nil, nil, configuration != nil)
+	return leaves, above
+}
+
+// FieldsOfEntry lists what an entry of the managedFields of obj has, in the order of the paths, without
+// what is above it.
+func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry) []Field {
+	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	only.SetAnnotations(obj.GetAnnotations())
+	entry.Operation, entry.Subresource = metav1.ManagedFieldsOperationApply, ""
+	only.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
+	leaves, _ := FieldsOf(only, entry.Manager, nil)
+	return leaves
+}
+
+// Writer is a field manager that owns a field, by one of its entries in managedFields.
+type Writer struct {
+	Manager string
+	// Operation is Apply or Update.
+	Operation string
+	// Subresource through which it wrote; empty for the object itself.
+	Subresource string
+	// Time of its last write, at the API server's resolution of a second.
+	Time time.Time
+}
+
+// Writers are the owners of the fields of an object.
+type Writers struct {
+	// owners by the path of the field in the object; see pathKey. atomic are those that own what is
+	// below, too, because they own it as a whole.
+	owners, atomic map[string][]Writer
+}
+
+// WritersOf returns who owns which field of an object.
+func WritersOf(obj *unstructured.Unstructured) Writers {
+	w := Writers{owners: map[string][]Writer{}, atomic: map[string][]Writer{}}
+	inner := map[string]bool{}
+	owned := map[string][]Writer{}
+	for r := range records(obj) {
+		writer := Writer{Manager: r.text("manager"), Operation: r.text("operation"), Subresource: r.text("subresource"), Time: r.time()}
+		var walk func(set *fieldpath.Set, at any, tokens []string)
+		walk = func(set *fieldpath.Set, at any, tokens []string) {
+			for _, element := range elements(set) {
+				token, value, found := liveChild(at, element)
+				if !found {
+					continue // the manager wrote it through another version of the kind
+				}
+				path := append(slices.Clone(tokens), token)
+				key := pathKey(path)
+				if set.Members.Has(element) {
+					owned[key] = append(owned[key], writer)
+				}
+				if below, nested := set.Children.Get(element); nested {
+					inner[key] = true
+					walk(below, value, path)
+				}
+			}
+		}
+		walk(setOf(r.fields()), obj.Object, nil)
+	}
+	for key, writers := range owned {
+		w.owners[key] = writers
+		if !inner[key] {
+			w.atomic[key] = writers
+		}
+	}
+	return w
+}
+
+// Of returns who owns the field to which names of fields and indexes of lists lead.
+func (w Writers) Of(path ...string) []Writer {
+	if writers := w.owners[pathKey(path)]; writers != nil {
+		return writers
+	}
+	for n := len(path) - 1; n > 0; n-- {
+		if writers := w.atomic[pathKey(path[:n])]; writers != nil {
+			return writers
+		}
+	}
+	return nil
+}
+
+// OwnsWhole reports whether a manager owns the field as a whole, with what is below it.
+func (w Writers) OwnsWhole(path ...string) bool { return w.atomic[pathKey(path)] != nil }
+
+// pathKey is a path as the key of a map.
+func pathKey(path []string) string { return Field{Tokens: path}.Pointer() }
+
+// liveChild is the child of a value that an element of a path selects, and its name or index.
+func liveChild(at any, element fieldpath.PathElement) (token string, value any, found bool) {
+	if element.FieldName != nil {
+		m, _ := at.(map[string]any)
+		value, found = m[*element.FieldName]
+		return *element.FieldName, value, found
+	}
+	list, _ := at.([]any)
+	for i, item := range list {
+		if element.Index != nil && *element.Index == i || element.Index == nil && selects(element, item) {
+			return strconv.Itoa(i), item, true
+		}
+	}
+	return "", nil, false
+}

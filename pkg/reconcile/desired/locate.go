@@ -1,0 +1,70 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Located is an object of a manifest with the text that has it.
+type Located struct {
+	manifest.Object
+	part Part
+	// stringData is that of a Secret: the object has it in data, as it is applied, and the text does not.
+	stringData map[string]any
+}
+
+// Locate finds an object in the parts of the manifest of a VidraResource; nil if it is not there. It
+// fails for a manifest that cannot be read. It need not know how the kind is served: an object without
+// a namespace is found for the default namespace, and for no namespace.
+func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
+	parsed, err := parse(parts)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(parsed, func(obj manifest.Object) bool {
+		is := object.IdentityIn(obj.Unstructured)
+		if id.Namespace != "" {
+			is.Namespace = cmp.Or(is.Namespace, vr.Spec.Destination.Namespace, "default")
+		} else {
+			is.Namespace = "" // the API server ignores one of a cluster-scoped kind
+		}
+		return is == id
+	})
+	if i < 0 {
+		return nil, nil //nolint:nilnil // that it is not there is no error here
+	}
+	found := &Located{Object: parsed[i]}
+	if id.GroupKind == object.SecretKind {
+		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
+		MergeStringData(found.Unstructured)
+	}
+	for _, part := range parts {
+		if part.name == found.Position.Source {
+			found.part = part
+		}
+	}
+	return found, nil
+}
+
+// In returns where the manifest of a VidraResource has the object: the part, the document and the line.
+func (l *Located) In(vr *v1alpha1.VidraResource) string { return placeOf(l.Position).In(vr) }
+
+// Source is the entry of spec.manifestFrom that names what holds the text; nil for spec.manifest.
+func (l *Located) Source() *v1alpha1.ManifestSource { return l.part.source }
+
+// Line is the line of the part in which a field of the object begins, or the line of the next field
+// above it that the text has. The path has names of fields and indexes of lists.
+func (l *Located) Line(path ...string) int {
+	if len(path) > 1 && path[0] == "data" {
+		if _, is := l.stringData[path[1]]; is {
+			path = append([]string{"stringData"}, path[1:]...)
+		}
+	}
+	return manifest.Line(l.part.text, l.Position, path)
+}

@@ -1,0 +1,33 @@
+package owners
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// AdoptionChanges returns the fields of an object, which no VidraResource owns, that its adoption would
+// change. adopted is what a dry run of the apply makes of it, and applied is what is applied.
+func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by object.Signature) []ownership.Change {
+	// What Vidra adds to every object is no difference, unless another client finds the
+	// object by it.
+	found := live.DeepCopy()
+	by.Mark(found)
+	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {
+		labels := found.GetLabels()
+		labels[v1alpha1.ManagedByLabel] = value
+		found.SetLabels(labels)
+	}
+	if withheld, set := applied.GetAnnotations()[ownership.SensitiveAnnotation]; set {
+		annotations := found.GetAnnotations()
+		annotations[ownership.SensitiveAnnotation] = withheld
+		found.SetAnnotations(annotations)
+	}
+	return slices.DeleteFunc(ownership.Drift(found, adopted, by.Manager), func(c ownership.Change) bool {
+		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
+	})
+}
