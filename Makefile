@@ -117,7 +117,7 @@ e2e-shared: $(if $(BUILT),,e2e-binary)
 e2e-storms: $(if $(BUILT),,e2e-binary)
 	$(E2E_TEST) -test.run '$(STORMS)'
 e2e-others: $(if $(BUILT),,control-plane)
-	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/$(RACED)|/$(CLUSTERS)')
+	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/deployed$$|/$(RACED)|/$(CLUSTERS)')
 e2e-clusters: $(if $(BUILT),,control-plane)
 	$(GO_TEST) $$(go list ./e2e/... | grep -E '/$(CLUSTERS)')
 e2e-raced: $(if $(BUILT),,control-plane)

@@ -30,6 +30,7 @@ func freeAddress(t *testing.T) *net.TCPAddr {
 // first operator. It logs what each key means, reconciles the VidraResources of its
 // installation, and serves profiles on the loopback interface only.
 func TestConfigurationOfTheOperator(t *testing.T) {
+	needsOwnControlPlane(t, "it gives the operator a file of this machine, and reads profiles at its loopback interface")
 	ns := newNamespace(t)
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vidra-config", Labels: map[string]string{"app": "vidra"}},

@@ -77,7 +77,7 @@ func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
 	require.Equal(t, all, reverted)
 	require.EqualValues(t, all, getVidraResource(t, ns).Status.Drift.Heals)
 
-	sent := operatorSince(t, mark)
+	sent := cluster.RequestsBy(t, mark, operatorUser)
 	counted := sent.Only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
 	given := sent.Only(func(e request) bool { return e.Verb == "update" && e.Resource == "leases" })
 	require.NotEmpty(t, counted)

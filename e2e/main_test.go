@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -38,11 +39,12 @@ const (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // a forwarded port that is not open yet, for example
 	testenv.ParseFlags()
-	os.Exit(suite.RunTests(m, setUp, func() error { return env.Stop() }))
+	os.Exit(suite.RunTests(m, setUp, cluster.Stop))
 }
 
-// setUp starts what the tests share, in order. env.Stop ends all of it.
+// setUp starts what the tests share, in order. cluster.Stop ends all of it.
 func setUp(ctx context.Context) (err error) {
 	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	awaitLeads(t, next)
 	awaitSays(t, page, "hello")
 
-	sent := operatorSince(t, mark)
+	sent := cluster.RequestsBy(t, mark, operatorUser)
 	require.Empty(t, sent.Only(func(r request) bool { return r.Resource == "configmaps" && r.Namespace == "" }), "the watch continues")
 	writes := sent.Only(func(r request) bool { return r.Resource == "leases" && r.Verb == "update" }).Accepted()
 	require.GreaterOrEqual(t, len(writes), 2, "%s", writes)

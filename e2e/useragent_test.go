@@ -48,27 +48,28 @@ func TestUserAgent(t *testing.T) {
 		require.NoError(c, response.Body.Close())
 	})
 
+	sent := func() requests { return cluster.RequestsBy(t, mark, operatorUser) }
 	// Each of these is sent by another client.
 	wanted := []string{
 		"leases", "events", "tokenreviews", "vidraresources", "configmaps", "namespaces", "customresourcedefinitions", "apiservices",
 	}
 	await(t, func(c *assert.CollectT) {
 		for _, resource := range wanted {
-			require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return r.Resource == resource }), resource)
+			require.NotEmpty(c, sent().Only(func(r request) bool { return r.Resource == resource }), resource)
 		}
-		require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return strings.HasPrefix(r.RequestURI, "/api") && r.Resource == "" }), "discovery")
-		require.NotEmpty(c, operatorSince(t, mark).Only(func(r request) bool { return r.As != "" }), "impersonated")
+		require.NotEmpty(c, sent().Only(func(r request) bool { return strings.HasPrefix(r.RequestURI, "/api") && r.Resource == "" }), "discovery")
+		require.NotEmpty(c, sent().Only(func(r request) bool { return r.As != "" }), "impersonated")
 	})
-	for _, r := range operatorSince(t, mark) {
+	for _, r := range sent() {
 		require.Regexp(t, "^"+userAgent+`\S+ \((linux|darwin)/\S+\)$`, r.UserAgent, "%s %s", r.Verb, r.RequestURI)
 	}
 	await(t, func(c *assert.CollectT) {
-		sent := 0
+		received := 0
 		agents.Range(func(agent, _ any) bool {
-			sent++
+			received++
 			require.True(t, strings.HasPrefix(agent.(string), userAgent), agent)
 			return true
 		})
-		require.Positive(c, sent)
+		require.Positive(c, received)
 	})
 }

@@ -45,15 +45,12 @@ type kindCluster struct {
 
 // newCluster makes a kind cluster with an audit log, and loads the image of the operator. The
 // cluster is to be deleted even if there is an error.
-func (r *run) newCluster(ctx context.Context) (*kindCluster, error) {
+func (r *run) newCluster() (*kindCluster, error) {
 	k := &kindCluster{
 		provider:   cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), cluster.ProviderWithDocker()),
 		kubeconfig: filepath.Join(r.dir, "kubeconfig"),
 		auditLog:   filepath.Join(r.dir, "audit", "audit.log"),
 		say:        r.say,
-	}
-	if out, err := exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
-		return k, fmt.Errorf("asking the Docker engine for its version: %w: %s: start one, or set DOCKER_HOST", err, out)
 	}
 	if err := r.writeAuditFiles(k.auditLog); err != nil {
 		return k, err
@@ -74,6 +71,15 @@ func (r *run) newCluster(ctx context.Context) (*kindCluster, error) {
 	}
 	r.say("the kind cluster %s is ready", clusterName)
 	return k, k.load(filepath.Join(r.root, "bin", "image"), r.image)
+}
+
+// requireDocker returns an error if no Docker engine runs.
+func requireDocker(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("asking the Docker engine for its version: %w: %s: start one, or set DOCKER_HOST", err, out)
+	}
+	return nil
 }
 
 // writeAuditFiles writes the audit policy, and an empty audit log that any user of this machine can read:
@@ -98,8 +104,11 @@ func (r *run) clusterConfig() *v1alpha4.Cluster {
 			{HostPath: filepath.Join(r.dir, "policy"), ContainerPath: auditConfigDir, Readonly: true},
 			{HostPath: filepath.Join(r.dir, "audit"), ContainerPath: auditLogDir},
 		}}},
-		// kubeadm takes arguments in two forms. kind applies the patch of the version that it uses.
-		KubeadmConfigPatches: []string{auditPatch("v1beta4"), auditPatch("v1beta3")},
+		// kubeadm takes arguments in two forms. kind applies the patch of the version that it uses. The
+		// control-plane node runs Pods, too, so that those of a drained node can move there.
+		KubeadmConfigPatches: []string{
+			controlPlane("v1beta4"), controlPlane("v1beta3"), "kind: InitConfiguration\nnodeRegistration: {taints: []}\n",
+		},
 	}
 	for range r.workers {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
@@ -108,27 +117,43 @@ func (r *run) clusterConfig() *v1alpha4.Cluster {
 	return config
 }
 
-// auditPatch is a part of the configuration of kubeadm, in a version of its API.
-func auditPatch(version string) string {
-	arguments := [][2]string{
-		{"audit-policy-file", auditConfigDir + "/policy.yaml"},
-		{"audit-log-path", auditLogDir + "/audit.log"},
-		{"audit-log-mode", "blocking-strict"}, // a request that is not noted fails
-		{"audit-log-maxsize", "1048576"},      // megabytes: it is never rotated
-	}
+// arguments are those of the parts of the control plane, by their names for kubeadm. A request that
+// cannot be noted in the audit log fails; the log is never rotated. Many objects come and go in a short time.
+// The only controller manager and the only scheduler need no leader, and no renewal in time.
+var arguments = []struct{ part, name, value string }{
+	{"apiServer", "audit-policy-file", auditConfigDir + "/policy.yaml"},
+	{"apiServer", "audit-log-path", auditLogDir + "/audit.log"},
+	{"apiServer", "audit-log-mode", "blocking-strict"},
+	{"apiServer", "audit-log-maxsize", "1048576"},
+	{"controllerManager", "kube-api-qps", "200"},
+	{"controllerManager", "kube-api-burst", "400"},
+	{"controllerManager", "leader-elect", "false"},
+	{"scheduler", "leader-elect", "false"},
+}
+
+// controlPlane is a part of the configuration of kubeadm, in a version of its API.
+func controlPlane(version string) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "apiVersion: kubeadm.k8s.io/%s\nkind: ClusterConfiguration\nmetadata: {name: config}\napiServer:\n  extraArgs:\n", version)
+	fmt.Fprintf(&text, "apiVersion: kubeadm.k8s.io/%s\nkind: ClusterConfiguration\nmetadata: {name: config}\n", version)
+	part := ""
 	for _, argument := range arguments {
-		if version == "v1beta3" {
-			fmt.Fprintf(&text, "    %s: %q\n", argument[0], argument[1])
-		} else {
-			fmt.Fprintf(&text, "  - {name: %s, value: %q}\n", argument[0], argument[1])
-		}
-	}
-	fmt.Fprintf(&text, `  extraVolumes:
+		if argument.part != part {
+			part = argument.part
+			fmt.Fprintf(&text, "%s:\n", part)
+			if part == "apiServer" {
+				fmt.Fprintf(&text, `  extraVolumes:
   - {name: audit-policy, hostPath: %s, mountPath: %[1]s, readOnly: true, pathType: Directory}
   - {name: audit-log, hostPath: %s, mountPath: %[2]s, readOnly: false, pathType: Directory}
 `, auditConfigDir, auditLogDir)
+			}
+			text.WriteString("  extraArgs:\n")
+		}
+		if version == "v1beta3" {
+			fmt.Fprintf(&text, "    %s: %q\n", argument.name, argument.value)
+		} else {
+			fmt.Fprintf(&text, "  - {name: %s, value: %q}\n", argument.name, argument.value)
+		}
+	}
 	return text.String()
 }
 

@@ -4,102 +4,169 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// readyTimeout bounds the wait until the operator is ready, and until it is removed.
-const readyTimeout = 3 * time.Minute
+const (
+	// readyTimeout bounds the wait until the operator is ready, and until it is removed.
+	readyTimeout = 3 * time.Minute
+	// finalizeTimeout bounds the wait until the operator has finalized the VidraResources that tests left.
+	finalizeTimeout = time.Minute
+)
 
-// install installs Vidra in a cluster that does not have it, and returns a function that removes it.
+// installation is Vidra in a cluster that did not have it.
+type installation struct {
+	client client.Client
+	helm   func(ctx context.Context, args ...string) error
+	// namespace and crd are what helm does not remove.
+	namespace *corev1.Namespace
+	crd       *apiextensionsv1.CustomResourceDefinition
+	say       func(format string, args ...any)
+}
+
+// install installs the chart in a cluster that does not have Vidra, and returns a function that removes it.
 func (r *run) install(ctx context.Context) (remove func() error, err error) {
 	nothing := func() error { return nil }
-	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	i, err := r.newInstallation(ctx)
 	if err != nil {
 		return nothing, err
 	}
-	c, err := testenv.Client(config)
-	if err != nil {
-		return nothing, err
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testenv.OperatorNamespace}}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
-		return nothing, errors.Join(err, fmt.Errorf("the cluster has a namespace %s: the tests stop and restart the operator, so they use a cluster without Vidra", namespace.Name))
-	}
-	objects, err := testenv.Render(filepath.Join(r.root, "config", "default"))
-	if err != nil {
-		return nothing, err
-	}
-	for _, object := range objects {
-		if err := r.adapt(object); err != nil {
+	for _, object := range []client.Object{i.namespace, i.crd} {
+		switch err := i.client.Get(ctx, client.ObjectKeyFromObject(object), object); {
+		case err == nil:
+			return nothing, fmt.Errorf("the cluster has the %T %s: the tests stop and restart the operator, so they use a cluster without Vidra", object, object.GetName())
+		case !apierrors.IsNotFound(err):
 			return nothing, err
 		}
 	}
-	remove = func() error { return r.uninstall(c, objects) }
-	if err := testenv.Apply(ctx, config, objects); err != nil {
-		return remove, err
+	if err := i.client.Create(ctx, i.namespace); err != nil {
+		return nothing, err
 	}
-	err = awaitAvailable(ctx, c)
-	r.say("Vidra is installed")
-	return remove, err
+	args := append([]string{"install", releaseName, filepath.Join(r.root, "config", "chart"), "--wait"}, imageValues(r.image)...)
+	// The backstop is off: it sends requests at any time, and tests count them.
+	if err := i.helm(ctx, append(args, "--set-string=flags.backstop-interval=0s", "--timeout="+readyTimeout.String())...); err != nil {
+		return i.remove, err
+	}
+	r.say("the chart is installed")
+	return i.remove, nil
 }
 
-// adapt sets the image of the operator, and turns the backstop off: it sends requests at any
-// time, and tests count them.
-func (r *run) adapt(object *unstructured.Unstructured) error {
-	if object.GetKind() != "Deployment" {
+// releaseName is the name of the release of helm.
+const releaseName = "vidra"
+
+// newInstallation prepares the installation, and builds helm.
+func (r *run) newInstallation(ctx context.Context) (*installation, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	c, err := testenv.Client(config)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := testenv.Helm(ctx, testenv.Options{Out: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	home := filepath.Join(r.dir, "helm")
+	helm := func(ctx context.Context, args ...string) error {
+		cmd := exec.CommandContext(ctx, binary, append(args, "--namespace="+testenv.OperatorNamespace, "--kubeconfig="+r.kubeconfig)...)
+		cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("running helm %s: %w: %s", strings.Join(args, " "), err, out)
+		}
 		return nil
 	}
-	containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-	if err != nil {
-		return err
-	}
-	container := containers[0].(map[string]any) //nolint:forcetypeassert // the API server accepts no other
-	container["image"] = r.image
-	args, _, err := unstructured.NestedSlice(container, "args")
-	if err != nil {
-		return err
-	}
-	container["args"] = append(args, "--backstop-interval=0")
-	return unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")
+	return &installation{
+		client: c, helm: helm, say: r.say,
+		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: testenv.OperatorNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		}},
+		crd: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "vidraresources." + v1alpha1.GroupVersion.Group}},
+	}, nil
 }
 
-// awaitAvailable waits until the Deployment of the operator is available.
-func awaitAvailable(ctx context.Context, c client.Client) error {
-	d := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: testenv.OperatorDeployment}
-	err := wait.PollUntilContextTimeout(ctx, time.Second/2, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, key, d)
-		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas, err
+// imageValues are the arguments of helm that select an image, such as registry:5000/vidra-operator:dev, or
+// one with a digest.
+func imageValues(image string) []string {
+	image, digest, _ := strings.Cut(image, "@")
+	tag := ""
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		image, tag = image[:colon], image[colon+1:]
+	}
+	values := []string{"--set-string=image.repository=" + image, "--set-string=image.digest=" + digest}
+	if tag != "" {
+		values = append(values, "--set-string=image.tag="+tag)
+	}
+	return values
+}
+
+// remove deletes the VidraResources that are left, and then what install made.
+func (i *installation) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*readyTimeout)
+	defer cancel()
+	err := errors.Join(
+		i.deleteVidraResources(ctx),
+		i.helm(ctx, "uninstall", releaseName, "--wait", "--ignore-not-found", "--timeout="+readyTimeout.String()),
+	)
+	for _, object := range []client.Object{i.crd, i.namespace} {
+		err = errors.Join(err, i.delete(ctx, object))
+	}
+	return err
+}
+
+// deleteVidraResources deletes all VidraResources. Those that the operator does not finalize, because it does not
+// run or because a test has failed, lose their finalizers.
+func (i *installation) deleteVidraResources(ctx context.Context) error {
+	if err := i.client.DeleteAllOf(ctx, &v1alpha1.VidraResource{}); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("deleting all VidraResources: %w", err)
+	}
+	left := &v1alpha1.VidraResourceList{}
+	err := wait.PollUntilContextTimeout(ctx, time.Second/2, finalizeTimeout, true, func(ctx context.Context) (bool, error) {
+		err := i.client.List(ctx, left)
+		return len(left.Items) == 0, err
 	})
-	if err != nil {
-		return fmt.Errorf("waiting until Deployment %s is available: %w: %+v", key, err, d.Status)
+	if !wait.Interrupted(err) {
+		return err
+	}
+	for n := range left.Items {
+		i.say("the operator did not finalize VidraResource %s: its finalizers are removed, and its objects stay", left.Items[n].Name)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(i.client.Patch(ctx, &left.Items[n], patch)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// uninstall deletes what install applied, VidraResources first, which the operator finalizes.
-func (r *run) uninstall(c client.Client, objects []*unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-	defer cancel()
-	slices.Reverse(objects) // the CRD and the namespace are the first that were applied
-	for _, object := range objects {
-		if err := c.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("removing %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
+// delete deletes an object, and waits until it is gone.
+func (i *installation) delete(ctx context.Context, object client.Object) error {
+	err := wait.PollUntilContextTimeout(ctx, time.Second/2, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		err := i.client.Delete(ctx, object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("deleting the %T %s: %w", object, object.GetName(), err)
 	}
 	return nil
 }

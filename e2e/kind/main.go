@@ -4,9 +4,9 @@
 //	make e2e-kind                       # on a kind cluster that it makes and deletes
 //	make e2e-cluster KUBECONFIG=<path>  # on another cluster
 //
-// It installs Vidra, with the image of `make image`, and runs the tests of e2e
-// with the environment variables that package suite reads. In the end it lists the tests that
-// were skipped. A kind cluster needs a Docker engine; nothing else in this repository does.
+// It installs the chart, with the image of `make image`, runs the tests of e2e and e2e/deployed
+// with the environment variables that package suite reads, and removes all that was made. It lists the
+// tests that were skipped. A kind cluster needs a Docker engine.
 package main
 
 import (
@@ -21,22 +21,27 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // of the client
 	r := run{started: time.Now()}
-	flag.StringVar(&r.kubeconfig, "kubeconfig", "", "The kubeconfig of the cluster; a kind cluster is made if empty.")
-	flag.StringVar(&r.nodeImage, "node-image", "", "The node image of the kind cluster. Defaults to that of kind.")
-	flag.IntVar(&r.workers, "workers", 0, "How many nodes the kind cluster has besides its control plane.")
-	flag.StringVar(&r.image, "image", "vidra-operator:dev", "The image of the operator, which the kind cluster gets from bin/image.")
-	flag.StringVar(&r.logs, "logs", "bin/kind-logs", "The folder for the logs of the kind cluster, if a test fails.")
-	flag.StringVar(&r.only, "run", "", "The tests to run, as for go test -run; all if empty.")
-	flag.StringVar(&r.except, "skip", "", "The tests not to run, as for go test -skip.")
-	flag.DurationVar(&r.timeout, "timeout", time.Hour, "How long the tests of a package may run.")
-	flag.Parse()
-	if r.packages = flag.Args(); len(r.packages) == 0 {
-		r.packages = []string{"./e2e"}
+	flags := flag.NewFlagSet("kind", flag.ExitOnError) // libraries add flags to that of the process
+	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "The kubeconfig of the cluster; a kind cluster is made if empty.")
+	flags.StringVar(&r.nodeImage, "node-image", "", "The node image of the kind cluster. Defaults to that of kind.")
+	flags.IntVar(&r.workers, "workers", 1, "How many nodes the kind cluster has besides its control plane.")
+	flags.StringVar(&r.image, "image", "vidra-operator:dev", "The image of the operator, which the kind cluster gets from bin/image.")
+	flags.StringVar(&r.logs, "logs", "bin/kind-logs", "The folder for the logs of the kind cluster, if a test fails.")
+	flags.StringVar(&r.only, "run", "", "The tests to run, as for go test -run; all if empty.")
+	flags.StringVar(&r.except, "skip", "", "The tests not to run, as for go test -skip.")
+	flags.DurationVar(&r.timeout, "timeout", time.Hour, "How long the tests of a package may run.")
+	_ = flags.Parse(os.Args[1:]) // it exits at an error
+	if r.packages = flags.Args(); len(r.packages) == 0 {
+		r.packages = []string{"./e2e/deployed", "./e2e"}
 	}
 	if err := r.all(); err != nil {
 		fmt.Fprintln(os.Stderr, "kind:", err)
@@ -56,7 +61,7 @@ type run struct {
 	root, dir string
 }
 
-// all installs Vidra, runs the tests, and removes what it made.
+// all installs the chart, runs the tests, and removes what it made.
 func (r *run) all() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -83,7 +88,10 @@ func (r *run) all() (err error) {
 
 // onKind runs the tests on a kind cluster that it makes and deletes.
 func (r *run) onKind(ctx context.Context) (err error) {
-	made, err := r.newCluster(ctx)
+	if err := requireDocker(ctx); err != nil {
+		return err
+	}
+	made, err := r.newCluster()
 	defer func() {
 		if err != nil {
 			made.exportLogs(r.logs)
@@ -94,10 +102,19 @@ func (r *run) onKind(ctx context.Context) (err error) {
 		return err
 	}
 	r.kubeconfig = made.kubeconfig
-	if _, err := r.install(ctx); err != nil { // what it installs is deleted with the cluster
+	before, err := inventory(ctx, r.kubeconfig)
+	if err != nil {
 		return err
 	}
-	return r.test(ctx, made.variables(ctx))
+	remove, err := r.install(ctx)
+	if err != nil {
+		return err // what it installed is deleted with the cluster
+	}
+	if err := r.test(ctx, made.variables(ctx)); err != nil {
+		return err
+	}
+	// `make e2e-cluster` promises this. Here, only the tests make objects.
+	return errors.Join(remove(), requireNothingLeft(ctx, r.kubeconfig, before))
 }
 
 // onCluster runs the tests on the cluster of r.kubeconfig, and removes what it installed there.
@@ -120,6 +137,9 @@ func (r *run) skippedFile() string { return filepath.Join(r.dir, "skipped") }
 
 // listSkipped prints the tests that were skipped, with why.
 func (r *run) listSkipped() {
+	if r.except != "" {
+		r.say("not run were those of %s", r.except)
+	}
 	text, err := os.ReadFile(r.skippedFile())
 	if errors.Is(err, os.ErrNotExist) {
 		r.say("no test was skipped")

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -34,6 +35,8 @@ type Cluster struct {
 	// events watches the Events, once watchEvents is done.
 	events      cache.SharedIndexInformer
 	watchEvents sync.Once
+	// made is what tests made in a cluster that is not theirs.
+	made made
 }
 
 // Start starts the control plane, or connects to the cluster in which the operator is deployed.
@@ -51,7 +54,19 @@ func (c *Cluster) Start(ctx context.Context, o testenv.Options) (err error) {
 		return err
 	}
 	c.watching, err = client.NewWithWatch(c.Config, client.Options{Scheme: c.Admin.Scheme(), Mapper: c.Admin.RESTMapper()})
+	if err == nil && Deployed() {
+		c.Admin = c.made.noting(c.watching)
+	}
 	return err
+}
+
+// Stop does what that of Env does. In a cluster that is not that of the tests, it deletes what
+// they made first, while the operator still runs, which finalizes VidraResources.
+func (c *Cluster) Stop() error {
+	if c.Env == nil || !Deployed() {
+		return c.Env.Stop()
+	}
+	return errors.Join(c.made.remove(context.Background(), c.watching), c.Env.Stop())
 }
 
 // NewNamespace makes a namespace for one test, see MakeNamespace.
@@ -62,17 +77,10 @@ func (c *Cluster) NewNamespace(t *testing.T) string {
 	return name
 }
 
-// MakeNamespace makes a namespace of a name. It is left behind, unless the control plane is that
-// of others.
+// MakeNamespace makes a namespace of a name. It is left behind until Stop.
 func (c *Cluster) MakeNamespace(t *testing.T, name string) {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(t, c.Admin.Create(t.Context(), namespace))
-	if Deployed() {
-		t.Cleanup(func() { // the namespace is emptied later
-			require.NoError(t, client.IgnoreNotFound(c.Admin.Delete(context.Background(), namespace)))
-		})
-	}
+	require.NoError(t, c.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // Get reads the live object that obj names.

@@ -54,7 +54,7 @@ func BuildOperator(ctx context.Context) (string, error) {
 func NeedsOwnControlPlane(t *testing.T, why string) {
 	t.Helper()
 	if Deployed() {
-		skip(t, why)
+		Skip(t, why)
 	}
 }
 
@@ -62,7 +62,7 @@ func NeedsOwnControlPlane(t *testing.T, why string) {
 func (c *Cluster) NeedsNodes(t *testing.T) {
 	t.Helper()
 	if Deployed() && !c.CanReachNodes() {
-		skip(t, "it runs commands on nodes, and "+NodeShellVariable+" is not set")
+		Skip(t, "it runs commands on nodes, and "+NodeShellVariable+" is not set")
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *Cluster) NeedsNodes(t *testing.T) {
 func (c *Cluster) AuditMark(t *testing.T) testenv.AuditMark {
 	t.Helper()
 	if c.AuditLog == "" {
-		skip(t, "it reads the audit log, and "+AuditLogVariable+" is not set")
+		Skip(t, "it reads the audit log, and "+AuditLogVariable+" is not set")
 	}
 	return c.Env.AuditMark()
 }
@@ -82,7 +82,8 @@ var skipped struct {
 	all []string
 }
 
-func skip(t *testing.T, why string) {
+// Skip skips a test because of the cluster in which the operator is deployed.
+func Skip(t *testing.T, why string) {
 	t.Helper()
 	skipped.Lock()
 	skipped.all = append(skipped.all, t.Name()+": "+why)

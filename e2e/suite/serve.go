@@ -24,7 +24,7 @@ func ListenAddress(t *testing.T) string {
 	t.Helper()
 	address := os.Getenv(AddressVariable)
 	if Deployed() && address == "" {
-		skip(t, "the cluster is to reach a server of the test, and "+AddressVariable+" is not set")
+		Skip(t, "the cluster is to reach a server of the test, and "+AddressVariable+" is not set")
 	}
 	return cmp.Or(address, loopback)
 }

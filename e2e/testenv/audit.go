@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,6 +16,8 @@ import (
 type AuditEvent struct {
 	// User that sent it, as RBAC knows it.
 	User string
+	// Pod is the name of the Pod that sent it with its own token; empty for others.
+	Pod string
 	// As is the user that it impersonates; empty if it does not.
 	As string
 	// Verb of the request: get, list, watch, create, update, patch, delete...
@@ -142,7 +145,7 @@ func (a *auditTail) onceLocked(e AuditEvent) AuditEvent {
 	if a.texts == nil {
 		a.texts = map[string]string{}
 	}
-	for _, text := range []*string{&e.User, &e.As, &e.Verb, &e.Group, &e.Resource, &e.Subresource, &e.Namespace, &e.Name, &e.UserAgent} {
+	for _, text := range []*string{&e.User, &e.Pod, &e.As, &e.Verb, &e.Group, &e.Resource, &e.Subresource, &e.Namespace, &e.Name, &e.UserAgent} {
 		known, found := a.texts[*text]
 		if !found {
 			known = *text
@@ -155,11 +158,14 @@ func (a *auditTail) onceLocked(e AuditEvent) AuditEvent {
 
 // auditLine is the part of audit.k8s.io/v1 Event that we use.
 type auditLine struct {
-	Stage            string
-	Verb             string
-	RequestURI       string
-	UserAgent        string
-	User             struct{ Username string }
+	Stage      string
+	Verb       string
+	RequestURI string
+	UserAgent  string
+	User       struct {
+		Username string
+		Extra    map[string][]string
+	}
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
@@ -180,6 +186,7 @@ func (l *auditLine) counts() bool {
 func (l *auditLine) event() AuditEvent {
 	return AuditEvent{
 		User:        l.User.Username,
+		Pod:         strings.Join(l.User.Extra["authentication.kubernetes.io/pod-name"], ""),
 		As:          l.ImpersonatedUser.Username,
 		Verb:        l.Verb,
 		Group:       l.ObjectRef.APIGroup,

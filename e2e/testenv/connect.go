@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 
 	"k8s.io/client-go/rest"
@@ -29,8 +30,9 @@ type ConnectOptions struct {
 type connection struct {
 	ConnectOptions
 	client client.Client
-	// replicas is how many the installed Deployment had at first.
+	// replicas and args are those that the installed Deployment had at first.
 	replicas int32
+	args     []string
 	// metricsToken authenticates at the metrics of the installed operator.
 	metricsToken string
 }
@@ -47,6 +49,7 @@ func Connect(ctx context.Context, o ConnectOptions) (*Env, error) {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", o.Kubeconfig, err)
 	}
 	config.QPS = -1
+	given.Store(rand.Int64N(9000) + 1000)
 	dir, err := os.MkdirTemp("", "vidra-testenv-")
 	if err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func (e *Env) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.cluster.replicas = *installed.Spec.Replicas
+	e.cluster.replicas, e.cluster.args = *installed.Spec.Replicas, installed.Spec.Template.Spec.Containers[0].Args
 	if e.cluster.metricsToken, err = e.metricsToken(ctx); err != nil {
 		return err
 	}
@@ -85,12 +88,12 @@ func (e *Env) connect(ctx context.Context) (err error) {
 func (e *Env) Connected() bool { return e.cluster != nil }
 
 // disconnect deletes what the Env made in the cluster, and gives the installed operator the
-// replicas that it had.
+// replicas and arguments that it had.
 func (e *Env) disconnect(ctx context.Context) error {
 	if e.cluster.metricsToken == "" { // it did not connect
 		return nil
 	}
-	errs := []error{e.scale(ctx, installedKey, e.cluster.replicas)}
+	errs := []error{e.configure(ctx, e.cluster.replicas, e.cluster.args)}
 	for _, o := range metricsReader() {
 		errs = append(errs, client.IgnoreNotFound(e.cluster.client.Delete(ctx, o)))
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (e *Env) deploy(ctx context.Context, o OperatorOptions) (*Operator, error) 
 	e.operators = append(e.operators, op)
 	e.mu.Unlock()
 	if len(o.Args) == 0 && len(o.Env) == 0 && o.Namespace == OperatorNamespace && o.ServiceAccount == OperatorServiceAccount {
-		err = e.scale(ctx, installedKey, 1)
+		err = e.runInstalled(ctx)
 		d.secure = true
 	} else {
 		err = d.create(ctx, installed, o)
@@ -68,6 +69,38 @@ func (e *Env) deploy(ctx context.Context, o OperatorOptions) (*Operator, error) 
 		return nil, errors.Join(fmt.Errorf("starting an operator in a Pod: %w; %s", err, d.tail()), d.stop(stopTimeout))
 	}
 	return op, nil
+}
+
+// runInstalled starts the installed operator, without leader election: where the machine stands still for
+// ten seconds, an elector ends the operator, and tests count what it does. e2e/deployed tests the election.
+func (e *Env) runInstalled(ctx context.Context) error {
+	if err := e.scale(ctx, installedKey, 0); err != nil {
+		return err
+	}
+	if err := e.awaitNoPods(ctx, installedKey); err != nil {
+		return err
+	}
+	args := slices.Clone(e.cluster.args)
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "--leader-elect=") {
+			args[i] = "--leader-elect=false"
+		}
+	}
+	return e.configure(ctx, 1, args)
+}
+
+// configure sets the replicas and the arguments of the installed operator.
+func (e *Env) configure(ctx context.Context, replicas int32, args []string) error {
+	d, err := e.installedOperator(ctx)
+	if err != nil {
+		return err
+	}
+	before := client.MergeFrom(d.DeepCopy())
+	d.Spec.Replicas, d.Spec.Template.Spec.Containers[0].Args = &replicas, args
+	if err := e.cluster.client.Patch(ctx, d, before); err != nil {
+		return fmt.Errorf("changing Deployment %s: %w", installedKey, err)
+	}
+	return nil
 }
 
 // deployed is an operator in a Pod.

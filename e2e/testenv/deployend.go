@@ -51,6 +51,28 @@ func (d *deployed) awaitPodGone(ctx context.Context) error {
 	})
 }
 
+// awaitNoPods waits until a Deployment has no Pods, not even terminating ones.
+func (e *Env) awaitNoPods(ctx context.Context, deployment client.ObjectKey) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*podTimeout)
+	defer cancel()
+	d := &appsv1.Deployment{}
+	if err := e.cluster.client.Get(ctx, deployment, d); err != nil {
+		return err
+	}
+	for {
+		all := &corev1.PodList{}
+		err := e.cluster.client.List(ctx, all, client.InNamespace(deployment.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
+		if err == nil && len(all.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until Deployment %s has no Pods: %w: %d are left", deployment, errors.Join(err, ctx.Err()), len(all.Items))
+		case <-time.After(poll):
+		}
+	}
+}
+
 // awaitTerminating waits until the Pod is being deleted, so that its container is not started again.
 func (d *deployed) awaitTerminating(ctx context.Context) error {
 	return d.awaitPodIs(ctx, "terminating", func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,42 +19,81 @@ import (
 )
 
 // forwardPod forwards local ports to ports of a Pod, until stop is closed, and returns the local
-// addresses.
+// addresses. A connection to a port on which the Pod does not listen yet ends the forwarding, which
+// is started again then.
 func forwardPod(config *rest.Config, pod *corev1.Pod, stop <-chan struct{}, ports ...int) ([]string, error) {
-	clientset, err := kubernetes.NewForConfig(config)
+	local := make([]uint16, len(ports)) // any ones, at first
+	ended, err := forwardOnce(config, pod, stop, local, ports)
 	if err != nil {
 		return nil, err
+	}
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ended:
+			}
+			if again, err := forwardOnce(config, pod, stop, local, ports); err == nil {
+				ended = again
+				continue
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(poll):
+			}
+		}
+	}()
+	addresses := make([]string, 0, len(ports))
+	for _, port := range local {
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	return addresses, nil
+}
+
+// forwardOnce forwards local ports, which it sets where they are 0. The channel is closed when the
+// forwarding has ended.
+func forwardOnce(config *rest.Config, pod *corev1.Pod, stop <-chan struct{}, local []uint16, ports []int) (<-chan struct{}, error) {
+	fail := func(err error) (<-chan struct{}, error) {
+		return nil, fmt.Errorf("forwarding ports to Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fail(err)
 	}
 	target := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
 	var wanted []string
-	for _, port := range ports {
-		wanted = append(wanted, fmt.Sprintf("0:%d", port))
+	for i, port := range ports {
+		wanted = append(wanted, fmt.Sprintf("%d:%d", local[i], port))
 	}
-	ready, failed := make(chan struct{}), make(chan error, 1)
+	ready, ended, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target.URL())
 	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, wanted, stop, ready, io.Discard, io.Discard)
 	if err != nil {
-		return nil, fmt.Errorf("forwarding ports to Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return fail(err)
 	}
-	go func() { failed <- forwarder.ForwardPorts() }()
+	go func() {
+		defer close(ended)
+		failed <- forwarder.ForwardPorts()
+	}()
 	select {
 	case <-ready:
 	case err := <-failed:
-		return nil, fmt.Errorf("forwarding ports to Pod %s/%s: %w", pod.Namespace, pod.Name, errors.Join(err, errors.New("it ended")))
+		return fail(errors.Join(err, errors.New("it ended")))
 	}
 	forwarded, err := forwarder.GetPorts()
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
-	addresses := make([]string, 0, len(ports))
-	for _, port := range forwarded {
-		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port.Local))
+	for i, port := range forwarded {
+		local[i] = port.Local
 	}
-	return addresses, nil
+	return ended, nil
 }
 
 // serveWithToken serves over HTTP what an address serves over HTTPS to the holder of a token,

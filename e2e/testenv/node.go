@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // NodeExec runs a command on a node of the cluster that the Env is connected to, as root, and
@@ -25,16 +27,23 @@ func (e *Env) NodeExec(ctx context.Context, node string, command ...string) (str
 	return strings.TrimSpace(string(out)), nil
 }
 
-// SignalPod sends a signal, such as STOP, to the first container of a Pod, on its node.
+// SignalPod sends a signal, such as STOP, to the first container of a Pod as it runs now, on its node.
 func (e *Env) SignalPod(ctx context.Context, pod *corev1.Pod, signal string) error {
-	if len(pod.Status.ContainerStatuses) == 0 {
-		return fmt.Errorf("sending SIG%s to Pod %s: it has no container yet", signal, pod.Name)
+	live := &corev1.Pod{}
+	if err := e.cluster.client.Get(ctx, client.ObjectKeyFromObject(pod), live); err != nil {
+		return fmt.Errorf("sending SIG%s to Pod %s: %w", signal, pod.Name, err)
 	}
-	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
-	pid, err := e.NodeExec(ctx, pod.Spec.NodeName, "crictl", "inspect", "--output=go-template", "--template={{.info.pid}}", id)
+	if len(live.Status.ContainerStatuses) == 0 || live.Status.ContainerStatuses[0].State.Running == nil {
+		return fmt.Errorf("sending SIG%s to Pod %s: its container does not run: %+v", signal, pod.Name, live.Status.ContainerStatuses)
+	}
+	_, id, _ := strings.Cut(live.Status.ContainerStatuses[0].ContainerID, "://")
+	pid, err := e.NodeExec(ctx, live.Spec.NodeName, "crictl", "inspect", "--output=go-template", "--template={{.info.pid}}", id)
 	if err != nil {
 		return err
 	}
-	_, err = e.NodeExec(ctx, pod.Spec.NodeName, "kill", "-"+signal, pid)
+	if number, err := strconv.Atoi(pid); err != nil || number < 2 { // 0 would be the process that sends it
+		return fmt.Errorf("sending SIG%s to Pod %s: its container has no process, but %q", signal, pod.Name, pid)
+	}
+	_, err = e.NodeExec(ctx, live.Spec.NodeName, "kill", "-"+signal, pid)
 	return err
 }

@@ -23,14 +23,15 @@ func ParseFlags() {
 	}
 }
 
-// given counts the names that UniqueName has made.
+// given counts the names that UniqueName has made. In a cluster that runs already, it begins
+// anywhere: the Events about the objects of an earlier run stay for an hour.
 var given atomic.Int64
 
 // UniqueName makes a name that shows which test it belongs to, from that of the test. It
 // is a valid name of a namespace, also with some 20 characters behind it. It may be called
 // from several goroutines.
 func UniqueName(test string) string {
-	const most = 40 // a namespace has up to 63, with what tests append
+	const most = 38 // a namespace has up to 63, with what tests append
 	clean := func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
