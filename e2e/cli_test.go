@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -166,6 +167,9 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 
 // testEventRights lists with the rights of a user who may read one namespace.
 func testEventRights(t *testing.T, vidra commandLine, ns string) {
+	if !testenv.AtLeast(34) {
+		t.Skip("the ClusterRole view of Kubernetes 1.33 has no Events of the group events.k8s.io")
+	}
 	vidra.kubeconfig = bind(t, ns, "reader", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"})
 	await(t, func(c *assert.CollectT) { // the API server learns of a RoleBinding soon
 		out, said, code := vidra.run(c, "-n", ns)

@@ -110,9 +110,20 @@ func TestKindInTheSameManifest(t *testing.T) {
 	awaitGone(t, crd)
 }
 
+// skipWhereKindsStay skips a test that deletes a CRD with an object that is recreated. The API server of
+// Kubernetes 1.33 may accept the new object although the CRD is terminating, and then deletes it
+// at its next attempt, a minute later.
+func skipWhereKindsStay(t *testing.T) {
+	t.Helper()
+	if !testenv.AtLeast(34) {
+		t.Skip("Kubernetes 1.33 may take more than a minute to delete the CRD")
+	}
+}
+
 // TestKindThatGoesAndComesBack deletes a CRD, and all objects with it, twice.
 func TestKindThatGoesAndComesBack(t *testing.T) {
 	t.Parallel()
+	skipWhereKindsStay(t)
 	ns := newNamespace(t)
 	crd, manifest := newKind(t)
 	thing := thingIn(crd, ns)
@@ -147,6 +158,7 @@ func TestKindThatGoesAndComesBack(t *testing.T) {
 // just started does not serve every kind yet.
 func TestDeletionWithoutItsKind(t *testing.T) {
 	t.Parallel()
+	skipWhereKindsStay(t)
 	ns := newNamespace(t)
 	crd, manifest := newKind(t)
 	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
