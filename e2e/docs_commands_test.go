@@ -191,7 +191,7 @@ func (s docsShell) command(ctx context.Context, line string) *exec.Cmd {
 }
 
 // run runs a command until it succeeds and prints what the page shows: what the operator makes
-// of the command before may take a moment.
+// of the command before may take a moment, and a command that builds a program takes longer.
 func (s docsShell) run(t *testing.T, page string, command docsCommand) {
 	t.Helper()
 	script := strings.Join(append(command.before, command.line), "\n")
@@ -205,7 +205,7 @@ func (s docsShell) run(t *testing.T, page string, command docsCommand) {
 		for _, shown := range command.shown {
 			require.Contains(c, withoutAges(string(out)), withoutAges(shown), "%s: %s", page, script)
 		}
-	}, patience, 500*time.Millisecond)
+	}, 5*patience, 500*time.Millisecond)
 }
 
 // runEndless runs a command until it prints something, and interrupts it.
