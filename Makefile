@@ -42,7 +42,7 @@ demo: ## Watch Vidra work, on a control plane of its own.
 
 # What `make test` does, three at a time: many tests wait more than they compute. The first
 # ones take longest. What they need is built before: make would start the others meanwhile.
-E2E = e2e-shared e2e-alone e2e-raced e2e-clusters e2e-storms e2e-others
+E2E = e2e-shared e2e-others e2e-raced e2e-clusters e2e-alone e2e-storms
 
 .PHONY: test
 test: e2e-binary ## All checks and tests. CI runs this.
