@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
@@ -23,11 +24,14 @@ import (
 // TestRestartWhileApplying kills the operator in the middle of a large apply:
 // nothing is forgotten, and nothing is left behind.
 func TestRestartWhileApplying(t *testing.T) {
-	const many = 300
+	many := 300
+	if suite.Deployed() {
+		many = 3000 // it takes seconds to kill the process of a Pod
+	}
 	ns := newNamespace(t)
 	var documents []string
 	for i := range many {
-		documents = append(documents, configMap(fmt.Sprintf("page-%03d", i), "hello"))
+		documents = append(documents, configMap(fmt.Sprintf("page-%04d", i), "hello"))
 	}
 	newVidraResource(t, ns, manifests(documents...))
 	await(t, func(c *assert.CollectT) { require.Greater(c, countPages(c, ns), 10) })
@@ -38,7 +42,7 @@ func TestRestartWhileApplying(t *testing.T) {
 	require.Len(t, getVidraResource(t, ns).Status.ManagedResources, many, "what is about to be created is noted before")
 
 	// Meanwhile objects leave the manifest, some of which were created.
-	const kept = many - 100
+	kept := many - 100
 	setManifest(t, ns, manifests(documents[100:]...))
 	startOperator(t)
 	v := awaitReady(t, ns)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
-	"github.com/vidra-operator/vidra/e2e/suite"
 )
 
 // The tests of this file run several operators, so none of them is parallel: see the
@@ -34,7 +33,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		const watched = `vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
 		require.Equal(c, 1, metric(c, next, watched))
 	}, "it watches what the leader watches")
-	require.NotContains(t, suite.LogOf(t, next), "Successfully acquired lease")
+	require.False(t, leads(t, next))
 
 	mark := auditMark(t)
 	require.NoError(t, leader.Stop(stopTimeout))
