@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,12 +64,25 @@ func awaitLeads(t *testing.T, o *testenv.Operator) {
 	await(t, func(c *assert.CollectT) { require.True(c, leads(c, o), "the operator leads") })
 }
 
-// holder is who holds the Lease.
-func holder(t require.TestingT) string {
+// leaseOf reads the Lease.
+func leaseOf(t require.TestingT) coordinationv1.LeaseSpec {
 	lease := &coordinationv1.Lease{}
 	require.NoError(t, admin.Get(context.Background(), leaseName, lease))
-	require.NotNil(t, lease.Spec.HolderIdentity)
-	return *lease.Spec.HolderIdentity
+	return lease.Spec
+}
+
+// holder is who holds the Lease.
+func holder(t require.TestingT) string {
+	spec := leaseOf(t)
+	require.NotNil(t, spec.HolderIdentity)
+	return *spec.HolderIdentity
+}
+
+// renewed is when the Lease was renewed.
+func renewed(t require.TestingT) time.Time {
+	spec := leaseOf(t)
+	require.NotNil(t, spec.RenewTime)
+	return spec.RenewTime.Time
 }
 
 // proxied starts a proxy before the API server, and returns it with the argument that

@@ -34,6 +34,8 @@ func TestStandbyTakesOver(t *testing.T) {
 		require.Equal(c, 1, metric(c, next, watched))
 	}, "it watches what the leader watches")
 	require.False(t, leads(t, next))
+	since := renewed(t)
+	await(t, func(c *assert.CollectT) { require.Greater(c, renewed(c).Sub(since), 5*time.Second) }, "a request of the elector ends by then, the watch does not")
 
 	mark := auditMark(t)
 	require.NoError(t, leader.Stop(stopTimeout))

@@ -46,6 +46,8 @@ func leaseName(installation v1alpha1.Installation) string {
 // same VidraResources. A leader continues, so at most one of them leads.
 type installationLock struct {
 	*resourcelock.LeaseLock
+	// watches has no time limit for a request, which would end a watch, too.
+	watches      typedcoordinationv1.LeaseInterface
 	installation v1alpha1.Installation
 	log          logr.Logger
 	// replica gets to know when the Lease is renewed, and when another replica holds it.
@@ -66,11 +68,15 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 	if err != nil {
 		return nil, fmt.Errorf("name the holder of the Lease: %w", err)
 	}
-	config = rest.CopyConfig(config)
-	config.Timeout = renewDeadline / 2 // one request that hangs does not lose the Lease
-	leases, err := typedcoordinationv1.NewForConfig(config)
+	limited := rest.CopyConfig(config)
+	limited.Timeout = renewDeadline / 2 // one request that hangs does not lose the Lease
+	leases, err := typedcoordinationv1.NewForConfig(limited)
 	if err != nil {
 		return nil, fmt.Errorf("make the client of Leases: %w", err)
+	}
+	watches, err := typedcoordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the client that watches the Lease: %w", err)
 	}
 	return &installationLock{
 		LeaseLock: &resourcelock.LeaseLock{
@@ -78,7 +84,7 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},
-		installation: o.installation, log: log, replica: r,
+		watches: watches.Leases(namespace), installation: o.installation, log: log, replica: r,
 	}, nil
 }
 

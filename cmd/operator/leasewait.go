@@ -44,7 +44,7 @@ func (l *installationLock) Get(ctx context.Context) (*resourcelock.LeaderElectio
 // waited for that. Otherwise the watch ended, or the right to watch is missing: the elector then asks
 // as usual, which also notices that the Lease has expired.
 func (l *installationLock) awaitFree(ctx context.Context) bool {
-	changes, err := l.Client.Leases(l.LeaseMeta.Namespace).Watch(ctx, metav1.ListOptions{
+	changes, err := l.watches.Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
 	})
 	if err != nil {

@@ -32,6 +32,7 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 	})
 	lock := &installationLock{
 		LeaseLock: &resourcelock.LeaseLock{LeaseMeta: name, Client: server.CoordinationV1()}, replica: newReplica(), log: logr.Discard(),
+		watches: server.CoordinationV1().Leases(name.Namespace),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

@@ -32,6 +32,7 @@ func TestLeaderDeleted(t *testing.T) {
 		require.NoError(t, cluster.Admin.Delete(t.Context(), leads))
 		start, edits, longest := time.Now(), 0, time.Duration(0)
 		for last := false; !last; edits++ {
+			require.Less(t, time.Since(start), suite.Patience, "%s leads, and not the Pod that waited for the Lease", holder(t))
 			last = leadsNow(t, next) // the edit after that is the last one
 			longest = max(longest, editAndAwait(t, p))
 		}
