@@ -93,8 +93,8 @@ ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); al
 	/^\tt\.Parallel\(\)/ { delete alone[test] } END { for (test in alone) printf "%s|", test; print "-" }' e2e/*_test.go))$$
 
 # The packages that are tested with the race detector: those that run concurrent code in the
-# process of the test, and one that starts an operator, which is built like its test.
-RACED = e2e/(faultproxy|restricted|watches)$$
+# process of the test.
+RACED = e2e/(faultproxy|watches)$$
 
 # The packages that start several control planes, one after the other, and wait for them.
 CLUSTERS = e2e/(chart|namespaced|remote|testenv)$$

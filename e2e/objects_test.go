@@ -124,7 +124,7 @@ func awaitInOrder(t *testing.T, owner string, want ...*unstructured.Unstructured
 	}
 	message := "the objects of " + owner + " are as the manifest says"
 	if len(want) == 1 {
-		cluster.AwaitObject(t, patience, want[0], check, message)
+		cluster.AwaitObject(t, 2*patience, want[0], check, message) // a Namespace that was deleted is emptied first
 	} else {
 		await(t, check, message)
 	}

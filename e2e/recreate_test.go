@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -24,6 +27,13 @@ func TestF29ImmutableFields(t *testing.T) {
 	_, thing := newStrictKind(t)
 	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: data\n  annotations: {note: mine}\nspec:\n  storageClassName: slow\n" +
 		"  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n"
+	kubernetes := &corev1.Service{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, kubernetes))
+	serviceAt := func(number byte) string {
+		address := net.ParseIP(kubernetes.Spec.ClusterIP).To4()
+		address[3] = number
+		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  clusterIP: %s\n  ports: [{port: 80}]\n", address)
+	}
 	tests := map[string]struct {
 		reason        string
 		kind, name    string
@@ -43,8 +53,7 @@ func TestF29ImmutableFields(t *testing.T) {
 		},
 		"address": { // the lowest ones are not given to other Services
 			reason: "of a Service, which the present one holds", kind: "Service", name: "s", field: "spec.clusterIPs[0]",
-			before: "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  clusterIP: 10.0.0.8\n  ports: [{port: 80}]\n",
-			after:  "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  clusterIP: 10.0.0.9\n  ports: [{port: 80}]\n",
+			before: serviceAt(8), after: serviceAt(9),
 		},
 		"rule": {
 			reason: "of a kind whose author said so, in words of his own", kind: "Thing", name: "thing", field: "spec.size",

@@ -159,7 +159,7 @@ func TestKeepHoldsWhatItGoesWith(t *testing.T) {
 			require.NoError(t, mergePatch(objs[tt.keep], `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
 			if tt.after != nil {
 				setManifest(t, ns, tt.after(ns))
-				awaitReady(t, ns)
+				cluster.AwaitReadyFor(t, 2*patience, ns) // a kind counts as gone only after a while
 			} else {
 				require.NoError(t, deleteVidraResource(t.Context(), ns))
 				awaitGoneFor(t, 2*patience, v)

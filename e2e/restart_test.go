@@ -168,7 +168,11 @@ func TestRestartCostsNothing(t *testing.T) {
 			before, mark := time.Now(), auditMark(t)
 			tt.end(t)
 			took := time.Since(before)
-			require.Less(t, took, 5*time.Second, "after SIGTERM, it ends with code 0, and before any of its time limits")
+			most := 5 * time.Second
+			if suite.Deployed() {
+				most = 20 * time.Second // the kubelet takes some of it
+			}
+			require.Less(t, took, most, "after SIGTERM, it ends with code 0, and before any of its time limits")
 			startOperator(t)
 			awaitSilence(t)
 			sent := operatorSince(t, mark)

@@ -29,7 +29,6 @@ func TestUserAgent(t *testing.T) {
 	}))
 	mark := auditMark(t)
 	operator := startAnother(t, electing("--metrics-secure=true", "--cloudevents-sink="+sink.URL)...)
-	awaitLeads(t, operator)
 	ns := newNamespace(t)
 	newAccount(t, ns, "deployer", "configmaps")
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{

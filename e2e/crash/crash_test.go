@@ -17,9 +17,9 @@ import (
 
 const (
 	// killsShort and killsLong are how often the operator is killed.
-	killsShort, killsLong = 30, 200
+	killsShort, killsLong = 20, 200
 	// checkpoint is after how many kills the operator may finish its work.
-	checkpoint = 15
+	checkpoint = 10
 	// reach is how long after it has started, or after a change, the operator is
 	// killed at the latest.
 	reach = 300 * time.Millisecond

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,7 +93,14 @@ func (c *Cluster) GetVidraResource(t require.TestingT, name string) *v1alpha1.Vi
 // AwaitReady waits until a VidraResource reports that its present generation is ready.
 func (c *Cluster) AwaitReady(t *testing.T, name string) *v1alpha1.VidraResource {
 	t.Helper()
-	return c.AwaitCondition(t, name, metav1.Condition{
+	return c.AwaitReadyFor(t, Patience, name)
+}
+
+// AwaitReadyFor waits until a VidraResource reports that its present generation is ready, for a
+// time that the test knows better than AwaitReady.
+func (c *Cluster) AwaitReadyFor(t *testing.T, most time.Duration, name string) *v1alpha1.VidraResource {
+	t.Helper()
+	return c.awaitCondition(t, most, name, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied,
 	})
 }
@@ -110,8 +118,13 @@ func (c *Cluster) AwaitNotReady(t *testing.T, name, reason string, parts ...stri
 // with a message that contains each part.
 func (c *Cluster) AwaitCondition(t *testing.T, name string, want metav1.Condition, parts ...string) *v1alpha1.VidraResource {
 	t.Helper()
+	return c.awaitCondition(t, Patience, name, want, parts...)
+}
+
+func (c *Cluster) awaitCondition(t *testing.T, most time.Duration, name string, want metav1.Condition, parts ...string) *v1alpha1.VidraResource {
+	t.Helper()
 	v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	c.AwaitObject(t, Patience, v, func(collect *assert.CollectT) {
+	c.AwaitObject(t, most, v, func(collect *assert.CollectT) {
 		v = c.GetVidraResource(collect, name)
 		got := Condition(collect, v, want.Type)
 		require.Equal(collect, want.Status, got.Status, "%s: %s", got.Reason, got.Message)

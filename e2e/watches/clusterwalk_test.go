@@ -32,7 +32,7 @@ type clusterWalk struct {
 // go, and compares with the model after each step who holds which watch.
 func TestRandomClusterSteps(t *testing.T) {
 	t.Parallel()
-	steps, seed := suite.Size(200, 2_000), suite.Seed(t)
+	steps, seed := suite.Size(100, 2_000), suite.Seed(t)
 	count := goroutines(t)
 	w := &clusterWalk{
 		lab:      newLab(t, labOptions{linger: 5 * time.Millisecond}),

@@ -27,11 +27,11 @@ const (
 	// cycledKinds are created and deleted at the same time. More of them are not
 	// faster: the API server has to rebuild what it says of all its kinds for each.
 	cycledKinds = 4
-	// warmUpCycles, and cyclesShort or cyclesLong, are how often each of them is: 60 times in
+	// warmUpCycles, and cyclesShort or cyclesLong, are how often each of them is: 48 times in
 	// all, or 1,000 times in long tests. A goroutine or an informer that each cycle leaves behind
-	// is found in 40 cycles, too.
+	// is found in 28 cycles, too.
 	warmUpCycles            = 5
-	cyclesShort, cyclesLong = 10, 245
+	cyclesShort, cyclesLong = 7, 245
 )
 
 // TestCRDCycles creates and deletes kinds again and again while they are

@@ -28,7 +28,7 @@ const (
 	badKinds = 15
 	// goodShort is how many others there are, or goodLong in long tests: several times the
 	// number of lists that may be under way.
-	goodShort, goodLong = 85, 185
+	goodShort, goodLong = 65, 185
 )
 
 func viewOf(status watchregistry.Status) view { return view{status.State, status.Reason} }

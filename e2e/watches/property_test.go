@@ -28,7 +28,7 @@ import (
 
 const (
 	// stepsShort or stepsLong are taken in all, and checkpointEvery between two checkpoints.
-	stepsShort, stepsLong, checkpointEvery = 1_000, 10_000, 250
+	stepsShort, stepsLong, checkpointEvery = 500, 10_000, 250
 	// warmUpSteps show what stays of the first use, and customKinds come and go.
 	warmUpSteps, customKinds = 250, 10
 	// agreement is how long the registry may take to agree with the model.

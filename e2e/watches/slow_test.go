@@ -103,7 +103,7 @@ func TestF19SlowHandler(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), passing))
 	// For each object, the store has one state and what waits at most two.
 	const few, states = 20, 3 * 10
-	many := suite.Size(150, 500)
+	many := suite.Size(100, 500)
 	for _, n := range []int{few, many} {
 		churn(t, cms, n)
 		await(t, func(c *assert.CollectT) {
