@@ -10,10 +10,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+var patience = suite.Patience
+
 const (
-	patience = suite.Patience
-	poll     = suite.Poll
-	person   = suite.Person
+	poll   = suite.Poll
+	person = suite.Person
 	// faultsInjected is why a test needs a control plane of its own.
 	faultsInjected = "it injects faults between the operator and the API server"
 )

@@ -15,10 +15,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+var patience = suite.Patience
+
 const (
-	patience = suite.Patience
-	poll     = suite.Poll
-	person   = suite.Person
+	poll   = suite.Poll
+	person = suite.Person
 )
 
 // What package suite does, on the cluster with the VidraResources, under short names.

@@ -13,11 +13,12 @@ import (
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
+// Patience bounds the wait for anything. It is for slow machines, and for clusters whose Pods run
+// on the same machine; a test of something that has to be fast has a bound of its own. It is far
+// below the default resync interval, so what happens within it was caused by an event.
+var Patience = map[bool]time.Duration{false: 40 * time.Second, true: 80 * time.Second}[Deployed()]
+
 const (
-	// Patience bounds the wait for anything. It is for slow machines; a test of something
-	// that has to be fast has a bound of its own. It is far below the default resync
-	// interval, so what happens within it was caused by an event.
-	Patience = 40 * time.Second
 	// Poll is how often a condition is checked at first, and pollMost how rarely later:
 	// each check is a request that competes with what the test waits for.
 	Poll     = 10 * time.Millisecond

@@ -38,7 +38,8 @@ func (e *Env) Install(ctx context.Context) error {
 }
 
 // InstallFrom does what Install does with another folder of config, such as restricted. It
-// returns what it applied.
+// returns what it applied. If the Env is connected to a cluster, its Deployments have no Pods:
+// tests start the operators themselves.
 func (e *Env) InstallFrom(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
 	root, err := Root()
 	if err != nil {
@@ -47,6 +48,13 @@ func (e *Env) InstallFrom(ctx context.Context, folder string) ([]*unstructured.U
 	objs, err := Render(filepath.Join(root, "config", folder))
 	if err != nil {
 		return nil, err
+	}
+	for _, o := range objs {
+		if e.Connected() && o.GetKind() == "Deployment" {
+			if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "replicas"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return objs, Apply(ctx, e.Config, objs)
 }

@@ -29,12 +29,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-const (
-	patience = suite.Patience
-	poll     = suite.Poll
-)
+const poll = suite.Poll
 
 var (
+	patience   = suite.Patience
 	configMaps = watchregistry.Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 	secrets    = watchregistry.Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}
 	services   = watchregistry.Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "services"}}
