@@ -27,7 +27,7 @@ func TestCloudEvents(t *testing.T) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, web)
 	v := awaitReady(t, ns)
-	sink.await(t, "Applied", "4 created")
+	require.Len(t, sink.await(t, "Applied", "4 created")[0].data.Objects, 4)
 
 	login := declaredObject(t, ns, web, "Secret", "login")
 	require.NoError(t, mergePatch(login, `{"stringData":{"password":"letmein"}}`))

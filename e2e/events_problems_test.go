@@ -96,6 +96,7 @@ func TestEventsFoundByTheirObject(t *testing.T) {
 	stays, bad := configMap("stays", "hello"), "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports: [{port: %s}]\n"
 	newVidraResource(t, ns, manifests(stays, configMap("goes", "hello")))
 	v := awaitReady(t, ns)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "2 created", "ConfigMap "+ns+"/goes", "ConfigMap "+ns+"/stays")
 	setManifest(t, ns, stays)
 	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "ConfigMap "+ns+"/goes")
 	setManifest(t, ns, manifests(stays, fmt.Sprintf(bad, "0")))
@@ -104,10 +105,13 @@ func TestEventsFoundByTheirObject(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "Service "+ns+"/bad")
 	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath}
 	for reason, args := range map[string][]string{
+		"Applied":         {"--for", "configmap/stays", "-n", ns},
 		"Pruned":          {"--for", "configmap/goes", "-n", ns},
 		"ManifestInvalid": {"--for", "service/bad", "-n", ns, "--type", "Warning"},
 		"Recovered":       {"-n", ns, "--reason", "Recovered"},
 	} {
 		require.Contains(t, vidra.events(t, args...), reason, "vidra events %v", args)
 	}
+	require.Len(t, withReason(eventsAbout(t, v), "Applied"), 2, "one Event for two objects, and one for the Service")
+	require.NotContains(t, vidra.events(t, "--for", "configmap/other", "-n", ns), "Applied")
 }

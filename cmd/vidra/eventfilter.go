@@ -29,9 +29,9 @@ var eventTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 
 // eventFilter selects Events of Vidra. The zero value selects all.
 type eventFilter struct {
-	// about are objects that the Event must regard or be related to, each of them.
+	// about are objects that the Event must be about, each of them.
 	about []objectName
-	// namespace of the object that the Event regards or is related to.
+	// namespace of an object that the Event is about.
 	namespace string
 	// reasons of which the Event must have one.
 	reasons []string
@@ -71,10 +71,10 @@ func (f eventFilter) matches(e *eventsv1.Event) bool {
 	return !lastSeen(e).Before(f.since)
 }
 
-// concerns reports whether the object that an Event regards, or the related one, is
-// the wanted one.
+// concerns reports whether the object that an Event regards, the related one or one of several
+// that it is about is the wanted one.
 func concerns(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool {
-	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related)
+	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related) || slices.ContainsFunc(events.ObjectsOf(e.Annotations), wanted)
 }
 
 // objectName names objects without their namespace.

@@ -20,13 +20,10 @@ Most Events regard a VidraResource, which has no namespace, and have the object 
 related; the revert of a change also has an Event about the object. Without flags,
 all Events of Vidra are listed.
 
---for and --namespace find Events about an object or related to it, not those that
-only name it in the note. The Events of an edit are always related to its object. A
-problem (such as ApplyFailed), its end, a removal and a failed object are related to
-it if they are about one object: several objects that fail, or are removed, at once
-share one Event. Applied, and Events about an object that was never in the inventory,
-such as one that was not adopted, are not related to an object. --vidraresource
-finds all of them.
+--for and --namespace find Events about an object: those that regard it or are
+related to it, and those about several objects, such as Applied, Pruned and a problem
+of several objects. An Event about more than 100 objects is found by the first 100;
+--vidraresource finds it always.
 
 With --watch, Events are printed as they come, and an Event whose count grew is
 printed again. Ctrl-C ends it.`

@@ -88,7 +88,7 @@ const (
 var catalogue = []Entry{
 	{
 		Reason: ReasonApplied, Type: normal, Actions: []string{ActionApply},
-		When: "A reconcile created or changed objects as the manifest says. The note has how many.",
+		When: "A reconcile created or changed objects as the manifest says. The note has how many, and names them.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},

@@ -157,7 +157,7 @@ func grouped(all []v1alpha1.Problem, by func(v1alpha1.Problem) string) [][]v1alp
 }
 
 // eventOf returns an Event with the messages of problems; none if there are none. If it is
-// about one object, it is related to that. distinct reports that another message is another
+// about one object, it is related to that; otherwise it has all objects. distinct reports that another message is another
 // series.
 func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Event {
 	if len(all) == 0 {
@@ -173,8 +173,14 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Ev
 		variants = append(variants, text)
 	}
 	e.Note, e.Variant = prefix+join(texts, MaxNote-len(prefix)), join(variants, MaxNote)
-	if o := all[0].Object; len(all) == 1 && o != nil && o.Name != "" {
-		e.Related = &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	for _, p := range all {
+		if o := p.Object; o != nil && o.Name != "" {
+			object := corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+			e.Objects = append(e.Objects, Object{Reference: object})
+		}
+	}
+	if len(all) == 1 && len(e.Objects) == 1 {
+		e.Related = &e.Objects[0].Reference
 	}
 	return []Event{e}
 }

@@ -101,9 +101,13 @@ func changeRows() map[string]transition {
 		"SteadyPass":    {reason: "Nothing happened, so nothing is said.", before: fine, after: fine},
 		"SteadyProblem": {reason: "A problem that stays is said once.", before: broken, after: broken},
 		"Applied": {
-			reason: "A pass that wrote objects says how many.", after: fine,
-			changes: []Change{{Action: Created, Object: deployment}, {Action: Configured, Object: deployment}, {Action: Created, Object: deployment}},
-			want:    []string{"Normal Applied/Apply VidraResource web: Applied the manifest: 2 created, 1 changed"},
+			reason: "A reconcile that wrote objects says how many, and which.", after: fine,
+			changes: []Change{{Action: Created, Object: deployment}, {Action: Configured, Object: named("Service", 1)}, {Action: Created, Object: named("ConfigMap", 2)}},
+			want:    []string{"Normal Applied/Apply VidraResource web: Applied the manifest: 2 created, 1 changed. Created Deployment shop/web, ConfigMap shop/page-0002. Changed Service shop/page-0001"},
+		},
+		"AppliedOne": {
+			reason: "Nothing else was changed.", after: fine, changes: []Change{{Action: Configured, Object: deployment}},
+			want: []string{"Normal Applied/Apply VidraResource web: Applied the manifest: 0 created, 1 changed. Changed Deployment shop/web"},
 		},
 		"Restored": {
 			reason: "A heal is said to the owner and at the object.", before: fine, after: fine,

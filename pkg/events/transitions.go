@@ -2,7 +2,6 @@ package events
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +74,9 @@ type Event struct {
 	// Regarding is the object that the Event is about, Related a second one, or nil.
 	Regarding corev1.ObjectReference
 	Related   *corev1.ObjectReference
+	// Objects are the objects that the Event is about, if it may be about several. The note
+	// names as many as fit; see [Event.Annotations].
+	Objects []Object
 	// Fields are the fields of the object that were reverted, or that differ.
 	Fields []ownership.Change
 	// Variant separates Events that differ only in their notes. Events with the same
@@ -108,25 +110,27 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	return all
 }
 
-// appliedEvents reports how many objects a reconcile created or changed.
+// appliedEvents reports which objects a reconcile created or changed. They share one Event, so
+// that a first apply costs one request however many objects there are (ADR 40).
 func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
-	created, configured := 0, 0
-	for _, change := range changes {
-		switch change.Action {
-		case Created:
-			created++
-		case Configured:
-			configured++
-		case Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
-		}
-	}
-	if created+configured == 0 {
+	e := Event{Type: normal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner}.about(changes, Created, Configured)
+	if len(e.Objects) == 0 {
 		return nil
 	}
-	note := fmt.Sprintf("Applied the manifest: %d created, %d changed", created, configured)
-	return []Event{{
-		Type: normal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner, Note: note, Variant: note,
-	}}
+	created, configured := e.names(Created), e.names(Configured)
+	e.Note = fmt.Sprintf("Applied the manifest: %d created, %d changed", len(created), len(configured))
+	// What is created takes the room that what is changed leaves, and half of it at least.
+	const words = len(". Created " + ". Changed ")
+	room := MaxNote - len(e.Note) - words
+	changed := list(configured, room-min(room/2, len(strings.Join(created, ", "))))
+	if len(created) > 0 {
+		e.Note += ". Created " + list(created, room-len(changed))
+	}
+	if len(configured) > 0 {
+		e.Note += ". Changed " + changed
+	}
+	e.Variant = e.objectsVariant()
+	return []Event{e}
 }
 
 // revertEvents reports what was reverted, for the VidraResource and for the object.
@@ -181,39 +185,23 @@ func keep(place string, owner corev1.ObjectReference) string {
 
 // prunedEvents reports which objects were deleted, released or orphaned.
 func prunedEvents(owner corev1.ObjectReference, changes []Change) []Event {
-	removed, released, orphaned := objectNames(changes, Pruned), objectNames(changes, Released), objectNames(changes, Orphaned)
+	e := Event{Type: normal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner}.about(changes, Pruned, Released, Orphaned)
+	texts := []struct {
+		done Action
+		does string
+	}{{Pruned, "Removed "}, {Released, "Released to their other owners: "}, {Orphaned, "Left in place, unmanaged: "}}
+	const words = 80 // the bytes of the texts
 	var parts []string
-	if len(removed) > 0 {
-		parts = append(parts, "Removed "+strings.Join(removed, ", "))
-	}
-	if len(released) > 0 {
-		parts = append(parts, "Released to their other owners: "+strings.Join(released, ", "))
-	}
-	if len(orphaned) > 0 {
-		parts = append(parts, "Left in place, unmanaged: "+strings.Join(orphaned, ", "))
+	for _, text := range texts {
+		names := e.names(text.done)
+		room := (MaxNote - words) * len(names) / max(1, len(e.Objects))
+		if len(names) > 0 {
+			parts = append(parts, text.does+list(names, room))
+		}
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	note := strings.Join(parts, ". ")
-	e := Event{Type: normal, Reason: ReasonPruned, Action: ActionPrune, Regarding: owner, Note: note, Variant: note}
-	if len(removed)+len(released)+len(orphaned) == 1 {
-		i := slices.IndexFunc(changes, func(c Change) bool {
-			return c.Action == Pruned || c.Action == Released || c.Action == Orphaned
-		})
-		object := changes[i].Object
-		e.Related = &object
-	}
+	e.Note, e.Variant = strings.Join(parts, ". "), e.objectsVariant()
 	return []Event{e}
-}
-
-// objectNames returns the names of the objects with an action.
-func objectNames(changes []Change, done Action) []string {
-	var names []string
-	for _, change := range changes {
-		if change.Action == done {
-			names = append(names, Name(change.Object))
-		}
-	}
-	return names
 }

@@ -26,6 +26,8 @@ const (
 	// CloudEvent is below the 64 KiB that every intermediary must forward (CloudEvents 1.0,
 	// "Size Limits").
 	maxFieldBytes = 16 << 10
+	// maxObjectBytes limits the objects of one CloudEvent in the same way.
+	maxObjectBytes = 24 << 10
 )
 
 // Data is the data of a CloudEvent, as JSON. New members may be added; removing a member or
@@ -41,6 +43,9 @@ type Data struct {
 	VidraResource DataOwner `json:"vidraResource"`
 	// Object is the object of the transition; absent if it is the VidraResource.
 	Object *DataObject `json:"object,omitempty"`
+	// Objects are the objects of a transition that may be about several. Where they do not fit
+	// into one CloudEvent, further ones have the others.
+	Objects []DataObject `json:"objects,omitempty"`
 	// Fields are the fields that differ or were reverted.
 	Fields []DataField `json:"fields,omitempty"`
 	// FieldsOmitted is the number of further fields, which would make the CloudEvent too
@@ -61,6 +66,15 @@ type DataObject struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
+	// Action is what Vidra did to it, in Objects of Applied and Pruned: an events.Action.
+	Action string `json:"action,omitempty"`
+}
+
+// dataObject returns an object that a VidraResource manages.
+func dataObject(ref corev1.ObjectReference, action events.Action) DataObject {
+	return DataObject{
+		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID), Action: string(action),
+	}
 }
 
 // DataField is an [ownership.Change]. Found and Restored are JSON, truncated to 80 characters.
@@ -79,6 +93,22 @@ type DataField struct {
 	Withheld    bool       `json:"withheld,omitempty"`
 }
 
+// split returns an Event, or several with the same note if its objects do not fit into one
+// CloudEvent.
+func split(e events.Event) []events.Event {
+	size := 0
+	for i, o := range e.Objects {
+		const members = 120 // their names, and the uid
+		size += members + len(o.Reference.APIVersion) + len(o.Reference.Kind) + len(o.Reference.Namespace) + len(o.Reference.Name)
+		if i > 0 && size > maxObjectBytes {
+			first, rest := e, e
+			first.Objects, rest.Objects = e.Objects[:i:i], e.Objects[i:]
+			return append([]events.Event{first}, split(rest)...)
+		}
+	}
+	return []events.Event{e}
+}
+
 // encode returns the CloudEvent of an Event that regards a VidraResource.
 func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	data := Data{
@@ -88,10 +118,11 @@ func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	subject := e.Regarding
 	if e.Related != nil {
 		subject = *e.Related
-		data.Object = &DataObject{
-			APIVersion: subject.APIVersion, Kind: subject.Kind,
-			Namespace: subject.Namespace, Name: subject.Name, UID: string(subject.UID),
-		}
+		object := dataObject(subject, "")
+		data.Object = &object
+	}
+	for _, o := range e.Objects {
+		data.Objects = append(data.Objects, dataObject(o.Reference, o.Action))
 	}
 	data.Fields, data.FieldsOmitted = dataFields(e.Fields)
 	encoded := bytes.Buffer{}

@@ -2,6 +2,7 @@ package cloudevents
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -76,11 +77,13 @@ func TestCloudEvent(t *testing.T) {
 				"object": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a:b c?ä"}}`,
 		},
 		"Owner": {
-			reason:  "What is about many objects is about their VidraResource.",
-			changes: []events.Change{{Action: events.Created, Object: deployment}},
+			reason:  "What is about many objects is about their VidraResource, and has each of them.",
+			changes: []events.Change{{Action: events.Created, Object: deployment}, {Action: events.Configured, Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}}},
 			subject: "infrahub.operators.com/v1alpha1/VidraResource/web",
-			data: `{"reason": "Applied", "type": "Normal", "action": "Apply", "note": "Applied the manifest: 1 created, 0 changed",
-				"vidraResource": {"name": "web", "uid": "o1"}}`,
+			data: `{"reason": "Applied", "type": "Normal", "action": "Apply", "note": "Applied the manifest: 1 created, 1 changed. Created Deployment shop/web. Changed Namespace shop",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "d1", "action": "Created"},
+					{"apiVersion": "v1", "kind": "Namespace", "name": "shop", "action": "Configured"}]}`,
 		},
 	}
 	for name, tc := range cases {
@@ -100,6 +103,35 @@ func TestCloudEvent(t *testing.T) {
 			require.JSONEq(t, tc.data, string(ce.Data()), tc.reason)
 		})
 	}
+}
+
+// TestCloudEventsHaveAllObjects: the objects of a large apply are in several CloudEvents, each
+// below the limit, and none is missing.
+func TestCloudEventsHaveAllObjects(t *testing.T) {
+	var changes []events.Change
+	for i := range 3000 {
+		object := deployment
+		object.Name = fmt.Sprint("web-", i)
+		changes = append(changes, events.Change{Action: events.Created, Object: object})
+	}
+	told := events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{}, changes)
+	require.Len(t, told, 1)
+	names := map[string]bool{}
+	parts := split(told[0])
+	require.Greater(t, len(parts), 1)
+	require.Less(t, len(parts), 30, "so that many fit into the queue")
+	for _, part := range parts {
+		ce, err := encode(part, "id-1", changedAt)
+		require.NoError(t, err)
+		require.Less(t, len(ce.Data()), 60<<10)
+		data := Data{}
+		require.NoError(t, json.Unmarshal(ce.Data(), &data))
+		require.Equal(t, told[0].Note, data.Note)
+		for _, o := range data.Objects {
+			names[o.Name] = true
+		}
+	}
+	require.Len(t, names, len(changes))
 }
 
 func TestCloudEventIsBounded(t *testing.T) {
@@ -132,7 +164,7 @@ func TestCloudEventsPage(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, example, string(again), "it has no other members")
 	members, err := json.Marshal(Data{
-		Object: &DataObject{Namespace: "a", UID: "a"}, VidraResource: DataOwner{UID: "a"}, FieldsOmitted: 1,
+		Object: &DataObject{Namespace: "a", UID: "a"}, Objects: []DataObject{{Action: "a"}}, VidraResource: DataOwner{UID: "a"}, FieldsOmitted: 1,
 		Fields: []DataField{{
 			Pointer: "a", Kind: "a", Found: "a", Restored: "a", Manager: "a", Operation: "a", Subresource: "a", Time: &changedAt, Withheld: true,
 		}},

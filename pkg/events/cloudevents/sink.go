@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
@@ -120,17 +121,24 @@ func checkSink(sink string) (string, error) {
 // dropped and counted.
 func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
-		if e.Reason == events.ReasonChangeReverted {
-			continue // it repeats DriftCorrected, whose subject is the object
+		if e.Regarding.Kind != v1alpha1.Kind {
+			continue // it repeats the one that regards the VidraResource, whose subject is the object
 		}
-		ce, err := encode(e, string(uuid.NewUUID()), time.Now())
-		if err != nil {
-			c.count(e.Reason, outcomeFailed)
-			c.failures.log("encode", "Cannot encode a CloudEvent", "error", err)
-			continue
+		for _, part := range split(e) {
+			c.recordPart(part)
 		}
-		c.enqueue(queued{reason: e.Reason, event: ce})
 	}
+}
+
+// recordPart enqueues an Event whose objects fit into one CloudEvent.
+func (c *Sink) recordPart(e events.Event) {
+	ce, err := encode(e, string(uuid.NewUUID()), time.Now())
+	if err != nil {
+		c.count(e.Reason, outcomeFailed)
+		c.failures.log("encode", "Cannot encode a CloudEvent", "error", err)
+		return
+	}
+	c.enqueue(queued{reason: e.Reason, event: ce})
 }
 
 // enqueue adds a CloudEvent to the queue, or drops it.

@@ -331,10 +331,16 @@ func TestCloudEventsOverHTTP(t *testing.T) {
 	c, err := New(Options{URL: server.URL + "/hook", Registerer: prometheus.NewRegistry(), Log: logr.Discard()})
 	require.NoError(t, err)
 	c.Record(events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{},
-		[]events.Change{{Action: events.Restored, Object: deployment}}))
+		[]events.Change{
+			{Action: events.Restored, Object: deployment},
+			{Action: events.Answered, Object: deployment, BreakGlass: &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassIgnored, Message: "no"}},
+		}))
 	c.Record(sayApplied("next"))
 	startSending(t, c)()
 	require.Equal(t, events.ReasonDriftCorrected, (<-received).Reason)
+	answer := <-received
+	require.Equal(t, events.ReasonBreakGlassIgnored, answer.Reason)
+	require.Equal(t, owner.Name, answer.VidraResource.Name)
 	require.Equal(t, "next", (<-received).Note, "what is told on the object is not told again")
 	require.Empty(t, received)
 }

@@ -211,6 +211,7 @@ func (b *aggregator) event(e events.Event, now time.Time) eventsv1.Event {
 	if first.Namespace == "" {
 		first.Namespace = metav1.NamespaceDefault
 	}
+	first.Annotations = e.Annotations()
 	first.Regarding.ResourceVersion = ""
 	if e.Related != nil && *e.Related != (corev1.ObjectReference{}) {
 		related := *e.Related

@@ -1,0 +1,120 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ObjectsAnnotation is the annotation of a Kubernetes Event about several objects that names
+// them, as a JSON list of references. related of an Event holds only one object. See
+// [ObjectsOf].
+const ObjectsAnnotation = "vidraresource.infrahub.operators.com/objects"
+
+const (
+	// maxObjects is how many objects the annotation names at most.
+	maxObjects = 100
+	// maxObjectsBytes is how many bytes the annotation has at most.
+	maxObjectsBytes = 16 << 10
+)
+
+// Object is one of the objects of an Event that is about several.
+type Object struct {
+	Reference corev1.ObjectReference
+	// Action is what the reconcile did to it; empty where the reason says so.
+	Action Action
+}
+
+// ObjectsOf returns the objects that the annotation of a Kubernetes Event names; none if it
+// has no such annotation, or one that Vidra did not write.
+func ObjectsOf(annotations map[string]string) []corev1.ObjectReference {
+	var named []corev1.ObjectReference
+	if json.Unmarshal([]byte(annotations[ObjectsAnnotation]), &named) != nil {
+		return nil
+	}
+	return named
+}
+
+// Annotations returns the annotations of the Kubernetes Event: the objects that it is about, as
+// many as fit; nil if it is about no more than one, which is related.
+func (e Event) Annotations() map[string]string {
+	if len(e.Objects) < 2 {
+		return nil
+	}
+	texts := make([]string, 0, min(len(e.Objects), maxObjects))
+	room := maxObjectsBytes
+	for _, o := range e.Objects {
+		text, err := json.Marshal(corev1.ObjectReference{
+			APIVersion: o.Reference.APIVersion, Kind: o.Reference.Kind, Namespace: o.Reference.Namespace, Name: o.Reference.Name,
+		})
+		if room -= len(text) + 1; err != nil || room < len("[]") || len(texts) == maxObjects {
+			break
+		}
+		texts = append(texts, string(text))
+	}
+	return map[string]string{ObjectsAnnotation: "[" + strings.Join(texts, ",") + "]"}
+}
+
+// about adds the objects of changes with some actions to an Event. If there is one, the Event is
+// related to it.
+func (e Event) about(changes []Change, some ...Action) Event {
+	for _, action := range some {
+		for _, change := range changes {
+			if change.Action == action {
+				e.Objects = append(e.Objects, Object{Reference: change.Object, Action: action})
+			}
+		}
+	}
+	if len(e.Objects) == 1 {
+		related := e.Objects[0].Reference
+		e.Related = &related
+	}
+	return e
+}
+
+// names returns the names of the objects to which a reconcile did something.
+func (e Event) names(done Action) []string {
+	var names []string
+	for _, o := range e.Objects {
+		if o.Action == done {
+			names = append(names, Name(o.Reference))
+		}
+	}
+	return names
+}
+
+// objectsVariant returns a variant that is another one for other objects, however many of them the
+// note names.
+func (e Event) objectsVariant() string {
+	hash := fnv.New128a()
+	for _, o := range e.Objects {
+		// The hash returns no error.
+		_, _ = fmt.Fprintf(hash, "%s %s %s;", o.Action, o.Reference.APIVersion, Name(o.Reference))
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil))
+}
+
+// list returns as many names as fit into room bytes, and the number of the others.
+func list(names []string, room int) string {
+	text := ""
+	for i, name := range names {
+		if i > 0 {
+			name = ", " + name
+		}
+		rest := ""
+		if i < len(names)-1 {
+			rest = " " + more(len(names)-i-1)
+		}
+		if len(text)+len(name)+len(rest) > room {
+			if text == "" {
+				return more(len(names))
+			}
+			return text + " " + more(len(names)-i)
+		}
+		text += name
+	}
+	return text
+}
