@@ -109,20 +109,21 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 		},
 		"for": {
 			reason: "what regards an object, and what is told of it elsewhere", args: []string{"--for", "ConfigMap/page", "-n", ns},
-			want: []string{"ChangeReverted", "DriftCorrected"},
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
 		},
 		"for, short": {
 			reason: "as kubectl has it", args: []string{"--for", "cm/page", "-n", ns},
-			want: []string{"ChangeReverted", "DriftCorrected"},
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
 		},
 		"for, VidraResource": {
 			reason: "it is an object as others", args: []string{"--for", "vidraresources.infrahub.operators.com/" + ns},
 			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
 		},
-		"for another": {reason: "of which nothing was said", args: []string{"--for", "secret/login", "-n", ns}},
+		"for another": {reason: "of which only the apply was said", args: []string{"--for", "secret/login", "-n", ns}, want: []string{"Applied"}},
+		"for none":    {reason: "of which nothing was said", args: []string{"--for", "secret/page", "-n", ns}},
 		"namespace": {
 			reason: "that of the objects", args: []string{"-n", ns},
-			want: []string{"ChangeReverted", "DriftCorrected"},
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
 		},
 		"reason": {
 			reason: "compared by the API server", args: []string{"-n", ns, "--reason", "driftcorrected"},
@@ -141,7 +142,7 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 		},
 		"since": {
 			reason: "all of it was said in this hour", args: []string{"-n", ns, "--since", "1h"},
-			want: []string{"ChangeReverted", "DriftCorrected"},
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
 		},
 		"since now": {reason: "nothing is newer", args: []string{"-n", ns, "--since", "1ns"}},
 	}

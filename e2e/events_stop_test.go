@@ -75,7 +75,13 @@ func TestF33OperatorStopsWithAFullQueue(t *testing.T) {
 		}
 	}
 	require.Equal(t, all, reverted)
-	require.EqualValues(t, all, getVidraResource(t, ns).Status.Drift.Heals)
+	status := getVidraResource(t, ns).Status
+	require.EqualValues(t, all, status.Drift.Heals)
+	listed := status.UnlistedHistory
+	for _, e := range status.History {
+		listed += e.Count
+	}
+	require.EqualValues(t, all, listed)
 
 	sent := cluster.RequestsBy(t, mark, operatorUser)
 	counted := sent.Only(func(e request) bool { return e.Verb == "patch" && e.Resource == "vidraresources" && e.Name == ns })
@@ -123,7 +129,9 @@ func TestEventsOfAHealAtTheStop(t *testing.T) {
 	close(ending)
 	require.NoError(t, <-stopped)
 	require.Equal(t, "hello", greeting(t, page))
-	require.EqualValues(t, 1, getVidraResource(t, ns).Status.Drift.Heals)
+	status := getVidraResource(t, ns).Status
+	require.EqualValues(t, 1, status.Drift.Heals)
+	require.Len(t, status.History, 1)
 	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
 	require.Equal(t, 1, sum(withReason(eventsAbout(t, page), "ChangeReverted")))
 }

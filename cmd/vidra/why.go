@@ -16,14 +16,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 const whyHelp = `Explain an object: which VidraResource manages it, where its manifest is, which fields
 are owned, who edited the object last, what became of the edits, and how to keep a change.
 
-Edits are known from Events, which the API server keeps for an hour unless it is
-configured otherwise. Values of Secrets are never printed.`
+Edits are known from the history in the status of the VidraResource, and the newest
+ones from Events. Values of Secrets are never printed.`
 
 const whyExample = `  vidra why deployment/web -n shop         # who scaled web?
   vidra why configmap/settings             # why is my change gone, and how do I keep it?
@@ -59,7 +60,7 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 	}
 	e := t.explain(ctx)
 	if e.Edits, err = f.edits(ctx, t, errOut); err != nil {
-		e.Missing = append(e.Missing, "the last edits: "+err.Error())
+		e.Missing = append(e.Missing, "the newest edits: "+err.Error())
 	}
 	for i := range e.ManagedBy {
 		e.ManagedBy[i].addRule(t, e.Edits)
@@ -89,7 +90,7 @@ type explanation struct {
 	Others []otherWriter `json:"others,omitempty"`
 	// Notes are what the API server has not recorded.
 	Notes []string `json:"notes,omitempty"`
-	// Edits are the Events about edits, the newest first.
+	// Edits of the object, the newest first.
 	Edits []edit `json:"edits,omitempty"`
 	// Missing is what could not be read, and why.
 	Missing []string `json:"missing,omitempty"`
@@ -141,10 +142,10 @@ type otherWriter struct {
 	Fields      []string    `json:"fields"`
 }
 
-// edit is one Event about an edit of the object.
+// edit is one edit of the object, and what became of it.
 type edit struct {
 	Last   metav1.Time `json:"last"`
-	Count  int32       `json:"count"`
+	Count  int64       `json:"count"`
 	Reason string      `json:"reason"`
 	Note   string      `json:"note"`
 	// fields are the paths of what was edited, separated by commas.
@@ -168,7 +169,7 @@ func (t *target) explain(ctx context.Context) *explanation {
 			m.State, m.BreakGlass = string(entry.State), entry.BreakGlass
 		}
 		for _, p := range vr.Status.Problems {
-			if o := p.Object; o != nil && o.Kind == t.id.Kind && o.Namespace == t.id.Namespace && o.Name == t.id.Name {
+			if p.Object != nil && t.is(*p.Object) {
 				m.Problems = append(m.Problems, p)
 			}
 		}
@@ -253,8 +254,29 @@ var editReasons = []string{
 	"BreakGlassAccepted", "BreakGlassIgnored", "BreakGlassEnded",
 }
 
-// edits reads the Events about edits of the object, the newest first.
+// edits are the edits in the history of the VidraResources, and those that are newer and known from Events, the newest
+// first. With an error, the newer ones are missing.
 func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]edit, error) {
+	var edits []edit
+	newest := map[string]time.Time{} // by VidraResource
+	for _, vr := range t.owners {
+		for _, e := range vr.Status.History {
+			if newest[vr.Name].IsZero() {
+				newest[vr.Name] = e.LastTime.Time
+			}
+			if t.is(e.Object) {
+				edits = append(edits, edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, fields: strings.Join(e.Fields, ",")})
+			}
+		}
+	}
+	newer, err := f.newerEdits(ctx, t, newest, errOut)
+	edits = append(newer, edits...)
+	slices.SortStableFunc(edits, func(a, b edit) int { return b.Last.Compare(a.Last.Time) })
+	return edits, err
+}
+
+// newerEdits reads the Events about edits of the object that no history has yet, the newest first.
+func (f *whyFlags) newerEdits(ctx context.Context, t *target, newest map[string]time.Time, errOut io.Writer) ([]edit, error) {
 	config, err := f.config()
 	if err != nil {
 		return nil, err
@@ -277,11 +299,18 @@ func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]ed
 		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
 			continue
 		}
-		fields := e.Regarding.FieldPath
+		about := e.Regarding
 		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
-			fields = e.Related.FieldPath
+			about = *e.Related
+			if !lastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) {
+				continue
+			}
 		}
-		edits = append(edits, edit{Last: metav1.NewTime(lastSeen(e)), Count: timesSeen(e), Reason: e.Reason, Note: e.Note, fields: fields})
+		note := e.Note
+		if len(t.owners) > 0 { // otherwise only the note says where the manifest is
+			note = events.BriefNote(note, about)
+		}
+		edits = append(edits, edit{Last: metav1.NewTime(lastSeen(e)), Count: int64(timesSeen(e)), Reason: e.Reason, Note: note, fields: about.FieldPath})
 	}
 	return edits, nil
 }

@@ -55,7 +55,7 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 	}
 	title("Last edits")
 	if len(e.Edits) == 0 {
-		b.WriteString("none are known: Events about them end after an hour, unless the API server keeps them longer\n")
+		b.WriteString("none are known\n")
 	}
 	text := &textTable{colour: colour}
 	var rows [][]styled

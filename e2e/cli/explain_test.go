@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -69,10 +70,48 @@ func TestSources(t *testing.T) {
 	blame := ok(t, "blame", "secret/login", "-n", "sources")
 	golden(t, "blame-secret", withoutIDs(blame))
 	for _, secret := range []string{"swordfish", "hunter2", "c3dvcmRmaXNo", "aHVudGVyMg"} {
-		for _, output := range []string{why, blame, ok(t, "why", "secret/login", "-n", "sources", "-o", "json"), ok(t, "blame", "secret/login", "-n", "sources", "-o", "json")} {
+		for _, output := range []string{why, blame, ok(t, "why", "secret/login", "-n", "sources", "-o", "json"), ok(t, "blame", "secret/login", "-n", "sources", "-o", "json"), ok(t, "history", "sources", "-o", "yaml")} {
 			require.NotContains(t, output, secret)
 		}
 	}
+}
+
+// TestHistory lists the edits of a VidraResource, and of one object.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "history")
+	cluster.NewVidraResource(t, "history", suite.Manifests(settings, suite.Greeting("page", "hello")))
+	cluster.AwaitReady(t, "history")
+	require.Equal(t, answer{stderr: "No edits found.\n"}, vidra(t, "history", "history"))
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "history", Name: "settings"}}
+	for range 2 {
+		require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye"}}`))
+		suite.Await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greetingOf(c, cm)) })
+	}
+	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "history", Name: "page"}}
+	awaitText(t, "2   ", "history", "history") // of another second than what follows
+	require.NoError(t, admin.Delete(t.Context(), page))
+	awaitText(t, "ConfigMap history/page", "history", "history")
+	golden(t, "history", ok(t, "history", "history"))
+	golden(t, "history-wide", ok(t, "history", "cm/settings", "-n", "history", "-o", "wide"))
+	golden(t, "history-yaml", ok(t, "history", "-n", "history", "-o", "yaml"))
+	require.Equal(t, "configmap/page\nconfigmap/settings\n", ok(t, "history", "history", "-o", "name"))
+	require.Contains(t, ok(t, "history", "-A", "--since", "1h", "-o", "json"), `"vidraResource": "history"`)
+	require.Equal(t, "[]\n", ok(t, "history", "history", "--since", "1ms", "-o", "json"))
+	for text, args := range map[string][]string{
+		"VidraResource missing does not exist": {"history", "missing"},
+		"want a duration above 0":              {"history", "--since", "yesterday"},
+		`the cluster serves no kind "cn"`:      {"history", "cn/settings"},
+	} {
+		require.Contains(t, vidra(t, args...).stderr, text)
+	}
+}
+
+// greetingOf is what a ConfigMap says; empty if it does not exist.
+func greetingOf(t require.TestingT, cm *corev1.ConfigMap) string {
+	live := cm.DeepCopy()
+	require.NoError(t, client.IgnoreNotFound(admin.Get(context.Background(), client.ObjectKeyFromObject(cm), live)))
+	return live.Data["greeting"]
 }
 
 // TestBlame shows who owns each line.

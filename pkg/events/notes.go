@@ -29,6 +29,13 @@ func Name(ref corev1.ObjectReference) string {
 	return display.Name(ref.Kind, ref.Namespace, ref.Name)
 }
 
+// BriefNote returns the note of an Event about an edit of an object without the name of the object, with
+// which it may begin, and the place where to make the change, with which it may end.
+func BriefNote(note string, ref corev1.ObjectReference) string {
+	note, _, _ = strings.Cut(strings.TrimPrefix(note, Name(ref)+": "), keepBegin)
+	return CleanNote(note)
+}
+
 // Fields reports what was reverted, and who had changed it.
 func Fields(changes []ownership.Change) string {
 	parts := make([]string, 0, len(changes))

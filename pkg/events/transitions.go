@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,9 +94,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
 	all := appliedEvents(manifest, changes)
 	for _, change := range changes {
-		all = append(all, revertEvents(owner, change)...)
-		all = append(all, driftEvents(owner, change)...)
-		all = append(all, breakGlassEvents(owner, change)...)
+		all = append(all, OfEdit(owner, change)...)
 	}
 	all = append(all, prunedEvents(manifest, changes)...)
 	all = append(all, watchEvents(owner, before, after)...)
@@ -108,6 +107,12 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 		all[i].Note = CleanNote(all[i].Note)
 	}
 	return all
+}
+
+// OfEdit returns the Events of a change that is about an edit of an object: what was reverted, or
+// why it was not. The first one regards the VidraResource. There are none for other changes.
+func OfEdit(owner corev1.ObjectReference, change Change) []Event {
+	return slices.Concat(revertEvents(owner, change), driftEvents(owner, change), breakGlassEvents(owner, change))
 }
 
 // appliedEvents reports which objects a reconcile created or changed. They share one Event, so
@@ -175,12 +180,15 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	}}
 }
 
+// keepBegin begins the sentence that ends a note about a revert.
+const keepBegin = ". To keep a change, make it in "
+
 // keep returns the sentence that ends a note about a revert: where to make a change that lasts.
 func keep(place string, owner corev1.ObjectReference) string {
 	if place == "" {
 		place = "the manifest of " + Name(owner)
 	}
-	return ". To keep a change, make it in " + place
+	return keepBegin + place
 }
 
 // prunedEvents reports which objects were deleted, released or orphaned.

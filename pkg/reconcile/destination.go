@@ -114,7 +114,7 @@ func (p *pass) releaseAll() bool {
 	}
 	s := p.state
 	for _, o := range s.Inventory() {
-		s.PendingEvents = append(s.PendingEvents, events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
+		p.Note(events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
 		o.Entry, o.Problem = nil, nil
 	}
 	return true

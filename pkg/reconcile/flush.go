@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +68,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 
 // flushHeals writes the heals into a status.
 func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
-	if s.Heals == 0 {
+	if !s.Unwritten() {
 		return nil
 	}
 	base := &v1alpha1.VidraResource{Status: s.Status}
@@ -81,7 +80,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	if err != nil {
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)
 	}
-	s.Status, s.Heals, s.Schedule.Flush = written, 0, time.Time{}
+	s.Written(written)
 	return nil
 }
 

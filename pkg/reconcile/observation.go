@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -73,6 +72,6 @@ func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alph
 func (s *ownerState) dropPostponed() {
 	if s.postponed != nil {
 		s.postponed = nil
-		s.PendingEvents = slices.DeleteFunc(s.PendingEvents, status.FoundAgain)
+		s.DropFoundAgain()
 	}
 }

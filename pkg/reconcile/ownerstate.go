@@ -89,6 +89,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 
 // inherit adopts what a state before has not reported yet.
 func (s *ownerState) inherit(old *ownerState) {
-	s.PendingEvents, s.Heals = slices.DeleteFunc(old.PendingEvents, status.FoundAgain), old.Heals
+	old.DropFoundAgain()
+	s.PendingEvents, s.Heals, s.History = old.PendingEvents, old.Heals, old.History
 	s.LastHeal, s.HealedAt, s.Schedule.Flush = old.LastHeal, old.HealedAt, old.Schedule.Flush
 }

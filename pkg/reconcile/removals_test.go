@@ -49,7 +49,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
 			o := s.Track(id)
 			o.Entry = entry
-			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{State: &s.State, First: tc.first}}
+			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{Settings: &plan.Settings{}, State: &s.State, First: tc.first}}
 			p.RecordRemoval(t.Context(), o, tc.done)
 			var told []events.Action
 			for _, change := range s.PendingEvents {

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,7 +81,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
-				s.PendingEvents = slices.DeleteFunc(s.PendingEvents, status.FoundAgain)
+				s.DropFoundAgain()
 			}
 			return reconcile.Result{}, err
 		}
@@ -125,6 +123,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, err)
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
-	s.Status, s.Heals, s.Schedule.Flush, s.written = written, 0, time.Time{}, true
+	s.Written(written)
+	s.written = true
 	return nil
 }

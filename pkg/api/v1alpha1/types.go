@@ -361,6 +361,16 @@ type VidraResourceStatus struct {
 	// Drift counts reverts, and has the last one.
 	// +optional
 	Drift *DriftStatus `json:"drift,omitempty"`
+	// History are the edits of managed objects and what became of them, the newest first. At most
+	// 50 are listed, in at most 32 KiB. An object with many edits keeps fewer of them where others
+	// need the room.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	History []HistoryEntry `json:"history,omitempty"`
+	// UnlistedHistory is how many older entries were dropped.
+	// +optional
+	UnlistedHistory int64 `json:"unlistedHistory,omitempty"`
 }
 
 // VidraResource is a set of Kubernetes objects that Vidra applies and watches. When a user

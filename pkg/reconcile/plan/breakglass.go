@@ -59,7 +59,7 @@ func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Ob
 // While the object is exempt and equal to the manifest, it is recorded as skipped, so that it is
 // compared when the exemption ends, and not created again if it is deleted meanwhile.
 func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
-	s, id, entry := p.State, o.ID, o.Entry
+	id, entry := o.ID, o.Entry
 	if !g.Seen || entry == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
 		entry.BreakGlass = g.Status
 	}
 	if breakglass.Unreported(known, g.Status) {
-		s.PendingEvents = append(s.PendingEvents, events.Change{
+		p.Note(events.Change{
 			Action: events.Answered, Object: object.ReferenceTo(id, object.GVKOf(entry), types.UID(entry.UID)), BreakGlass: g.Status,
 		})
 	}

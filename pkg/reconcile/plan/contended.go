@@ -72,7 +72,7 @@ func (p *Planner) nextHeld() time.Time {
 
 // Contend notes that an object was reverted, with a number of requests.
 func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
-	s, d := p.State, o.Desired
+	d := o.Desired
 	if o.Contention == nil {
 		o.Contention = contention.New()
 	}
@@ -86,7 +86,7 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: o.ID.Group, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name})
 	}
 	if begins {
-		s.PendingEvents = append(s.PendingEvents, events.Change{
+		p.Note(events.Change{
 			Action: events.Contended, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(o.Entry.UID)),
 			Fields: c.Fields(), Note: c.Text,
 		})
@@ -118,9 +118,7 @@ func (p *Planner) EndContentions() {
 		p.Trigger.EndContention(p.Owner, c.Key)
 		if entry != nil && entry.State == v1alpha1.ObjectContended {
 			entry.State = v1alpha1.ObjectApplied
-			s.PendingEvents = append(s.PendingEvents, events.Change{
-				Action: events.Settled, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(entry.UID)),
-			})
+			p.Note(events.Change{Action: events.Settled, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(entry.UID))})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,6 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 )
 
 // maxHealFields is how many fields of a kind the status names of the last heal.
@@ -37,8 +39,45 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 	s.LastHeal = heal
 }
 
-// WithHeals returns status with the heals that it does not count yet.
+// Note notes what was done to an object, for the Events that follow the status and for the history that
+// is in it.
+func (p *Planner) Note(change events.Change) {
+	s := p.State
+	s.PendingEvents = append(s.PendingEvents, change)
+	if s.History.Add(p.Owner.Name, change, p.Now) && s.Schedule.Flush.IsZero() {
+		s.Schedule.Flush = p.Now.Add(HealFlush)
+	}
+}
+
+// DropFoundAgain forgets the changes that the next reconcile finds again, because no status has them.
+func (s *State) DropFoundAgain() {
+	s.PendingEvents = slices.DeleteFunc(s.PendingEvents, foundAgain)
+	s.History.DropFoundAgain()
+}
+
+// foundAgain reports whether the next reconcile finds a change again that no status has.
+func foundAgain(change events.Change) bool {
+	switch change.Action {
+	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled, events.Answered:
+		return true
+	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
+	}
+	return false
+}
+
+// Unwritten reports whether there are heals that the status does not count, or edits that it does not
+// list.
+func (s *State) Unwritten() bool { return s.Heals > 0 || s.History.Any() }
+
+// Written notes that the status is written, as WithHeals returned it.
+func (s *State) Written(status v1alpha1.VidraResourceStatus) {
+	s.Status, s.Heals, s.History, s.Schedule.Flush = status, 0, history.Pending{}, time.Time{}
+}
+
+// WithHeals returns status with the heals that it does not count yet, and with the edits that it does
+// not list yet.
 func (s *State) WithHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	s.History.AddTo(&status)
 	if s.Heals == 0 {
 		return status
 	}

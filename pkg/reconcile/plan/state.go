@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -65,6 +66,8 @@ type State struct {
 	Heals    int64
 	LastHeal *v1alpha1.Heal
 	HealedAt metav1.Time
+	// History are the edits that the status does not list yet.
+	History history.Pending
 }
 
 // NewState returns the state of the objects that the status of a VidraResource has.

@@ -101,7 +101,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		change.Action = events.Pruned
 	}
 	if change.Action != "" {
-		a.Plan.State.PendingEvents = append(a.Plan.State.PendingEvents, change)
+		a.Plan.Note(change)
 	}
 	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}
 }

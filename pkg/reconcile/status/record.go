@@ -36,7 +36,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	message, inherited := s.Inherited[r.ID.Subject()]
 	inherited = s.InheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 	if text != "" && was != text && !inherited {
-		s.PendingEvents = append(s.PendingEvents, events.Change{
+		p.Note(events.Change{
 			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)), Fields: r.Additions, Note: text,
 		})
 	}
@@ -63,7 +63,7 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Reported(r.ID, now.Text()))
 	entry.State = v1alpha1.ObjectDrifted
 	if !reported {
-		s.PendingEvents = append(s.PendingEvents, events.Change{
+		p.Note(events.Change{
 			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
 		})
 	}
@@ -71,8 +71,7 @@ func (p *Recorder) recordObserved(r apply.Result) {
 
 // recordRecreation notes that an object was deleted to be created anew.
 func (p *Recorder) recordRecreation(r apply.Result) {
-	s := p.State
-	s.PendingEvents = append(s.PendingEvents, events.Change{
+	p.Note(events.Change{
 		Action: events.Replaced, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)),
 		Note: "deleted, to be created again as the manifest says: " + r.Replaced,
 	})
@@ -150,7 +149,7 @@ func (p *Recorder) emit(r apply.Result) {
 	s := p.State
 	note := func(change events.Change) events.Change {
 		change.Object = object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID())
-		s.PendingEvents = append(s.PendingEvents, change)
+		p.Note(change)
 		return change
 	}
 	revert := func(action events.Action, fields []ownership.Change) events.Change {
@@ -265,15 +264,4 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 	if len(r.Warnings) > 0 {
 		o.Warnings = r.Warnings
 	}
-}
-
-// FoundAgain reports whether the next reconcile finds a change again that no status has, so
-// that it need not be remembered.
-func FoundAgain(change events.Change) bool {
-	switch change.Action {
-	case events.Created, events.Configured, events.Detected, events.Contended, events.Settled, events.Answered:
-		return true
-	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
@@ -18,7 +19,7 @@ const maxObject = 1_400_000
 func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 	vr := of.DeepCopy()
 	vr.Status = *s.Status.DeepCopy()
-	vr.Status.ManagedResources, vr.Status.Problems = nil, nil
+	vr.Status.ManagedResources, vr.Status.Problems, vr.Status.History = nil, nil, nil
 	for _, o := range s.Manifest {
 		d := o.Desired
 		entry := object.NewEntry(d.ID, d.GVK)
@@ -32,7 +33,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	if size := sizeOf(vr) + maxProblems; size > maxObject {
+	if size := sizeOf(vr) + maxProblems + history.MaxBytes; size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
@@ -45,7 +46,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 			removed++
 		}
 	}
-	if size := sizeOf(vr) + maxProblems; size > maxObject {
+	if size := sizeOf(vr) + maxProblems + history.MaxBytes; size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",

@@ -1,0 +1,127 @@
+package history
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+)
+
+// MaxBytes is how many bytes the entries of a VidraResource take at most, as JSON.
+const MaxBytes = 32 << 10
+
+// Pending are the entries that no status has yet, the newest first. Its zero value has none. It is
+// not safe for concurrent use.
+type Pending struct {
+	entries []v1alpha1.HistoryEntry
+	dropped int64
+}
+
+// Add adds a change that a VidraResource made, if it is about an edit, and reports whether it is.
+func (p *Pending) Add(owner string, change events.Change, now time.Time) bool {
+	e, ok := entryOf(owner, change, now)
+	if !ok {
+		return false
+	}
+	p.entries = insert(p.entries, e)
+	if len(p.entries) > v1alpha1.MaxHistory { // fewer may fit into a status, which AddTo finds out
+		p.entries = dropOne(p.entries)
+		p.dropped++
+	}
+	return true
+}
+
+// Any reports whether there are entries.
+func (p *Pending) Any() bool { return len(p.entries) > 0 }
+
+// DropFoundAgain removes the entries that the next reconcile adds again, because no status reports the
+// change.
+func (p *Pending) DropFoundAgain() {
+	p.entries = slices.DeleteFunc(p.entries, func(e v1alpha1.HistoryEntry) bool {
+		return e.Reason != events.ReasonDriftCorrected && e.Reason != events.ReasonReplaced
+	})
+}
+
+// AddTo adds the entries to a status. It changes nothing that the status shares with others.
+func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
+	all := slices.Clone(status.History)
+	for _, e := range slices.Backward(p.entries) {
+		all = insert(all, e)
+	}
+	status.UnlistedHistory += p.dropped
+	for len(all) > v1alpha1.MaxHistory || len(all) > 0 && size(all) > MaxBytes {
+		all = dropOne(all)
+		status.UnlistedHistory++
+	}
+	status.History = all
+}
+
+// entryOf returns the entry of a change; false if it is not about an edit.
+func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.HistoryEntry, bool) {
+	told := events.OfEdit(corev1.ObjectReference{Kind: v1alpha1.Kind, Name: owner}, change)
+	if len(told) == 0 {
+		return v1alpha1.HistoryEntry{}, false
+	}
+	o, at := change.Object, metav1.NewTime(now.Truncate(time.Second))
+	e := v1alpha1.HistoryEntry{
+		Object: v1alpha1.ProblemObject{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
+		Reason: told[0].Reason, FirstTime: at, LastTime: at, Count: 1,
+		Message: display.Truncate(events.BriefNote(told[0].Note, o), v1alpha1.MaxHistoryMessage),
+	}
+	for _, field := range change.Fields {
+		if len(e.Fields) < v1alpha1.MaxHistoryFields {
+			e.Fields = append(e.Fields, display.Truncate(field.Path, v1alpha1.MaxHistoryMessage))
+		}
+		if e.Manager == "" && e.User == "" {
+			e.Manager = display.Truncate(field.Manager, v1alpha1.MaxHistoryWriter)
+			e.User = display.Truncate(field.User, v1alpha1.MaxHistoryWriter)
+		}
+	}
+	return e, true
+}
+
+// insert returns the entries with one more, the newest. If it has happened before, that is its count.
+func insert(all []v1alpha1.HistoryEntry, e v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	if i := slices.IndexFunc(all, func(other v1alpha1.HistoryEntry) bool { return same(other, e) }); i >= 0 {
+		e.FirstTime, e.Count = all[i].FirstTime, e.Count+all[i].Count
+		all = slices.Delete(all, i, i+1)
+	}
+	return slices.Insert(all, 0, e)
+}
+
+// same reports whether two entries are about the same edit of the same object.
+func same(a, b v1alpha1.HistoryEntry) bool {
+	return a.Object == b.Object && a.Reason == b.Reason && a.Message == b.Message && a.Manager == b.Manager && a.User == b.User &&
+		slices.Equal(a.Fields, b.Fields)
+}
+
+// dropOne returns the entries without the oldest one of the object that has most, so that one object does
+// not displace the others.
+func dropOne(all []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	counts, most := map[v1alpha1.ProblemObject]int{}, 0
+	for _, e := range all {
+		counts[e.Object]++
+		most = max(most, counts[e.Object])
+	}
+	for i, e := range slices.Backward(all) {
+		if counts[e.Object] == most {
+			return slices.Delete(all, i, i+1)
+		}
+	}
+	return all
+}
+
+// size is how many bytes entries take.
+func size(all []v1alpha1.HistoryEntry) int {
+	text, err := json.Marshal(all)
+	if err != nil { // it has no value that cannot be encoded
+		return 0
+	}
+	return len(text)
+}
