@@ -96,7 +96,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"For how long break-glass annotations exempt an object at most, where spec.drift.maxBreakGlass is not set. 0 accepts no break-glass.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,
 		"Also write Events about managed objects, not only about VidraResources: "+
-			"ChangeReverted, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
+			"ChangeReverted, DriftDetected, BreakGlassAccepted, BreakGlassIgnored and BreakGlassEnded.")
 	fs.BoolVar(&o.userStamps, "user-stamps", false,
 		"Name the user of an edit in Events, statuses and CloudEvents, as the annotation "+ownership.EditedByAnnotation+" of the object says. "+
 			"Only where config/policies/stamp is installed: without it, any user who may edit the object can write another name into the annotation. For the local cluster.")

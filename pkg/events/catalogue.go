@@ -143,8 +143,8 @@ var catalogue = []Entry{
 		When: "A problem of the manifest or of an object is over, or the last change that was not reverted is gone. Where several objects had failed, each one has its Event, unless more than 100 still fail. The action is the one that had failed, or Detect after a change that was not reverted; the note says what was wrong. The ends of failures of a watch, of the destination and of health, and of a suspension, have Events of their own.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect},
-		When: "An object was changed or deleted, and Vidra does not revert that, because of `spec.drift`, `spec.suspend` or break-glass. The note has fields, values, the field manager, and the cause.",
+		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect}, OnBoth: true,
+		When: "An object was changed or deleted, and Vidra does not revert that, because of `spec.drift`, `spec.suspend` or break-glass. The note has fields, values, the field manager, and the cause. The Event that regards the object names the VidraResource.",
 		Do:   "Put the change into the manifest, undo it, or end the exception.",
 	}, {
 		Reason: ReasonDriftCorrected, Type: normal, Actions: []string{ActionRestore},

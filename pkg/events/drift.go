@@ -9,7 +9,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// driftEvents reports drift that is not reverted, contention and its end, and replacement.
+// driftEvents reports drift that is not reverted, for the VidraResource and for the object, contention and
+// its end, and replacement.
 func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
@@ -29,7 +30,13 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	object.FieldPath = fieldPath(change.Fields)
 	e.Related = &object
 	e.Variant = e.Note
-	return []Event{e}
+	if change.Action != Detected || change.Cluster != "" { // another cluster has the object
+		return []Event{e}
+	}
+	atObject := e
+	atObject.Regarding, atObject.Related = object, &owner
+	atObject.Note = fmt.Sprintf("VidraResource %s manages this object: %s", owner.Name, change.Note)
+	return []Event{e, atObject}
 }
 
 // Differences describes which fields differ, their values found and wanted, and who

@@ -97,12 +97,25 @@ func TestDifferentFieldsAreDifferentSeries(t *testing.T) {
 	require.NotEqual(t, one[1].Regarding, two[1].Regarding)
 }
 
-// TestUsersAreSeriesOfTheirOwn: the edits of two users with one tool are two series, each with its user.
-func TestUsersAreSeriesOfTheirOwn(t *testing.T) {
-	variant := func(user string) string {
-		return writers([]ownership.Change{{Path: "spec.replicas", User: user, Manager: "kubectl-edit"}})
+// TestEditsAreSeriesOfTheirOwn: another user or another value is another series, each with its note. Of a value
+// that is withheld nothing is known, so another one is the same series.
+func TestEditsAreSeriesOfTheirOwn(t *testing.T) {
+	of := func(c ownership.Change) []string {
+		var variants []string
+		for _, e := range Transitions(owner, fine, fine, []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{c}, Place: place}}) {
+			variants = append(variants, e.Variant)
+		}
+		require.Len(t, variants, 2)
+		return variants
 	}
-	require.NotEqual(t, variant("alice"), variant("bob"))
+	edit := ownership.Change{Path: "spec.replicas", Found: "5", Restored: "2", User: "alice", Manager: "kubectl-edit"}
+	user, value := edit, edit
+	user.User, value.Found = "bob", "6"
+	require.NotEqual(t, of(edit), of(user))
+	require.NotEqual(t, of(edit), of(value))
+	edit.Withheld, value.Withheld, user.Withheld = true, true, true
+	require.Equal(t, of(edit), of(value))
+	require.NotEqual(t, of(edit), of(user))
 }
 
 func TestFieldNotes(t *testing.T) {

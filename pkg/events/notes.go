@@ -101,18 +101,6 @@ func fieldPath(changes []ownership.Change) string {
 	return display.Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
 }
 
-// writers returns the users and field managers that changed fields. Changes of another one are
-// another series.
-func writers(changes []ownership.Change) string {
-	var names []string
-	for _, change := range changes {
-		if by := change.By(); !slices.Contains(names, by) {
-			names = append(names, by)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
 // separator stands between the problems in a message.
 const separator = "; "
 

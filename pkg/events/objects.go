@@ -89,10 +89,18 @@ func (e Event) names(done Action) []string {
 // objectsVariant returns a variant that is another one for other objects, however many of them the
 // note names.
 func (e Event) objectsVariant() string {
-	hash := fnv.New128a()
+	var texts []string
 	for _, o := range e.Objects {
-		// The hash returns no error.
-		_, _ = fmt.Fprintf(hash, "%s %s %s;", o.Action, o.Reference.APIVersion, Name(o.Reference))
+		texts = append(texts, string(o.Action), o.Reference.APIVersion, Name(o.Reference))
+	}
+	return variantOf(texts...)
+}
+
+// variantOf returns a short variant that is another one for other texts.
+func variantOf(texts ...string) string {
+	hash := fnv.New128a()
+	for _, text := range texts {
+		_, _ = fmt.Fprintf(hash, "%q", text) // the hash returns no error
 	}
 	return fmt.Sprintf("%x", hash.Sum(nil))
 }

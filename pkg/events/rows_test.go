@@ -167,7 +167,15 @@ func changeRows() map[string]transition {
 		"Detected": {
 			reason: "What is left is said, with why.", before: fine, after: fine,
 			changes: []Change{{Action: Detected, Object: deployment, Fields: []ownership.Change{replicas}, Note: "spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true"}},
-			want:    []string{"Warning DriftDetected/Detect VidraResource web: Deployment shop/web: spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true"},
+			want: []string{
+				"Warning DriftDetected/Detect VidraResource web: Deployment shop/web: spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true",
+				"Warning DriftDetected/Detect Deployment shop/web: VidraResource web manages this object: spec.replicas is 5 and should be 2. It is not reverted: spec.suspend is true",
+			},
+		},
+		"DetectedElsewhere": {
+			reason: "An object of another cluster has only the Event at the VidraResource.", before: fine, after: fine,
+			changes: []Change{{Action: Detected, Object: deployment, Cluster: "https://far:6443", Note: "it was deleted"}},
+			want:    []string{"Warning DriftDetected/Detect VidraResource web: Deployment shop/web: it was deleted"},
 		},
 		"Contended": {
 			reason: "Who fights is told how to end it.", before: fine, after: fine,

@@ -160,7 +160,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)
 	end := keep(change.Place, owner)
-	variant := writers(change.Fields) + end
+	variant := variantOf(what, end) // other values are another series; what has no withheld ones
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
 		Regarding: owner, Related: &object, Fields: change.Fields, Variant: variant,
