@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -87,4 +92,58 @@ func TestRemovalNeedsTheAccount(t *testing.T) {
 			require.Empty(t, ownWrites(t, mark, ns))
 		})
 	}
+}
+
+// TestRemovalWithoutRights deletes a VidraResource whose account may no longer read its object. What does
+// not exist, or is another object, is not waited for; what is ours is.
+func TestRemovalWithoutRights(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		// happens is what happens to the object meanwhile.
+		happens func(t *testing.T, page *unstructured.Unstructured)
+		waits   bool
+	}{
+		"absent": {happens: func(t *testing.T, page *unstructured.Unstructured) {
+			require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
+		}},
+		"another object": {happens: func(t *testing.T, page *unstructured.Unstructured) {
+			require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
+			require.NoError(t, admin.Create(t.Context(), page.DeepCopy()))
+		}},
+		"ours": {happens: func(*testing.T, *unstructured.Unstructured) {}, waits: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newAccount(t, ns, "deployer", "configmaps")
+			v := newVidraResource(t, ns, configMap("page", "hello"), as("deployer"))
+			awaitReady(t, ns)
+			page := declared(t, ns, configMap("page", "hello"))[0]
+			require.NoError(t, admin.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(ns)))
+			await(t, func(c *assert.CollectT) { require.False(c, mayGet(c, ns, "deployer", "configmaps")) })
+			tt.happens(t, page)
+
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			if tt.waits {
+				awaitNotReady(t, ns, v1alpha1.ReasonPruneFailed, "ConfigMap "+ns+"/page", "forbidden")
+				grant(t, ns, "deployer", "configmaps")
+				awaitGone(t, v)
+				awaitGone(t, page)
+				return
+			}
+			awaitGone(t, v)
+			require.Equal(t, name != "absent", cluster.Exists(t, page))
+		})
+	}
+}
+
+// mayGet reports whether a ServiceAccount may read objects of a resource in its namespace.
+func mayGet(t require.TestingT, namespace, account, resource string) bool {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + namespace + ":" + account,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Resource: resource, Name: "page"},
+	}}
+	require.NoError(t, admin.Create(context.Background(), review))
+	return review.Status.Allowed
 }

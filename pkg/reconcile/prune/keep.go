@@ -32,17 +32,32 @@ type exclusions struct {
 	stayed map[object.Identity]*v1alpha1.ManagedResourceStatus
 }
 
+// readAsVidra reads, as Vidra itself, an object that the account of the VidraResource may not
+// read; nil if it does not exist.
+func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live *unstructured.Unstructured, known bool) {
+	if a.User == "" {
+		return nil, false
+	}
+	live, err := access.GetAsVidra(ctx, a.Destination, key)
+	return live, err == nil
+}
+
+// removeUnread returns what becomes of an object that the account of the VidraResource may not read,
+// which failed. Nothing is to be removed of an object that does not exist, or is not ours: the two
+// are not told apart, so that nobody learns which objects exist.
+func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
+	live, known := a.readAsVidra(ctx, key)
+	if known && (live == nil || !a.Owns(live, e)) {
+		return Removal{Gone: true, Absent: live == nil}
+	}
+	return Removal{Err: failed, kept: known && apply.Keeps(live), unsure: !known}
+}
+
 // keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
 // the account of the VidraResource may not read.
 func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
-	if a.User == "" {
-		return false, true
-	}
-	live, err := access.GetAsVidra(ctx, a.Destination, key)
-	if err != nil {
-		return false, true
-	}
-	return live != nil && apply.Keeps(live), false
+	live, known := a.readAsVidra(ctx, key)
+	return live != nil && apply.Keeps(live), !known
 }
 
 // goesWith reports whether an object is deleted when container is, which is then its

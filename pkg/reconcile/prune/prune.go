@@ -117,8 +117,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 		a.Destination.Invalidate(key.GVR.Group)
 		return Removal{missing: true}
 	case err != nil:
-		kept, unsure := a.keptUnread(ctx, key)
-		return Removal{Err: err, kept: kept, unsure: unsure}
+		return a.removeUnread(ctx, key, e, err)
 	case live == nil:
 		return Removal{Gone: true, Absent: true}
 	case a.exclusions.wants(live):
