@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +19,12 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
+// forwardTimeout bounds one attempt to forward ports: a kubelet may never answer one.
+const forwardTimeout = 10 * time.Second
+
 // forwardPod forwards local ports to ports of a Pod, until stop is closed, and returns the local
 // addresses. A connection to a port on which the Pod does not listen yet ends the forwarding, which
-// is started again then.
+// is started again then, as is one that is not established within forwardTimeout.
 func forwardPod(config *rest.Config, pod *corev1.Pod, stop <-chan struct{}, ports ...int) ([]string, error) {
 	local := make([]uint16, len(ports)) // any ones, at first
 	ended, err := forwardOnce(config, pod, stop, local, ports)
@@ -71,9 +75,9 @@ func forwardOnce(config *rest.Config, pod *corev1.Pod, stop <-chan struct{}, loc
 	for i, port := range ports {
 		wanted = append(wanted, fmt.Sprintf("%d:%d", local[i], port))
 	}
-	ready, ended, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	ready, ended, failed, end := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan struct{})
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target.URL())
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, wanted, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, wanted, end, ready, io.Discard, io.Discard)
 	if err != nil {
 		return fail(err)
 	}
@@ -81,10 +85,21 @@ func forwardOnce(config *rest.Config, pod *corev1.Pod, stop <-chan struct{}, loc
 		defer close(ended)
 		failed <- forwarder.ForwardPorts()
 	}()
+	endOnce := sync.OnceFunc(func() { close(end) })
+	go func() {
+		select {
+		case <-stop:
+			endOnce()
+		case <-ended:
+		}
+	}()
 	select {
 	case <-ready:
 	case err := <-failed:
 		return fail(errors.Join(err, errors.New("it ended")))
+	case <-time.After(forwardTimeout):
+		endOnce()
+		return fail(fmt.Errorf("it was not established within %s", forwardTimeout))
 	}
 	forwarded, err := forwarder.GetPorts()
 	if err != nil {
