@@ -271,7 +271,9 @@ func (d *deployed) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
 	err := d.env.SignalPod(ctx, d.pod, "STOP")
-	if err == nil {
+	if errors.Is(err, errNotRunning) { // it ended by itself
+		err = d.env.scale(ctx, d.key, 0)
+	} else if err == nil {
 		err = cmp.Or(d.env.scale(ctx, d.key, 0), d.awaitTerminating(ctx), d.env.SignalPod(ctx, d.pod, "KILL"))
 	}
 	return d.finish(ctx, cmp.Or(err, d.env.clearLease(ctx, d.key.Namespace)))

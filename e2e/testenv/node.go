@@ -27,6 +27,9 @@ func (e *Env) NodeExec(ctx context.Context, node string, command ...string) (str
 	return strings.TrimSpace(string(out)), nil
 }
 
+// errNotRunning is why a Pod gets no signal.
+var errNotRunning = errors.New("its container does not run")
+
 // SignalPod sends a signal, such as STOP, to the first container of a Pod as it runs now, on its node.
 func (e *Env) SignalPod(ctx context.Context, pod *corev1.Pod, signal string) error {
 	live := &corev1.Pod{}
@@ -34,7 +37,7 @@ func (e *Env) SignalPod(ctx context.Context, pod *corev1.Pod, signal string) err
 		return fmt.Errorf("sending SIG%s to Pod %s: %w", signal, pod.Name, err)
 	}
 	if len(live.Status.ContainerStatuses) == 0 || live.Status.ContainerStatuses[0].State.Running == nil {
-		return fmt.Errorf("sending SIG%s to Pod %s: its container does not run: %+v", signal, pod.Name, live.Status.ContainerStatuses)
+		return fmt.Errorf("sending SIG%s to Pod %s: %w: %+v", signal, pod.Name, errNotRunning, live.Status.ContainerStatuses)
 	}
 	_, id, _ := strings.Cut(live.Status.ContainerStatuses[0].ContainerID, "://")
 	pid, err := e.NodeExec(ctx, live.Spec.NodeName, "crictl", "inspect", "--output=go-template", "--template={{.info.pid}}", id)
