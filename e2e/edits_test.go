@@ -123,9 +123,17 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 		attempts[row] = &attempt{anEdit: edit, owner: ns, obj: add(kind)}
 	}
 	newVidraResource(t, ns, manifests(documents...), append(options, func(v *v1alpha1.VidraResource) {
-		if strings.Contains(kind, "finalizers") { // no controller removes them
-			v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		if !strings.Contains(kind, "finalizers") {
+			return
 		}
+		v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan // no controller removes the finalizers
+		t.Cleanup(func() {
+			require.NoError(t, deleteVidraResource(context.Background(), ns))
+			awaitGone(t, v)
+			for _, obj := range objs {
+				require.NoError(t, client.IgnoreNotFound(mergePatch(obj, `{"metadata":{"finalizers":null}}`)))
+			}
+		})
 	})...)
 	awaitReady(t, ns)
 	for _, obj := range objs {

@@ -125,6 +125,7 @@ var arguments = []struct{ part, name, value string }{
 	{"apiServer", "audit-log-path", auditLogDir + "/audit.log"},
 	{"apiServer", "audit-log-mode", "blocking-strict"},
 	{"apiServer", "audit-log-maxsize", "1048576"},
+	{"apiServer", "enable-admission-plugins", "NodeRestriction,PodNodeSelector"}, // see MakeNamespace of package suite
 	{"controllerManager", "kube-api-qps", "200"},
 	{"controllerManager", "kube-api-burst", "400"},
 	{"controllerManager", "leader-elect", "false"},

@@ -77,10 +77,14 @@ func (c *Cluster) NewNamespace(t *testing.T) string {
 	return name
 }
 
-// MakeNamespace makes a namespace of a name. It is left behind until Stop.
+// MakeNamespace makes a namespace of a name. It is left behind until Stop. No Pod runs in it, where the
+// API server has the admission plugin PodNodeSelector: hundreds of Pods that the tests need not
+// run would take the time of the nodes.
 func (c *Cluster) MakeNamespace(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, c.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(t, c.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Annotations: map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "vidra.example.com/node=none"},
+	}}))
 }
 
 // Get reads the live object that obj names.
