@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -38,10 +35,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // a forwarded port that is not open yet, for example
-	testenv.ParseFlags()
-	os.Exit(suite.RunTests(m, setUp, cluster.Stop))
+	suite.Main(m, setUp, cluster.Stop)
 }
 
 // setUp starts what the tests share, in order. cluster.Stop ends all of it.

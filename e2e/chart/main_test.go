@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -25,9 +23,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return cluster.Stop() }))
+	suite.Main(m, setUp, cluster.Stop)
 }
 
 // setUp starts what the tests share.
@@ -40,7 +36,7 @@ func setUp(ctx context.Context) (err error) {
 	if helmBinary, err = testenv.Helm(ctx, testenv.Options{Out: os.Stderr}); err != nil {
 		return err
 	}
-	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race); err != nil {
+	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
 	return cluster.Start(ctx, testenv.Options{Out: os.Stderr})

@@ -10,13 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -31,12 +29,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
 	if suite.Deployed() {
 		os.Exit(0) // the names of objects are those in testdata, and those of a cluster may be other ones
 	}
-	os.Exit(testenv.RunTests(m, setUp, func() error { return cluster.Stop() }))
+	suite.Main(m, setUp, cluster.Stop)
 }
 
 // setUp starts what the tests share.
@@ -44,7 +40,7 @@ func setUp(ctx context.Context) (err error) {
 	if binary, err = testenv.BuildCLI(ctx, os.Stderr, suite.Race); err != nil {
 		return err
 	}
-	operator, err := testenv.BuildOperator(ctx, os.Stderr, suite.Race)
+	operator, err := suite.BuildOperator(ctx)
 	if err != nil {
 		return err
 	}

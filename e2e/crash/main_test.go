@@ -2,13 +2,10 @@ package crash
 
 import (
 	"context"
-	"flag"
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -25,9 +22,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	flag.Parse()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
+	suite.Main(m, setUp, func() error { return env.Stop() })
 }
 
 func setUp(ctx context.Context) (err error) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -61,14 +58,11 @@ func awaitHealed(t *testing.T, page *corev1.ConfigMap) {
 }
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // a forwarded port that is not open yet, for example
-	testenv.ParseFlags()
 	if !suite.Deployed() {
 		fmt.Println("no test runs: no operator is deployed, because " + suite.KubeconfigVariable + " is not set")
 		os.Exit(0)
 	}
-	os.Exit(suite.RunTests(m, func(ctx context.Context) error { return cluster.Start(ctx, testenv.Options{}) }, cluster.Stop))
+	suite.Main(m, func(ctx context.Context) error { return cluster.Start(ctx, testenv.Options{}) }, cluster.Stop)
 }
 
 // replicas has the operator run in n Pods, and returns them when they are ready.

@@ -8,13 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -42,14 +40,12 @@ var (
 // The tests share two namespaces and one operator, which some of them restart, so they run one after
 // the other.
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return cluster.Stop() }))
+	suite.Main(m, setUp, cluster.Stop)
 }
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) (err error) {
-	if binary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race); err != nil {
+	if binary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
 	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {

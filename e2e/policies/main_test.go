@@ -5,9 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -25,14 +23,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
+	suite.Main(m, setUp, func() error { return env.Stop() })
 }
 
 // setUp starts what the tests share. The operator has the flags of the overlay.
 func setUp(ctx context.Context) (err error) {
-	if binary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race); err != nil {
+	if binary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
 	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {

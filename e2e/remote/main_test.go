@@ -6,10 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -29,14 +27,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return errors.Join(here.Stop(), there.Stop()) }))
+	suite.Main(m, setUp, func() error { return errors.Join(here.Stop(), there.Stop()) })
 }
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) (err error) {
-	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, suite.Race); err != nil {
+	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
 	if _, err := testenv.Assets(ctx, testenv.Options{Out: os.Stderr}); err != nil {

@@ -5,9 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -24,14 +22,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	testenv.ParseFlags()
-	os.Exit(testenv.RunTests(m, setUp, func() error { return env.Stop() }))
+	suite.Main(m, setUp, func() error { return env.Stop() })
 }
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) error {
-	binary, err := testenv.BuildOperator(ctx, os.Stderr, suite.Race)
+	binary, err := suite.BuildOperator(ctx)
 	if err != nil {
 		return err
 	}
