@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -219,6 +220,7 @@ func (a *attempt) test(t *testing.T) {
 	if a.want == stays {
 		require.Empty(t, difference("", settled(a.edited), live.Object), a.reason)
 		require.Empty(t, eventsAbout(t, live), a.reason)
+		require.Empty(t, historyOf(getVidraResource(t, a.owner).Status, live.GetName()), a.reason)
 	}
 }
 
@@ -261,7 +263,21 @@ func (a *attempt) requireTold(t *testing.T) {
 	}
 	if told != "" {
 		awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", "VidraResource "+a.owner, told)
+		a.requireListed(t, told)
 	}
+}
+
+// requireListed requires the edit in the history of the VidraResource, from which the command line
+// explains it.
+func (a *attempt) requireListed(t *testing.T, told ...string) {
+	t.Helper()
+	await(t, func(c *assert.CollectT) {
+		status := getVidraResource(c, a.owner).Status
+		require.True(c, slices.ContainsFunc(historyOf(status, a.obj.GetName()), func(e v1alpha1.HistoryEntry) bool {
+			text := e.Message + " " + strings.Join(e.Fields, " ")
+			return !slices.ContainsFunc(told, func(part string) bool { return !strings.Contains(text, part) })
+		}), "%q of %s, dropped: %d: %+v", told, a.obj.GetName(), status.UnlistedHistory, status.History)
+	})
 }
 
 // settled is what an edit left behind, without what Kubernetes goes on to change.

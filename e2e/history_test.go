@@ -15,8 +15,8 @@ import (
 )
 
 // historyOf is the history of an object in the status of a VidraResource.
-func historyOf(vr *v1alpha1.VidraResource, name string) (all []v1alpha1.HistoryEntry) {
-	for _, e := range vr.Status.History {
+func historyOf(status v1alpha1.VidraResourceStatus, name string) (all []v1alpha1.HistoryEntry) {
+	for _, e := range status.History {
 		if e.Object.Name == name {
 			all = append(all, e)
 		}
@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 	require.NoError(t, mergePatch(login, `{"stringData":{"password":"swordfish"}}`))
 	await(t, func(c *assert.CollectT) {
 		vr := getVidraResource(c, ns)
-		of := historyOf(vr, "page")
+		of := historyOf(vr.Status, "page")
 		require.Len(c, of, 3, "%v", of)
 		deleted, again, once := of[0], of[1], of[2]
 		require.Equal(c, "created it again after it had been deleted", deleted.Message)
@@ -55,7 +55,7 @@ func TestHistory(t *testing.T) {
 		require.Equal(c, "tool", again.Manager)
 		require.Equal(c, []string{"data.greeting"}, again.Fields)
 		require.Contains(c, once.Message, "bye 1")
-		of = historyOf(vr, "login")
+		of = historyOf(vr.Status, "login")
 		require.Len(c, of, 1)
 		require.Equal(c, []string{"data.password"}, of[0].Fields)
 		for _, value := range []string{"hunter2", "swordfish", "aHVudGVyMg", "c3dvcmRmaXNo"} {
@@ -77,7 +77,7 @@ func TestHistoryOfDriftThatStays(t *testing.T) {
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"bye"}}`))
 	await(t, func(c *assert.CollectT) {
-		of := historyOf(getVidraResource(c, ns), "page")
+		of := historyOf(getVidraResource(c, ns).Status, "page")
 		require.Len(c, of, 1)
 		require.Equal(c, "DriftDetected", of[0].Reason)
 		require.Contains(c, of[0].Message, `data.greeting is "bye" and should be "hello"`)

@@ -216,6 +216,7 @@ func (a *attempt) requireUndone(t *testing.T) {
 		return
 	}
 	awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", append([]string{"VidraResource " + a.owner, fmt.Sprintf("%q", a.by)}, a.names...)...)
+	a.requireListed(t, append([]string{fmt.Sprintf("%q", a.by)}, a.names...)...)
 }
 
 // others are the entries of the field managers that neither edited the object nor reverted
