@@ -105,7 +105,7 @@ func newOrphan(k *kube) *cobra.Command {
 	return &cobra.Command{
 		Use: "orphan NAME | KIND/NAME", Short: "Have objects stay in place when Vidra would delete them",
 		Long: orphanHelp, Example: orphanExample,
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeName,
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeNameOrObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 || strings.Contains(args[0], "/") {
 				return k.orphanObject(cmd.Context(), args, cmd.OutOrStdout())

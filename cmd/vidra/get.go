@@ -206,30 +206,3 @@ func (f *getFlags) print(found *collected, single bool, out, errOut io.Writer) e
 	}
 	return nil
 }
-
-// completeNames completes the names of VidraResources.
-func (k *kube) completeNames(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, err := k.dynamic()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	all, err := listVidraResources(cmd.Context(), client, "")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, vr := range all {
-		if !slices.Contains(given, vr.Name) {
-			names = append(names, vr.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeName completes the name of one VidraResource.
-func (k *kube) completeName(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(given) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return k.completeNames(cmd, given, begun)
-}

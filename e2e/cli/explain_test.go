@@ -48,6 +48,37 @@ func TestKeep(t *testing.T) {
 	require.NotContains(t, cluster.Get(t, cm).GetLabels(), "tier", "the change is kept")
 }
 
+// TestCompletion completes names of VidraResources, and managed objects: those of the namespace, and those
+// without one.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "completion")
+	role := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: completion\nrules: []\n"
+	cluster.NewVidraResource(t, "completion", settings+"---\n"+web+role)
+	cluster.AwaitReady(t, "completion")
+	complete := func(args ...string) []string {
+		a := vidra(t, append([]string{"__complete"}, args...)...)
+		require.Zero(t, a.code, a.stderr)
+		words := strings.Split(strings.TrimSpace(a.stdout), "\n")
+		require.Equal(t, ":4", words[len(words)-1], "no names of files")
+		return words[:len(words)-1]
+	}
+	objects := []string{"clusterrole/completion", "configmap/settings", "deployment/web"}
+	for _, command := range []string{"why", "blame", "skip"} {
+		got := complete(command, "-n", "completion", "")
+		require.Subset(t, got, objects, command)
+		require.NotContains(t, got, "completion", command)
+		require.Empty(t, complete(command, "-n", "completion", "configmap/settings", ""), command)
+	}
+	require.Equal(t, []string{"settings"}, complete("why", "-n", "completion", "configmap", ""))
+	require.Equal(t, []string{"configmap/settings"}, complete("why", "-n", "completion", "configm"))
+	require.NotContains(t, complete("why", "-n", "default", ""), "deployment/web")
+	for _, command := range []string{"history", "orphan"} {
+		require.Subset(t, complete(command, "-n", "completion", ""), append(objects, "completion"), command)
+	}
+	require.Contains(t, complete("status", ""), "completion")
+}
+
 // TestSources explains objects from a ConfigMap and a Secret, whose values are not printed.
 func TestSources(t *testing.T) {
 	t.Parallel()
