@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -125,17 +123,12 @@ func newOrphan(k *kube) *cobra.Command {
 
 // orphanObject sets the annotation by which an object stays.
 func (k *kube) orphanObject(ctx context.Context, args []string, out io.Writer) error {
-	t, err := k.newTarget(args)
+	t, err := k.readTarget(ctx, args)
 	if err != nil {
 		return err
 	}
-	if err := t.read(ctx); err != nil {
+	if err := t.annotate(ctx, map[string]any{v1alpha1.KeepAnnotation: "true"}); err != nil {
 		return err
-	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation)
-	_, err = t.client.Resource(t.gvr).Namespace(t.id.Namespace).Patch(ctx, t.id.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil {
-		return fmt.Errorf("annotate %s: %w", t.id, err)
 	}
 	return printText(out, fmt.Sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.id))
 }

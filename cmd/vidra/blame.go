@@ -51,11 +51,8 @@ func newBlame(k *kube) *cobra.Command {
 }
 
 func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	t, err := f.newTarget(args)
+	t, err := f.readTarget(ctx, args)
 	if err != nil {
-		return err
-	}
-	if err := t.read(ctx); err != nil {
 		return err
 	}
 	if t.live == nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -64,11 +61,8 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	case !f.end && strings.TrimSpace(f.reason) == "":
 		return errors.New("--reason is missing: without one, Vidra ignores the exemption")
 	}
-	t, err := f.newTarget(args)
+	t, err := f.readTarget(ctx, args)
 	if err != nil {
-		return err
-	}
-	if err := t.read(ctx); err != nil {
 		return err
 	}
 	annotations := map[string]any{v1alpha1.BreakGlassUntilAnnotation: nil, v1alpha1.BreakGlassReasonAnnotation: nil}
@@ -77,15 +71,8 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 		annotations[v1alpha1.BreakGlassUntilAnnotation] = until.Format(time.RFC3339)
 		annotations[v1alpha1.BreakGlassReasonAnnotation] = f.reason
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return fmt.Errorf("encode the patch: %w", err)
-	}
-	_, err = t.client.Resource(t.gvr).Namespace(t.id.Namespace).Patch(ctx, t.id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", t.id, err)
-	} else if err != nil {
-		return fmt.Errorf("annotate %s: %w", t.id, err)
+	if err := t.annotate(ctx, annotations); err != nil {
+		return err
 	}
 	if f.end {
 		return printText(out, fmt.Sprintf("%s: ended; edits are reverted\n", t.id))

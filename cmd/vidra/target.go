@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -35,6 +37,15 @@ type target struct {
 	named  []string
 	// missing is what could not be read, and why.
 	missing []string
+}
+
+// readTarget finds and reads the object that the arguments name, see newTarget and read.
+func (k *kube) readTarget(ctx context.Context, args []string) (*target, error) {
+	t, err := k.newTarget(args)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.read(ctx)
 }
 
 // newTarget finds the object that the arguments name: KIND/NAME, or KIND NAME.
@@ -119,6 +130,22 @@ func (t *target) read(ctx context.Context) error {
 	}
 	return fmt.Errorf("%s is not managed by Vidra: it names no VidraResource, and none has it in its inventory (%s searched)",
 		t.id, plural(listed, "VidraResource"))
+}
+
+// annotate sets annotations of the object, and removes those that are nil.
+func (t *target) annotate(ctx context.Context, annotations map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	objects := t.client.Resource(t.gvr).Namespace(t.id.Namespace)
+	_, err = objects.Patch(ctx, t.id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", t.id, err)
+	} else if err != nil {
+		return fmt.Errorf("annotate %s: %w", t.id, err)
+	}
+	return nil
 }
 
 // findOwners reads the VidraResources that have the object in their inventory, or that it names.

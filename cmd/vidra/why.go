@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,11 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -51,11 +47,8 @@ func newWhy(k *kube) *cobra.Command {
 }
 
 func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	t, err := f.newTarget(args)
+	t, err := f.readTarget(ctx, args)
 	if err != nil {
-		return err
-	}
-	if err := t.read(ctx); err != nil {
 		return err
 	}
 	e := t.explain(ctx)
@@ -140,16 +133,6 @@ type otherWriter struct {
 	Subresource string      `json:"subresource,omitempty"`
 	Time        metav1.Time `json:"time"`
 	Fields      []string    `json:"fields"`
-}
-
-// edit is one edit of the object, and what became of it.
-type edit struct {
-	Last   metav1.Time `json:"last"`
-	Count  int64       `json:"count"`
-	Reason string      `json:"reason"`
-	Note   string      `json:"note"`
-	// fields are the paths of what was edited, separated by commas.
-	fields string
 }
 
 // explain explains an object, but for its edits.
@@ -252,120 +235,4 @@ func othersOf(t *target) []otherWriter {
 var editReasons = []string{
 	"DriftCorrected", "ChangeReverted", "DriftDetected", "DriftContended", "DriftSettled",
 	"BreakGlassAccepted", "BreakGlassIgnored", "BreakGlassEnded",
-}
-
-// edits are the edits in the history of the VidraResources, and those that are newer and known from Events, the newest
-// first. With an error, the newer ones are missing.
-func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]edit, error) {
-	var edits []edit
-	newest := map[string]time.Time{} // by VidraResource
-	for _, vr := range t.owners {
-		for _, e := range vr.Status.History {
-			if newest[vr.Name].IsZero() {
-				newest[vr.Name] = e.LastTime.Time
-			}
-			if t.is(e.Object) {
-				edits = append(edits, edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, fields: strings.Join(e.Fields, ",")})
-			}
-		}
-	}
-	newer, err := f.newerEdits(ctx, t, newest, errOut)
-	edits = append(newer, edits...)
-	slices.SortStableFunc(edits, func(a, b edit) int { return b.Last.Compare(a.Last.Time) })
-	return edits, err
-}
-
-// newerEdits reads the Events about edits of the object that no history has yet, the newest first.
-func (f *whyFlags) newerEdits(ctx context.Context, t *target, newest map[string]time.Time, errOut io.Writer) ([]edit, error) {
-	config, err := f.config()
-	if err != nil {
-		return nil, err
-	}
-	client, err := typedeventsv1.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	filter := eventFilter{about: []objectName{{kind: t.id.Kind, group: &t.id.Group, name: t.id.Name}}, namespace: t.id.Namespace, reasons: editReasons}
-	source := &eventSource{client: client, selector: filter.selector().String(), errOut: errOut}
-	all, err := source.listWithin(ctx, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	sortEvents(all)
-	slices.Reverse(all)
-	var edits []edit
-	for _, e := range all {
-		// What regards the object has a twin that regards the VidraResource, if that may be read.
-		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
-			continue
-		}
-		about := e.Regarding
-		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
-			about = *e.Related
-			if !lastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) {
-				continue
-			}
-		}
-		note := e.Note
-		if len(t.owners) > 0 { // otherwise only the note says where the manifest is
-			note = events.BriefNote(note, about)
-		}
-		edits = append(edits, edit{Last: metav1.NewTime(lastSeen(e)), Count: int64(timesSeen(e)), Reason: e.Reason, Note: note, fields: about.FieldPath})
-	}
-	return edits, nil
-}
-
-// addRule adds the lines of the fields that were edited last, and the rule that leaves them to others.
-func (m *managedBy) addRule(t *target, edits []edit) {
-	if m.located == nil {
-		return
-	}
-	var edited []ownership.Field
-	for _, e := range edits {
-		for _, field := range m.owned {
-			if listed(e.fields, field.Path) && field.Tokens != nil {
-				edited = append(edited, field)
-			}
-		}
-		if len(edited) > 0 {
-			break
-		}
-	}
-	if len(edited) == 0 { // the first field that a user may mean
-		i := slices.IndexFunc(m.owned, func(field ownership.Field) bool {
-			return len(field.Tokens) > 1 && field.Tokens[0] != "metadata" && !slices.Contains(seldomEdited, field.Tokens[len(field.Tokens)-1])
-		})
-		if i < 0 {
-			return
-		}
-		edited, m.Example = m.owned[i:i+1], true
-	}
-	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: t.id.Group, Kind: t.id.Kind, Name: t.id.Name, Namespace: t.id.Namespace}}
-	for _, field := range edited {
-		m.Lines = append(m.Lines, fieldLine{field.Path, m.located.place(field.Tokens...)})
-		rule.Paths = append(rule.Paths, field.Pointer())
-	}
-	m.Rule = rule
-}
-
-// seldomEdited are names of fields that make no good example, because most are immutable.
-var seldomEdited = []string{"name", "selector", "matchLabels"}
-
-// listed reports whether a path is one of those that commas separate. Paths may have commas.
-func listed(paths, path string) bool {
-	return strings.Contains(","+paths+",", ","+path+",")
-}
-
-// ruleYAML is a rule as it is pasted into a VidraResource, with those that it has.
-func ruleYAML(vr *v1alpha1.VidraResource, rule v1alpha1.IgnoreRule) (string, error) {
-	var rules []v1alpha1.IgnoreRule
-	if vr.Spec.Drift != nil {
-		rules = slices.Clone(vr.Spec.Drift.Ignore)
-	}
-	document, err := json.Marshal(map[string]any{"spec": map[string]any{"drift": map[string]any{"ignore": append(rules, rule)}}})
-	if err != nil {
-		return "", err
-	}
-	text, err := yaml.JSONToYAML(document)
-	return string(text), err
 }
