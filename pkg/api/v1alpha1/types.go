@@ -368,7 +368,7 @@ type VidraResourceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	History []HistoryEntry `json:"history,omitempty"`
-	// UnlistedHistory is how many older entries were dropped.
+	// UnlistedHistory is how many edits were in older entries, which were dropped.
 	// +optional
 	UnlistedHistory int64 `json:"unlistedHistory,omitempty"`
 }

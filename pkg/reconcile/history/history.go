@@ -20,6 +20,7 @@ const MaxBytes = 32 << 10
 // not safe for concurrent use.
 type Pending struct {
 	entries []v1alpha1.HistoryEntry
+	// dropped is how many edits were in entries that were dropped.
 	dropped int64
 }
 
@@ -31,8 +32,7 @@ func (p *Pending) Add(owner string, change events.Change, now time.Time) bool {
 	}
 	p.entries = insert(p.entries, e)
 	if len(p.entries) > v1alpha1.MaxHistory { // fewer may fit into a status, which AddTo finds out
-		p.entries = dropOne(p.entries)
-		p.dropped++
+		p.entries = dropOne(p.entries, &p.dropped)
 	}
 	return true
 }
@@ -56,8 +56,7 @@ func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
 	}
 	status.UnlistedHistory += p.dropped
 	for len(all) > v1alpha1.MaxHistory || len(all) > 0 && size(all) > MaxBytes {
-		all = dropOne(all)
-		status.UnlistedHistory++
+		all = dropOne(all, &status.UnlistedHistory)
 	}
 	status.History = all
 }
@@ -102,8 +101,8 @@ func same(a, b v1alpha1.HistoryEntry) bool {
 }
 
 // dropOne returns the entries without the oldest one of the object that has most, so that one object does
-// not displace the others.
-func dropOne(all []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+// not displace the others. It adds the edits of that entry to dropped.
+func dropOne(all []v1alpha1.HistoryEntry, dropped *int64) []v1alpha1.HistoryEntry {
 	counts, most := map[v1alpha1.ProblemObject]int{}, 0
 	for _, e := range all {
 		counts[e.Object]++
@@ -111,6 +110,7 @@ func dropOne(all []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	}
 	for i, e := range slices.Backward(all) {
 		if counts[e.Object] == most {
+			*dropped += e.Count
 			return slices.Delete(all, i, i+1)
 		}
 	}
