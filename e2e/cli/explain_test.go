@@ -64,11 +64,12 @@ func TestCompletion(t *testing.T) {
 		return words[:len(words)-1]
 	}
 	objects := []string{"clusterrole/completion", "configmap/settings", "deployment/web"}
-	for _, command := range []string{"why", "blame", "skip"} {
-		got := complete(command, "-n", "completion", "")
+	for _, command := range [][]string{{"why"}, {"blame"}, {"skip", "--for=1h"}} {
+		command = append(command, "-n", "completion")
+		got := complete(append(command, "")...)
 		require.Subset(t, got, objects, command)
 		require.NotContains(t, got, "completion", command)
-		require.Empty(t, complete(command, "-n", "completion", "configmap/settings", ""), command)
+		require.Empty(t, complete(append(command, "configmap/settings", "")...), command)
 	}
 	require.Equal(t, []string{"settings"}, complete("why", "-n", "completion", "configmap", ""))
 	require.Equal(t, []string{"configmap/settings"}, complete("why", "-n", "completion", "configm"))
