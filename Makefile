@@ -40,12 +40,8 @@ generate: ## Generate CRD, RBAC and deepcopy from the Go types.
 demo: ## Watch Vidra work, on a control plane of its own.
 	go run ./e2e/demo
 
-# What `make test` does, three at a time: many tests wait more than they compute. The first
-# ones take longest. What they need is built before: make would start the others meanwhile.
-E2E = e2e-shared e2e-others e2e-raced e2e-clusters e2e-alone e2e-storms
-
 .PHONY: test
-test: e2e-binary ## All checks and tests. CI runs this.
+test: e2e-binaries ## All checks and tests. CI runs this.
 	@$(MAKE) --no-print-directory -j3 BUILT=yes $(E2E) unit lint
 
 # The oldest and the newest supported versions of Kubernetes. The tests run on the one that
@@ -80,7 +76,7 @@ unit: ## Tests that need no API server, with the race detector where code is con
 	go test $(NO_VET) -race $$(go list ./cmd/... ./pkg/... | grep -vE '/($(PURE))$$')
 
 .PHONY: e2e
-e2e: e2e-binary ## Tests on a real API server.
+e2e: e2e-binaries ## Tests on a real API server.
 	@$(MAKE) --no-print-directory -j3 BUILT=yes $(E2E)
 
 # The tests of ./e2e that start an operator of their own and keep it busy: beside the others,
@@ -94,34 +90,42 @@ ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); al
 
 # The packages that are tested with the race detector: those that run concurrent code in the
 # process of the test.
-RACED = e2e/(faultproxy|watches)$$
+RACED = e2e/faultproxy e2e/watches
 
-# The packages that start several control planes, one after the other, and wait for them.
-CLUSTERS = e2e/(chart|namespaced|remote|testenv)$$
+# The other packages, but ./e2e, which runs in three parts, and those that need a cluster.
+PACKAGES = $(filter-out $(RACED) e2e e2e/deployed,$(sort $(patsubst %/,%,$(dir $(wildcard e2e/*_test.go e2e/*/*_test.go)))))
 
-GO_TEST = go test $(NO_VET) -ldflags='-s -w' -count=1 -p=1 -timeout=40m
+# What runs three at a time, as many tests wait more than they compute. The first ones take longest.
+LONGEST = e2e-shared e2e/remote e2e/watches e2e-alone e2e-storms e2e/chart e2e/cli e2e/policies
+E2E     = $(LONGEST) $(filter-out $(LONGEST),$(PACKAGES) $(RACED))
 
-# Without debug information a test is linked in two thirds of the time. The tests of ./e2e are linked
-# once for the three parts that run them.
-E2E_TEST = cd e2e && ../bin/e2e.test -test.timeout=40m
+# A test binary is linked again only if what is in it has changed, and without debug information in
+# two thirds of the time.
+TEST_BINARY = go test -c -ldflags='-s -w'
 
-.PHONY: e2e-binary
-e2e-binary: control-plane
-	go test -c -ldflags='-s -w' -o bin/e2e.test ./e2e
+.PHONY: e2e-binaries
+e2e-binaries: control-plane
+	$(TEST_BINARY) -o bin/tests/ ./e2e $(addprefix ./,$(PACKAGES))
+	$(TEST_BINARY) -race -o bin/raced/ $(addprefix ./,$(RACED))
 
-.PHONY: e2e-alone e2e-shared e2e-storms e2e-others e2e-raced e2e-clusters
-e2e-alone: $(if $(BUILT),,e2e-binary)
-	$(E2E_TEST) -test.run '$(ALONE)' -test.skip '$(STORMS)'
-e2e-shared: $(if $(BUILT),,e2e-binary)
-	$(E2E_TEST) -test.skip '$(ALONE)|$(STORMS)'
-e2e-storms: $(if $(BUILT),,e2e-binary)
-	$(E2E_TEST) -test.run '$(STORMS)'
-e2e-others: $(if $(BUILT),,control-plane)
-	$(GO_TEST) $$(go list ./e2e/... | grep -vE '/e2e$$|/deployed$$|/$(RACED)|/$(CLUSTERS)')
-e2e-clusters: $(if $(BUILT),,control-plane)
-	$(GO_TEST) $$(go list ./e2e/... | grep -E '/$(CLUSTERS)')
-e2e-raced: $(if $(BUILT),,control-plane)
-	$(GO_TEST) -race $$(go list ./e2e/... | grep -E '/$(RACED)')
+# run FOLDER,PACKAGE,FLAGS runs the tests of a package in its folder, as go test does.
+define run
+@cd $(2) && began=$$(date +%s) && $(CURDIR)/bin/$(1)/$(notdir $(2)).test -test.timeout=40m $(3) && \
+	echo "ok $@ $$(($$(date +%s) - began))s"
+endef
+
+.PHONY: e2e-alone e2e-shared e2e-storms $(PACKAGES) $(RACED)
+e2e-alone e2e-shared e2e-storms $(PACKAGES) $(RACED): $(if $(BUILT),,e2e-binaries)
+e2e-alone:
+	$(call run,tests,e2e,-test.run '$(ALONE)' -test.skip '$(STORMS)')
+e2e-shared:
+	$(call run,tests,e2e,-test.skip '$(ALONE)|$(STORMS)')
+e2e-storms:
+	$(call run,tests,e2e,-test.run '$(STORMS)')
+$(PACKAGES):
+	$(call run,tests,$@)
+$(RACED):
+	$(call run,raced,$@)
 
 # The node image of the kind cluster, if not that of kind, and what to run there: E2E_RUN and
 # E2E_SKIP are as for go test -run and -skip.

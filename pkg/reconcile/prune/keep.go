@@ -43,8 +43,8 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 }
 
 // removeUnread returns what becomes of an object that the account of the VidraResource may not read,
-// which failed. Nothing is to be removed of an object that does not exist, or is not ours: the two
-// are not told apart, so that the answer does not show which objects exist.
+// which failed. Nothing is to be removed of an object that does not exist, or is not ours. The outcome is
+// the same for both, so that it does not show which objects exist.
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)
 	if known && (live == nil || !a.Owns(live, e)) {
