@@ -13,14 +13,14 @@ import (
 )
 
 // completeNames completes the names of VidraResources.
-func (k *kube) completeNames(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (k *kube) completeNames(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
 	all, err := k.inventories(cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []string
 	for _, vr := range all {
-		if !slices.Contains(given, vr.Name) {
+		if !slices.Contains(given, vr.Name) && strings.HasPrefix(vr.Name, begun) {
 			names = append(names, vr.Name)
 		}
 	}
@@ -37,7 +37,7 @@ func (k *kube) completeName(cmd *cobra.Command, given []string, begun string) ([
 
 // completeObject completes KIND/NAME, or the NAME after a KIND: the managed objects of the namespace that
 // the command is about, and those without one.
-func (k *kube) completeObject(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (k *kube) completeObject(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 1 || len(given) == 1 && strings.Contains(given[0], "/") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -53,6 +53,7 @@ func (k *kube) completeObject(cmd *cobra.Command, given []string, _ string) ([]s
 	if len(given) == 1 {
 		words = namesOfKind(given[0], words)
 	}
+	words = slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, begun) })
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
