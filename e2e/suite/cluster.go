@@ -83,7 +83,7 @@ func (c *Cluster) NewNamespace(t *testing.T) string {
 func (c *Cluster) MakeNamespace(t *testing.T, name string) {
 	t.Helper()
 	require.NoError(t, c.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Annotations: map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "vidra.example.com/node=none"},
+		Name: name, Annotations: map[string]string{testenv.NodeSelectorAnnotation: "vidra.example.com/node=none"},
 	}}))
 }
 

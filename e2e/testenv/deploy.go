@@ -119,6 +119,10 @@ type deployed struct {
 	err              error
 }
 
+// NodeSelectorAnnotation is the annotation of a Namespace with which the admission plugin PodNodeSelector
+// selects the nodes of its Pods.
+const NodeSelectorAnnotation = "scheduler.alpha.kubernetes.io/node-selector"
+
 // create makes a Deployment like the installed one, for other options.
 func (d *deployed) create(ctx context.Context, installed *appsv1.Deployment, o OperatorOptions) error {
 	d.key = client.ObjectKey{Namespace: o.Namespace, Name: fmt.Sprintf("vidra-e2e-%d-%d", os.Getpid(), d.number)}
@@ -140,6 +144,12 @@ func (d *deployed) create(ctx context.Context, installed *appsv1.Deployment, o O
 		if name, value, _ := strings.Cut(one, "="); name != "POD_NAMESPACE" { // it has that of its Pod
 			container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 		}
+	}
+	// A namespace of a test may let no Pod run.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.key.Namespace}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, NodeSelectorAnnotation)
+	if err := d.env.cluster.client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("letting Pods run in namespace %s: %w", d.key.Namespace, err)
 	}
 	return d.env.cluster.client.Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name, Labels: labels},
@@ -268,6 +278,9 @@ func (d *deployed) stop(timeout time.Duration) error {
 // kill implements runner. The process is frozen first, so that it does nothing after kill was
 // called, while its Pod gets to know that it is to end.
 func (d *deployed) kill() error {
+	if !d.running() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)
 	defer cancel()
 	err := d.env.SignalPod(ctx, d.pod, "STOP")
