@@ -31,6 +31,7 @@ var docsNotRun = map[string]string{
 	` port-forward `:             "no node runs the Pod",
 	` scale deployment/\$FIRST `: "the first operator is not installed",
 	`^curl `:                     "needs the port-forward",
+	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
 }
 
 // docsArguments are added to commands of the docs, with the reason.
@@ -74,6 +75,7 @@ func TestDocsCommandsRun(t *testing.T) {
 	shell := newDocsShell(t, root, map[string][]byte{
 		"shop.yaml":       yamlBlocks.FindSubmatch(readme)[1],
 		"saved.yaml":      {},
+		"report.xml":      {},
 		"edge.kubeconfig": []byte("apiVersion: v1\nkind: Config\n"),
 	})
 	used := map[string]bool{}

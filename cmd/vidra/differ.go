@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -75,10 +75,7 @@ func (o *objectDifference) name() string {
 
 // differ finds out what an apply of a VidraResource would do.
 type differ struct {
-	client dynamic.Interface
-	at     *cluster.Cluster
-	vr     *v1alpha1.VidraResource
-	by     object.Signature
+	*dryrun.Runner
 	// wanted are the namespaces and kinds that the manifest itself creates.
 	wanted map[object.Identity]bool
 }
@@ -91,19 +88,15 @@ func newDiffer(client dynamic.Interface, config *rest.Config, vr *v1alpha1.Vidra
 	if err != nil {
 		return nil, err
 	}
-	return &differ{client: client, at: at, vr: vr, by: signature(vr), wanted: map[object.Identity]bool{}}, nil
+	return &differ{Runner: dryrun.New(client, at, vr), wanted: map[object.Identity]bool{}}, nil
 }
 
 func (d *differ) run(ctx context.Context) (*difference, error) {
-	parts, err := desired.ReadParts(ctx, d.client, d.vr)
+	resolved, err := d.Objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := desired.Resolve(ctx, d.vr, d.by, nil, parts, desired.ScopedDestination{Destination: d.at})
-	if err != nil {
-		return nil, fmt.Errorf("VidraResource %s: %w", d.vr.Name, err)
-	}
-	diff := &difference{VidraResource: d.vr.Name, Suspended: d.vr.Spec.Suspend}
+	diff := &difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend}
 	for _, o := range resolved.Objects {
 		d.wanted[o.ID] = true
 	}
@@ -146,11 +139,9 @@ func newObjectDifference(id object.Identity, gvk schema.GroupVersionKind) *objec
 // compare compares an object of the manifest with the one in the cluster.
 func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDifference, error) {
 	diff := newObjectDifference(o.ID, o.GVK)
-	diff.Place = o.Place.In(d.vr)
-	live, err := d.client.Resource(o.Key.GVR).Namespace(o.Key.Namespace).Get(ctx, o.Key.Name, metav1.GetOptions{})
+	diff.Place = o.Place.In(d.VR)
+	live, err := d.Live(ctx, o)
 	switch {
-	case apierrors.IsNotFound(err):
-		live = nil
 	case apierrors.IsForbidden(err):
 		return diff.refused("you may not read it, so that it is not compared: " + err.Error()), nil
 	case err != nil:
@@ -158,7 +149,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 	}
 	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: o.ID.Namespace}] {
 		namespace := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-		if _, err := d.client.Resource(namespace).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := d.At.Dynamic().Resource(namespace).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
 			diff.Diff = unifiedDiff(nil, o.Unstructured())
 			return diff, nil
@@ -174,16 +165,11 @@ func (o *objectDifference) refused(why string) *objectDifference {
 
 // dryRun has the API server apply an object without storing it.
 func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured) (*objectDifference, error) {
-	body := o.Body
-	if live != nil && o.Ignored != nil {
-		whole, err := d.apply(ctx, o, o.Body, true)
-		if err == nil {
-			if body, err = withoutIgnored(o, live, whole, d.by); err != nil {
-				return nil, err
-			}
-		}
+	body, err := d.Body(ctx, o, live)
+	if err != nil {
+		return nil, err
 	}
-	if _, err := d.apply(ctx, o, body, false); apierrors.IsConflict(err) {
+	if _, err := d.Apply(ctx, o, body, false); apierrors.IsConflict(err) {
 		for _, c := range owners.FieldConflictsIn(err) {
 			if live != nil && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
 				name, _ := v1alpha1.ParseFieldManager(c.Manager)
@@ -192,7 +178,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 			diff.Conflicts = append(diff.Conflicts, fieldConflict(c))
 		}
 	}
-	applied, err := d.apply(ctx, o, body, true)
+	applied, err := d.Apply(ctx, o, body, true)
 	if err != nil {
 		return d.failed(diff, o, live, err)
 	}
@@ -201,21 +187,6 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return diff, nil
 	}
 	return d.changed(diff, o, live, applied), nil
-}
-
-// apply sends a dry run.
-func (d *differ) apply(ctx context.Context, o *desired.Object, body []byte, force bool) (*unstructured.Unstructured, error) {
-	return d.client.Resource(o.Key.GVR).Namespace(o.Key.Namespace).Patch(ctx, o.Key.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: d.by.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
-}
-
-// withoutIgnored is an applied configuration without the fields that ignore rules leave to others.
-func withoutIgnored(o *desired.Object, live, whole *unstructured.Unstructured, by object.Signature) ([]byte, error) {
-	_, reduced, err := o.Ignored.Without(o.Body, live, whole, by)
-	if err != nil {
-		return nil, err
-	}
-	return desired.Encode(&unstructured.Unstructured{Object: reduced})
 }
 
 // failed is about an object that the API server refused.
@@ -228,11 +199,11 @@ func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstruc
 	switch {
 	case apierrors.IsForbidden(err) && !object.Denied(err):
 		return diff.refused("you may not write it, so that it is not compared: " + why), nil
-	case invalid && d.owns(live) && len(d.added(o, live)) > 0:
+	case invalid && d.Owns(live) && len(d.added(o, live)) > 0:
 		diff.Action, diff.AlsoRemoved = actionChange, d.added(o, live)
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case invalid && d.vr.Spec.Force && d.owns(live):
+	case invalid && d.VR.Spec.Force && d.Owns(live):
 		diff.Action, diff.Why = actionReplace, "spec.force: deleted and created again, if its kind and annotations allow it, because of "+why
 		return diff, nil
 	case invalid:
@@ -247,19 +218,10 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// owns reports whether the VidraResource applied an object.
-func (d *differ) owns(live *unstructured.Unstructured) bool {
-	return slices.Contains(ownership.Managers(live, d.by.Manager), d.by.Manager) || live.GetAnnotations()[d.by.Annotation] == d.vr.Name
-}
-
-// added is what an edit added in the place of what it removed: it is removed with the revert.
+// added describes what an edit added in the place of what it removed: it is removed with the revert.
 func (d *differ) added(o *desired.Object, live *unstructured.Unstructured) []string {
-	undo := ownership.Undo{
-		Manager: d.by.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
-		Keep: o.Exempts, Scope: ownership.BesideRemoved,
-	}
 	var added []string
-	for _, c := range undo.Added(live, live).Changes {
+	for _, c := range d.Added(o, live) {
 		added = append(added, fmt.Sprintf("%s, which %q added", c.Path, c.Manager))
 	}
 	return added
@@ -269,8 +231,8 @@ func (d *differ) added(o *desired.Object, live *unstructured.Unstructured) []str
 func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applied *unstructured.Unstructured) *objectDifference {
 	unowned := len(v1alpha1.Owners(live.GetAnnotations())) == 0 && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0
 	if unowned {
-		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.by)
-		switch policy := d.vr.AdoptPolicy(); {
+		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By)
+		switch policy := d.VR.AdoptPolicy(); {
 		case policy == v1alpha1.AdoptNever:
 			return diff.refused("it exists, Vidra does not manage it, and spec.adopt is Never")
 		case policy == v1alpha1.AdoptIfIdentical && len(changes) > 0:
@@ -280,7 +242,7 @@ func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applie
 		diff.Action = actionAdopt
 	}
 	diff.Diff = unifiedDiff(live, applied)
-	if d.owns(live) {
+	if d.Owns(live) {
 		diff.AlsoRemoved = d.added(o, live)
 	}
 	if diff.Action == actionNone && (diff.Diff != "" || len(diff.AlsoRemoved) > 0) {
@@ -292,17 +254,17 @@ func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applie
 // pruned is about the objects of the inventory that are no longer in the manifest.
 func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*objectDifference, error) {
 	var all []*objectDifference
-	for _, e := range d.vr.Status.ManagedResources {
+	for _, e := range d.VR.Status.ManagedResources {
 		id := object.IdentityOf(&e)
 		if d.wanted[id] || slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }) {
 			continue
 		}
 		diff := newObjectDifference(id, object.GVKOf(&e))
-		mapping, err := d.at.MappingInAnyVersion(ctx, object.GVKOf(&e))
+		mapping, err := d.At.MappingInAnyVersion(ctx, object.GVKOf(&e))
 		if err != nil {
 			continue // its kind is not served, and the object is gone with it
 		}
-		live, err := d.client.Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+		live, err := d.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -320,16 +282,16 @@ func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*obj
 
 // removal decides what becomes of an object that left the manifest.
 func (d *differ) removal(diff *objectDifference, live *unstructured.Unstructured) {
-	others := slices.DeleteFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(m string) bool { return m == d.by.Manager })
+	others := slices.DeleteFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(m string) bool { return m == d.By.Manager })
 	diff.Action = actionRelease
 	switch {
-	case d.vr.Orphans():
+	case d.VR.Orphans():
 		diff.Why = "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"
 	case live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
 		diff.Why = "it is no longer in the manifest, and the annotation keep has it stay, unmanaged"
 	case len(others) > 0:
 		diff.Why = "it is no longer in the manifest, and other owners keep it: " + strings.Join(others, ", ")
-	case !d.owns(live):
+	case !d.Owns(live):
 		diff.Why = "it is no longer in the manifest, and Vidra does not own it any more"
 	default:
 		diff.Action, diff.Why, diff.Diff = actionPrune, "it is no longer in the manifest", unifiedDiff(live, nil)

@@ -30,6 +30,7 @@ const (
 	exitFailed      = 1
 	exitDiffers     = 1   // of diff: an apply would change something
 	exitDiffFailed  = 2   // of diff: it failed, or an apply would be refused
+	exitNotMeasured = 2   // of expect and drill: nothing was measured
 	exitInterrupted = 130 // as a shell has it for ctrl-C
 )
 
@@ -114,6 +115,7 @@ func newRoot() *cobra.Command {
 	addGroup(root, "Ask:", newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
 	addGroup(root, "Before an apply:", newDiff(k), newLint())
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newReconcile(k), newWait(k), newSkip(k), newAdopt(k), newOrphan(k))
+	addGroup(root, "Test:", newExpect(k), newDrill(k))
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

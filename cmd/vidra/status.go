@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -265,9 +266,7 @@ func destinationOf(vr *v1alpha1.VidraResource) string {
 }
 
 // remote reports whether the objects of a VidraResource are in another cluster.
-func remote(vr *v1alpha1.VidraResource) bool {
-	return vr.Spec.Destination.Server != "" && vr.Spec.Destination.Server != v1alpha1.LocalServer
-}
+func remote(vr *v1alpha1.VidraResource) bool { return !access.IsLocal(vr.Spec.Destination.Server) }
 
 // driftOf describes what is done about drift, and what was done last.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {

@@ -29,6 +29,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if patch := os.Getenv(patchVariable); patch != "" {
+		os.Exit(patchSettings(patch))
+	}
 	if suite.Deployed() {
 		os.Exit(0) // the names of objects are those in testdata, and those of a cluster may be other ones
 	}

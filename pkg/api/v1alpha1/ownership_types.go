@@ -6,6 +6,10 @@ const (
 	// spec.force does not delete it either.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
+	// DrillAnnotation on an object in a manifest, with any value, makes it the sentinel of its VidraResource:
+	// `vidra drill` changes the value, and Vidra reverts that. No other program reads it.
+	DrillAnnotation = "vidraresource.infrahub.operators.com/drill"
+
 	// AllowRecreateAnnotation on an object, with the value "true", lets Vidra delete and
 	// create it again because of spec.force, although its kind holds data.
 	AllowRecreateAnnotation = "vidraresource.infrahub.operators.com/allow-recreate"

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/vidratest"
+)
+
+const expectHelp = `Require that Vidra reverts edits of an object, for a test suite.
+
+  expect healed KIND/NAME                  the object is as its VidraResources want it,
+                                           now or before the end of --within
+  expect healed KIND/NAME -- COMMAND ...   COMMAND edits the object once, and the edit
+                                           is reverted before it has stood for --within
+
+With COMMAND, the time is measured: it begins when a watch of the object shows the edit,
+and ends when the same watch shows the object as it was. What an edit only adds is not
+an edit of a field that Vidra owns. The command needs the right to patch the object,
+because it compares by dry runs.
+
+--junit writes a report with one test case. The Go package pkg/vidratest does the same.
+
+Exit code 0 means healed, 1 that the object is not healed in time, and 2 that the
+command failed, or that COMMAND failed or edited no field that Vidra owns.`
+
+const expectExample = `  vidra expect healed configmap/settings -n shop --within 5s
+  vidra expect healed configmap/settings -n shop --within 250ms -- \
+    kubectl patch configmap/settings -n shop --patch '{"data":{"color":"red"}}'`
+
+// stateHealed is the state that a user can expect.
+const stateHealed = "healed"
+
+// expectFlags holds the flags of the command.
+type expectFlags struct {
+	*kube
+	within time.Duration
+	junit  string
+}
+
+func newExpect(k *kube) *cobra.Command {
+	f := &expectFlags{kube: k}
+	cmd := &cobra.Command{
+		Use: "expect healed KIND/NAME [-- COMMAND [ARG...]]", Short: "Require that edits of an object are reverted in time",
+		Long: expectHelp, Example: expectExample,
+		Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(given) == 0 {
+				return []string{stateHealed}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return k.completeObject(cmd, given[1:], begun)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var command []string
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				args, command = args[:n], args[n:]
+			}
+			return measured(f.run(cmd.Context(), args, command, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+		},
+	}
+	cmd.Flags().DurationVar(&f.within, "within", time.Second, "for how long an edit may stand at most")
+	cmd.Flags().StringVar(&f.junit, "junit", "", "write a report in JUnit XML to a file")
+	return cmd
+}
+
+// measured gives the error of a measurement its exit code.
+func measured(err error) error {
+	if notHealed := (*vidratest.NotHealedError)(nil); err == nil || errors.As(err, &notHealed) {
+		return err
+	}
+	return &exitError{code: exitNotMeasured, error: err}
+}
+
+func (f *expectFlags) run(ctx context.Context, args, command []string, out, errOut io.Writer) error {
+	if len(args) < 2 || !strings.EqualFold(args[0], stateHealed) {
+		return fmt.Errorf("%q: want healed KIND/NAME, and a command only after --", strings.Join(args, " "))
+	}
+	t, err := f.newTarget(args[1:])
+	if err != nil {
+		return err
+	}
+	cluster, err := f.cluster()
+	if err != nil {
+		return err
+	}
+	about := vidratest.Object(t.id)
+	heal, err := expectHealed(ctx, cluster, about, f.within, command, errOut)
+	text := healText(heal, len(command) > 0)
+	if f.junit != "" {
+		result := vidratest.Result{Name: about.String() + " is healed within " + f.within.String(), Took: heal.Stood, Err: err}
+		if err == nil {
+			result.Output = text
+		}
+		if failed := writeReport(f.junit, result); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return printText(out, text)
+}
+
+// cluster is the cluster of a test.
+func (k *kube) cluster() (*vidratest.Cluster, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
+	}
+	return vidratest.New(config)
+}
+
+// expectHealed measures the heal of the edit that a command makes, or waits for that of an earlier edit.
+func expectHealed(
+	ctx context.Context, cluster *vidratest.Cluster, about vidratest.Object, within time.Duration, command []string, errOut io.Writer,
+) (vidratest.Heal, error) {
+	if len(command) == 0 {
+		return cluster.AwaitHealed(ctx, about, within)
+	}
+	return cluster.Healed(ctx, about, within, func(ctx context.Context) error {
+		edit := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the user gives it
+		edit.Stdout, edit.Stderr = errOut, errOut
+		if err := edit.Run(); err != nil {
+			return fmt.Errorf("the command %s: %w", command[0], err)
+		}
+		return nil
+	})
+}
+
+// writeReport writes a report in JUnit XML.
+func writeReport(path string, result vidratest.Result) error {
+	file, err := os.Create(path) //nolint:gosec // the user names it
+	if err != nil {
+		return fmt.Errorf("--junit: %w", err)
+	}
+	return errors.Join(vidratest.WriteJUnit(file, "vidra expect", result), file.Close())
+}
+
+// healText is a heal for users. timed reports that its edit was seen.
+func healText(heal vidratest.Heal, timed bool) string {
+	var b strings.Builder
+	switch {
+	case timed:
+		fmt.Fprintf(&b, "%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood))
+	case len(heal.Changes) == 0 && !heal.Deleted:
+		fmt.Fprintf(&b, "%s: as wanted\n", heal.Object)
+	default:
+		fmt.Fprintf(&b, "%s: healed %s after the command began\n", heal.Object, short(heal.Stood))
+	}
+	if heal.Deleted {
+		b.WriteString("  it had been deleted\n")
+	}
+	for _, c := range heal.Changes {
+		b.WriteString("  " + oneLine(events.Differences([]ownership.Change{c})) + "\n")
+	}
+	return b.String()
+}
+
+// short is a duration that was measured.
+func short(d time.Duration) string {
+	const exact = 100 * time.Microsecond
+	return d.Round(exact).String()
+}

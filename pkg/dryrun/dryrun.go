@@ -1,0 +1,116 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Runner sends dry runs for one VidraResource. Its methods are safe for concurrent use.
+type Runner struct {
+	VR *v1alpha1.VidraResource
+	// By is what the objects of the VidraResource show of it.
+	By object.Signature
+	// At is the cluster of the objects.
+	At *cluster.Cluster
+
+	// local is the client of the cluster of the VidraResource, in which the sources of its manifest are.
+	local dynamic.Interface
+}
+
+// New returns a Runner for a VidraResource, whose manifest is read with local and whose objects are in the
+// cluster at. It sends no request.
+func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *Runner {
+	return &Runner{VR: vr, By: object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name), At: at, local: local}
+}
+
+// Objects returns the objects of the manifest.
+func (r *Runner) Objects(ctx context.Context) (*desired.Resolved, error) {
+	parts, err := desired.ReadParts(ctx, r.local, r.VR)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := desired.Resolve(ctx, r.VR, r.By, nil, parts, desired.ScopedDestination{Destination: r.At})
+	if err != nil {
+		return nil, fmt.Errorf("VidraResource %s: %w", r.VR.Name, err)
+	}
+	return resolved, nil
+}
+
+// Resource is the client for the kind and namespace of an object.
+func (r *Runner) Resource(o *desired.Object) dynamic.ResourceInterface {
+	return r.At.Dynamic().Resource(o.Key.GVR).Namespace(o.Key.Namespace)
+}
+
+// Live reads an object; nil if it does not exist.
+func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Unstructured, error) {
+	live, err := r.Resource(o).Get(ctx, o.Key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// Body is the applied configuration of an object, without the fields that ignore rules exclude in the
+// object as it is. live is nil if the object does not exist.
+func (r *Runner) Body(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]byte, error) {
+	if live == nil || o.Ignored == nil {
+		return o.Body, nil
+	}
+	whole, err := r.Apply(ctx, o, o.Body, true)
+	if err != nil {
+		return o.Body, nil //nolint:nilerr // the apply of the body reports it
+	}
+	_, reduced, err := o.Ignored.Without(o.Body, live, whole, r.By)
+	if err != nil {
+		return nil, err
+	}
+	return desired.Encode(&unstructured.Unstructured{Object: reduced})
+}
+
+// Apply returns what an apply of a body would make of an object. force takes fields from other field
+// managers, as the operator does; without it, the error is a conflict that names them.
+func (r *Runner) Apply(ctx context.Context, o *desired.Object, body []byte, force bool) (*unstructured.Unstructured, error) {
+	return r.Resource(o).Patch(ctx, o.Key.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+}
+
+// Owns reports whether the VidraResource applied an object.
+func (r *Runner) Owns(live *unstructured.Unstructured) bool {
+	return slices.Contains(ownership.Managers(live, r.By.Manager), r.By.Manager) || live.GetAnnotations()[r.By.Annotation] == r.VR.Name
+}
+
+// Added is what an edit added in the place of what it removed: it is removed with the revert.
+func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
+	undo := ownership.Undo{
+		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
+		Keep: o.Exempts, Scope: ownership.BesideRemoved,
+	}
+	return undo.Added(live, live).Changes
+}
+
+// Changes are what an apply would revert in an object that exists: fields, and what edits added in the place
+// of what they removed. An error of the API server says why it would refuse the apply.
+func (r *Runner) Changes(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]ownership.Change, error) {
+	body, err := r.Body(ctx, o, live)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := r.Apply(ctx, o, body, true)
+	if err != nil {
+		return nil, err
+	}
+	return append(ownership.Drift(live, applied, r.By.Manager), r.Added(o, live)...), nil
+}

@@ -1,0 +1,165 @@
+package vidratest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Cluster is a cluster in which Vidra runs. Its methods are safe for concurrent use.
+type Cluster struct{ at *cluster.Cluster }
+
+// New returns the cluster of a configuration. It sends no request.
+func New(config *rest.Config) (*Cluster, error) {
+	at, err := cluster.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{at: at}, nil
+}
+
+// Object names an object that a VidraResource manages, in the cluster of the VidraResource.
+type Object struct {
+	schema.GroupKind
+	// Namespace is empty for cluster-scoped kinds.
+	Namespace, Name string
+}
+
+// String names the object in messages: kind, namespace and name.
+func (o Object) String() string { return o.identity().String() }
+
+func (o Object) identity() object.Identity { return object.Identity(o) }
+
+// keeper is a VidraResource that keeps an object.
+type keeper struct {
+	*dryrun.Runner
+	object *desired.Object
+}
+
+var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
+
+// get reads a VidraResource.
+func (c *Cluster) get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
+	u, err := c.at.Dynamic().Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
+	}
+	return fromUnstructured(u)
+}
+
+func fromUnstructured(u *unstructured.Unstructured) (*v1alpha1.VidraResource, error) {
+	vr := &v1alpha1.VidraResource{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, vr); err != nil {
+		return nil, fmt.Errorf("read VidraResource %s: %w", u.GetName(), err)
+	}
+	return vr, nil
+}
+
+// keepers returns the VidraResources that have an object of this cluster in their inventory.
+func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
+	list, err := c.at.Dynamic().Resource(vidraResources).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list VidraResources: %w", err)
+	}
+	var keepers []*keeper
+	for i := range list.Items {
+		vr, err := fromUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		if entryOf(vr, o) == nil || !access.IsLocal(vr.Spec.Destination.Server) {
+			continue
+		}
+		k, err := c.keeper(ctx, vr, o)
+		if err != nil {
+			return nil, err
+		}
+		keepers = append(keepers, k)
+	}
+	if len(keepers) == 0 {
+		return nil, fmt.Errorf("no VidraResource of this cluster manages %s: none has it in its inventory (%d searched)", o, len(list.Items))
+	}
+	return keepers, nil
+}
+
+// keeper finds an object in the manifest of a VidraResource.
+func (c *Cluster) keeper(ctx context.Context, vr *v1alpha1.VidraResource, o Object) (*keeper, error) {
+	runner := dryrun.New(c.at.Dynamic(), c.at, vr)
+	resolved, err := runner.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range resolved.Objects {
+		if d.ID == o.identity() {
+			return &keeper{Runner: runner, object: d}, nil
+		}
+	}
+	return nil, fmt.Errorf("the manifest of VidraResource %s does not have %s", vr.Name, o)
+}
+
+// entryOf returns the inventory entry of an object; nil if there is none.
+func entryOf(vr *v1alpha1.VidraResource, o Object) *v1alpha1.ManagedResourceStatus {
+	for i := range vr.Status.ManagedResources {
+		if e := &vr.Status.ManagedResources[i]; object.IdentityOf(e) == o.identity() {
+			return e
+		}
+	}
+	return nil
+}
+
+// resource is the client for the object.
+func (k *keeper) resource() dynamic.ResourceInterface { return k.Resource(k.object) }
+
+// only selects the object.
+func (k *keeper) only() string {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, k.object.Key.Name).String()
+}
+
+// difference is what is not as wanted in an object. Its zero value is no difference.
+type difference struct {
+	// deleted reports that the object does not exist.
+	deleted bool
+	changes []ownership.Change
+	// refused is why the API server would refuse an apply.
+	refused string
+}
+
+func (d difference) any() bool { return d.deleted || len(d.changes) > 0 || d.refused != "" }
+
+// differenceIn asks the API server what an apply of each VidraResource would revert in an object.
+func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Unstructured) (difference, error) {
+	if live == nil {
+		return difference{deleted: true}, nil
+	}
+	var d difference
+	for _, k := range keepers {
+		changes, err := k.Changes(ctx, k.object, live)
+		switch {
+		case err != nil && !isAnswer(err):
+			return d, fmt.Errorf("dry run of %s: %w", k.object.ID, err)
+		case err != nil:
+			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.object.Sensitive || ownership.Sensitive(live)).Message
+		}
+		d.changes = append(d.changes, changes...)
+	}
+	return d, nil
+}
+
+// errEnded is what a watch that the API server ended fails with.
+var errEnded = errors.New("the API server ended the watch: try again")

@@ -1,0 +1,221 @@
+package vidratest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+const (
+	// DrillManager is the field manager of drills. It counts as a tool of users.
+	DrillManager = "kubectl-vidra-drill"
+
+	// descriptionAnnotation is one that no program reads either
+	// (https://kubernetes.io/docs/reference/labels-annotations-taints/#description).
+	descriptionAnnotation = "kubernetes.io/description"
+	// edited is the value that a drill sets. It is always the same, so that drills are one entry of the history.
+	edited = "edited by vidra drill"
+	// reportTimeout is how long the status may take to have the edit. It is written every few seconds.
+	reportTimeout = 20 * time.Second
+	// undoTimeout is how long a drill may take to revert its own edit, also if its context has ended.
+	undoTimeout = 10 * time.Second
+)
+
+// ErrNoSentinel is what a drill fails with if no object of a VidraResource has an annotation that is known to
+// start nothing.
+var ErrNoSentinel = errors.New("no object has an annotation that a drill may edit: give one in the manifest, such as a ConfigMap, " +
+	"the annotation " + v1alpha1.DrillAnnotation + `: "sentinel"`)
+
+// DrillReport is a drill whose edit Vidra reverted.
+type DrillReport struct {
+	Heal
+	// Annotation that was edited.
+	Annotation string
+	// Entry is what status.history has about the edit: who made it, as the operator attributed it.
+	// Nil if it had nothing after 20 seconds.
+	Entry *v1alpha1.HistoryEntry
+	// Reported is how long it took from the edit until the status had Entry.
+	Reported time.Duration
+}
+
+// Drill edits the sentinel of a VidraResource and blocks until the edit is reverted and reported in the status.
+// The sentinel is the first object whose manifest sets [v1alpha1.DrillAnnotation], or else kubernetes.io/description: no
+// program acts on these annotations. It fails without an edit if there is no sentinel, or if the VidraResource
+// says that edits are not reverted. It fails with a [*NotHealedError] if the edit stands for longer than within,
+// and reverts the edit itself, with its field ownership.
+func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) (DrillReport, error) {
+	vr, err := c.get(ctx, name)
+	if err != nil {
+		return DrillReport{}, err
+	}
+	if !access.IsLocal(vr.Spec.Destination.Server) {
+		return DrillReport{}, fmt.Errorf("VidraResource %s applies to %s: a drill there is not possible from here", name, vr.Spec.Destination.Server)
+	}
+	runner := dryrun.New(c.at.Dynamic(), c.at, vr)
+	resolved, err := runner.Objects(ctx)
+	if err != nil {
+		return DrillReport{}, err
+	}
+	d, annotation := sentinel(resolved.Objects)
+	if d == nil {
+		return DrillReport{}, fmt.Errorf("VidraResource %s: %w", name, ErrNoSentinel)
+	}
+	if why := obstacles(vr, Object(d.ID)); len(why) > 0 {
+		return DrillReport{}, fmt.Errorf("nothing is edited, because the edit would not be reverted: %s", strings.Join(why, "; "))
+	}
+	return c.drill(ctx, &keeper{Runner: runner, object: d}, annotation, within)
+}
+
+// sentinel returns the object that a drill edits, and the annotation; nil if there is none.
+func sentinel(all []*desired.Object) (*desired.Object, string) {
+	for _, key := range []string{v1alpha1.DrillAnnotation, descriptionAnnotation} {
+		for _, d := range all {
+			value, set := d.Unstructured().GetAnnotations()[key]
+			if set && value != edited && !d.Exempts(DrillManager, []string{"metadata", "annotations", key}) {
+				return d, key
+			}
+		}
+	}
+	return nil, ""
+}
+
+// drill edits an annotation of an object, and reverts the edit if Vidra does not.
+func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, within time.Duration) (DrillReport, error) {
+	report := DrillReport{Annotation: annotation}
+	before, err := k.Live(ctx, k.object)
+	switch {
+	case err != nil:
+		return report, fmt.Errorf("read %s: %w", k.object.ID, err)
+	case before == nil:
+		return report, fmt.Errorf("%s does not exist", k.object.ID)
+	}
+	value := k.object.Unstructured().GetAnnotations()[annotation]
+	var begin time.Time
+	var refused error
+	report.Heal, err = c.Healed(ctx, Object(k.object.ID), within, func(ctx context.Context) error {
+		begin = time.Now()
+		_, refused = k.setAnnotation(ctx, annotation, value, edited)
+		return refused
+	})
+	if err != nil {
+		if !begin.IsZero() && !isAnswer(refused) {
+			err = errors.Join(err, k.undo(context.WithoutCancel(ctx), before, annotation, value))
+		}
+		return report, err
+	}
+	report.Entry, err = c.awaitEntry(ctx, k, annotation)
+	if report.Entry != nil {
+		report.Reported = time.Since(begin)
+	}
+	return report, err
+}
+
+// setAnnotation changes the value of an annotation, if it is the expected one.
+func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string) (*unstructured.Unstructured, error) {
+	path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(annotation)
+	patch, err := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": from}, {"op": "replace", "path": path, "value": to}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch: %w", err)
+	}
+	live, err := k.resource().Patch(ctx, k.object.Key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
+	if err != nil {
+		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, err)
+	}
+	return live, nil
+}
+
+// undo reverts the edit of a drill if it is there: first the value, then who owns it.
+func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, annotation, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
+	defer cancel()
+	live, err := k.setAnnotation(ctx, annotation, edited, value)
+	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // it has another value: the edit was refused, or is reverted
+		return nil
+	}
+	if err == nil {
+		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			err := k.restoreOwners(ctx, live, before)
+			if apierrors.IsConflict(err) {
+				if now, getErr := k.Live(ctx, k.object); getErr == nil && now != nil {
+					live = now
+				}
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("the edit of the drill could not be undone: set the annotation %s of %s to %q: %w", annotation, k.object.ID, value, err)
+	}
+	return nil
+}
+
+// restoreOwners has the field managers own what they owned before a drill.
+func (k *keeper) restoreOwners(ctx context.Context, live, before *unstructured.Unstructured) error {
+	entries := slices.DeleteFunc(ownership.RestoreEntries(live, before, DrillManager), func(entry any) bool {
+		fields, _ := entry.(map[string]any)
+		return fields["manager"] == DrillManager
+	})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"managedFields": entries, "resourceVersion": live.GetResourceVersion(),
+	}})
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	_, err = k.resource().Patch(ctx, k.object.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
+	return err
+}
+
+// awaitEntry waits until the history of a VidraResource has another edit of an annotation than when the drill
+// began; nil if it does not get one.
+func (c *Cluster) awaitEntry(ctx context.Context, k *keeper, annotation string) (*v1alpha1.HistoryEntry, error) {
+	var found *v1alpha1.HistoryEntry
+	before := k.lastEdit(k.VR, annotation)
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, reportTimeout, true, func(ctx context.Context) (bool, error) {
+		vr, err := c.get(ctx, k.VR.Name)
+		if err != nil {
+			return false, err
+		}
+		last := k.lastEdit(vr, annotation)
+		if last != nil && (before == nil || !last.LastTime.Equal(&before.LastTime) || last.Count != before.Count) {
+			found = last
+		}
+		return found != nil, nil
+	})
+	if ctx.Err() == nil && wait.Interrupted(err) {
+		err = nil
+	}
+	return found, err
+}
+
+// lastEdit returns the newest entry of a history about an annotation of the object; nil if there is none.
+func (k *keeper) lastEdit(vr *v1alpha1.VidraResource, annotation string) *v1alpha1.HistoryEntry {
+	field := fmt.Sprintf("metadata.annotations[%q]", annotation)
+	for i := range vr.Status.History {
+		e := &vr.Status.History[i]
+		id := object.IdentityOf(&v1alpha1.ManagedResourceStatus{
+			APIVersion: e.Object.APIVersion, Kind: e.Object.Kind, Namespace: e.Object.Namespace, Name: e.Object.Name,
+		})
+		if id == k.object.ID && slices.Contains(e.Fields, field) {
+			return e
+		}
+	}
+	return nil
+}

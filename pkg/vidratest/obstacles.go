@@ -1,0 +1,47 @@
+package vidratest
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// obstacles are the reasons for which Vidra does not revert an edit of an object at once, as far as the
+// VidraResource has them.
+func obstacles(vr *v1alpha1.VidraResource, o Object) []string {
+	var all []string
+	add := func(format string, args ...any) {
+		all = append(all, fmt.Sprintf("VidraResource %s ", vr.Name)+fmt.Sprintf(format, args...))
+	}
+	condition := func(kind string) *metav1.Condition { return meta.FindStatusCondition(vr.Status.Conditions, kind) }
+	if vr.Spec.Suspend {
+		add("is suspended: `vidra resume %s` ends that", vr.Name)
+	}
+	if !vr.DeletionTimestamp.IsZero() {
+		add("is being deleted")
+	}
+	if mode := vr.DriftMode(); mode != v1alpha1.DriftCorrect {
+		add("has spec.drift.mode %s, with which nothing is reverted", mode)
+	}
+	if !vr.WatchesEvents() {
+		add("has spec.destination.reconcileOnEvents false: edits are found at the next interval")
+	}
+	if c := condition(v1alpha1.ConditionReady); c == nil {
+		add("has no status: check that the operator runs")
+	} else if c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonDriftDetected { // that is reported by what causes it
+		add("is not ready: %s: %s", c.Reason, c.Message)
+	}
+	if c := condition(v1alpha1.ConditionWatching); c != nil && c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonEventsOff {
+		add("does not watch all objects: %s: %s", c.Reason, c.Message)
+	}
+	if e := entryOf(vr, o); e == nil {
+		add("does not have %s in its inventory yet", o)
+	} else if b := e.BreakGlass; b != nil && b.State == v1alpha1.BreakGlassAccepted && b.Until != nil {
+		add("exempts %s by break-glass until %s", o, b.Until.UTC().Format(time.RFC3339))
+	}
+	return all
+}
