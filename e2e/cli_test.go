@@ -44,7 +44,7 @@ func TestEventsCommand(t *testing.T) {
 func testListEvents(t *testing.T, vidra commandLine) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, web)
-	awaitEvent(t, awaitReady(t, ns), corev1.EventTypeNormal, "Applied", "Apply")
+	awaitEvent(t, awaitReady(t, ns), corev1.EventTypeNormal, "Ready", "Check")
 	drift(t, ns, "greeting")
 	broken := newVidraResource(t, ns, "kind: nonsense", named(ns+"-broken"))
 	awaitEvent(t, broken, corev1.EventTypeWarning, "ManifestInvalid", "Apply")
@@ -57,7 +57,7 @@ func testListEvents(t *testing.T, vidra commandLine) {
 	t.Run("outputs", func(t *testing.T) {
 		var list struct{ Items []eventsv1.Event }
 		require.NoError(t, yaml.Unmarshal([]byte(vidra.events(t, "--vidraresource", ns, "-o", "yaml")), &list))
-		require.Equal(t, []string{"Applied", "ChangeReverted", "DriftCorrected"}, reasonsOf(list.Items))
+		require.Equal(t, []string{"Applied", "ChangeReverted", "DriftCorrected", "Ready"}, reasonsOf(list.Items))
 		table := vidra.events(t, "-n", ns)
 		require.Contains(t, table, "LAST SEEN   COUNT   TYPE")
 		require.Contains(t, table, fmt.Sprintf(`ConfigMap %s/page: reverted data.greeting to "hello"; "person" had set it to "changed"`, ns))
@@ -105,7 +105,7 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 	}{
 		"VidraResource": {
 			reason: "and its objects", args: []string{"--vidraresource", ns},
-			want: []string{"Applied", "ChangeReverted", "DriftCorrected"}, sent: "reportingController=vidra-operator",
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected", "Ready"}, sent: "reportingController=vidra-operator",
 		},
 		"for": {
 			reason: "what regards an object, and what is told of it elsewhere", args: []string{"--for", "ConfigMap/page", "-n", ns},
@@ -117,7 +117,7 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 		},
 		"for, VidraResource": {
 			reason: "it is an object as others", args: []string{"--for", "vidraresources.infrahub.operators.com/" + ns},
-			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},
+			want: []string{"Applied", "ChangeReverted", "DriftCorrected", "Ready"},
 		},
 		"for another": {reason: "of which only the apply was said", args: []string{"--for", "secret/login", "-n", ns}, want: []string{"Applied"}},
 		"for none":    {reason: "of which nothing was said", args: []string{"--for", "secret/page", "-n", ns}},
@@ -227,13 +227,13 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 
 	lines := vidra.start(t, "--vidraresource", ns, "--watch", "-o", "json")
 	table := vidra.start(t, "--vidraresource", ns, "--watch", "--reason", "DriftCorrected")
-	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 1, "ChangeReverted": 1})
+	lines.awaitReasons(t, map[string]int{"Applied": 1, "Ready": 1, "DriftCorrected": 1, "ChangeReverted": 1})
 	await(t, func(c *assert.CollectT) { require.Equal(c, 2, proxy.Streams(watches)) })
 
 	drift(t, ns, "greeting") // the second time is the first of a series
-	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 2, "ChangeReverted": 2})
+	lines.awaitReasons(t, map[string]int{"Applied": 1, "Ready": 1, "DriftCorrected": 2, "ChangeReverted": 2})
 	drift(t, ns, "greeting") // which the operator sends to the API server some seconds later
-	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 3, "ChangeReverted": 3})
+	lines.awaitReasons(t, map[string]int{"Applied": 1, "Ready": 1, "DriftCorrected": 3, "ChangeReverted": 3})
 	require.Equal(t, []int32{1, 2, 3}, lines.counts(t, "DriftCorrected"))
 	await(t, func(c *assert.CollectT) {
 		require.Len(c, strings.Split(strings.TrimSpace(table.stdout.String()), "\n"), 4)
@@ -252,12 +252,12 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 	require.NoError(t, admin.Create(t.Context(), stranger), "what others say of the objects is not printed")
 	require.Equal(t, 2, proxy.CutStreams(watches))
 	drift(t, ns, "farewell")
-	lines.awaitReasons(t, map[string]int{"Applied": 1, "DriftCorrected": 4, "ChangeReverted": 4})
+	lines.awaitReasons(t, map[string]int{"Applied": 1, "Ready": 1, "DriftCorrected": 4, "ChangeReverted": 4})
 
 	await(t, func(c *assert.CollectT) { require.Equal(c, 2, proxy.Streams(watches)) })
 	require.Equal(t, 2, proxy.ErrorStreams(watches, apierrors.NewResourceExpired("too old")))
 	setManifest(t, ns, web+"---\n"+configMap("second", "hello"))
-	lines.awaitReasons(t, map[string]int{"Applied": 2, "DriftCorrected": 4, "ChangeReverted": 4})
+	lines.awaitReasons(t, map[string]int{"Applied": 2, "Ready": 1, "DriftCorrected": 4, "ChangeReverted": 4})
 
 	proxy.Down()
 	setManifest(t, ns, web)
@@ -266,7 +266,7 @@ func testWatchEvents(t *testing.T, vidra commandLine) {
 		require.Contains(c, lines.stderr.String(), "the watch failed and is retried")
 	})
 	require.NoError(t, proxy.Up())
-	lines.awaitReasons(t, map[string]int{"Applied": 2, "DriftCorrected": 4, "ChangeReverted": 4, "Pruned": 1})
+	lines.awaitReasons(t, map[string]int{"Applied": 2, "Ready": 1, "DriftCorrected": 4, "ChangeReverted": 4, "Pruned": 1})
 	require.Equal(t, 1, strings.Count(lines.stderr.String(), "the watch failed"), "it is told once: %s", lines.stderr.String())
 	await(t, func(c *assert.CollectT) { require.Contains(c, lines.stderr.String(), "the watch works again") })
 

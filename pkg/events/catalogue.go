@@ -10,6 +10,7 @@ import (
 // reports it.
 const (
 	ReasonApplied                = "Applied"
+	ReasonReady                  = "Ready"
 	ReasonManifestInvalid        = "ManifestInvalid"
 	ReasonManifestEmpty          = "ManifestEmpty"
 	ReasonSourceUnavailable      = "SourceUnavailable"
@@ -21,6 +22,8 @@ const (
 	ReasonNamespaceTerminating   = "NamespaceTerminating"
 	ReasonApplyFailed            = "ApplyFailed"
 	ReasonReplaced               = "Replaced"
+	ReasonKindChanged            = "KindChanged"
+	ReasonUnmatchedIgnoreRules   = "UnmatchedIgnoreRules"
 	ReasonWarned                 = "Warned"
 	ReasonRecovered              = "Recovered"
 	ReasonDriftDetected          = "DriftDetected"
@@ -30,6 +33,8 @@ const (
 	ReasonDriftSettled           = "DriftSettled"
 	ReasonPruned                 = "Pruned"
 	ReasonPruneFailed            = "PruneFailed"
+	ReasonDeletionStarted        = "DeletionStarted"
+	ReasonDeletionBlocked        = "DeletionBlocked"
 	ReasonWatchFailed            = "WatchFailed"
 	ReasonWatchRestored          = "WatchRestored"
 	ReasonDestinationUnreachable = "DestinationUnreachable"
@@ -91,6 +96,10 @@ var catalogue = []Entry{
 		When: "A reconcile created or changed objects as the manifest says. The note has how many, and names them.",
 		Do:   "Nothing.",
 	}, {
+		Reason: ReasonReady, Type: normal, Actions: []string{ActionCheck},
+		When: "The condition Ready became True for the first time: all objects are applied and watched, and healthy if `spec.wait` is true. `status.firstReadyTime` has the time.",
+		Do:   "Nothing.",
+	}, {
 		Reason: ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},
 		When: "The manifest or an ignore rule cannot be read, or the API server calls an object invalid. What was applied before stays. While a manifest in the spec cannot be read, edits are reported and not reverted.",
 		Do:   "Fix `spec.manifest`. The note names the document, the object and the field.",
@@ -139,8 +148,16 @@ var catalogue = []Entry{
 		When: "An immutable field differed from the manifest, so Vidra deleted the object, to create it again, as `spec.force` allows. The note has the field.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune, ActionDetect},
-		When: "A problem of the manifest or of an object is over, or the last change that was not reverted is gone. Where several objects had failed, each one has its Event, unless more than 100 still fail. The action is the one that had failed, or Detect after a change that was not reverted; the note says what was wrong. The ends of failures of a watch, of the destination and of health, and of a suspension, have Events of their own.",
+		Reason: ReasonKindChanged, Type: normal, Actions: []string{ActionApply},
+		When: "The manifest has an object with another kind or in another version than before. The note has both. An object with another kind is another object: the one before left the manifest.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonUnmatchedIgnoreRules, Type: warning, Actions: []string{ActionApply},
+		When: "A rule of `spec.drift.ignore` matches nothing in the manifest, so it has no effect. The condition UnmatchedIgnoreRules has the rule, too.",
+		Do:   "Correct the rule, or remove it.",
+	}, {
+		Reason: ReasonRecovered, Type: normal, Actions: []string{ActionApply, ActionPrune, ActionDetect, ActionCheck},
+		When: "A problem of the manifest or of an object is over, also while others last: a failure, a change that was not reverted, an object that had failed by its own status, a warning, an ignore rule that matched nothing. The note says what was wrong. The action is the one that had failed, Detect after a change that was not reverted, or Check where the object had failed by its own status and has not any more. The ends of failures of a watch and of the destination, and of a suspension, have Events of their own.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect}, OnBoth: true,
@@ -171,12 +188,20 @@ var catalogue = []Entry{
 		When: "An object that left the manifest, or whose VidraResource is being deleted, cannot be removed. Vidra retries it, and the object stays in the inventory.",
 		Do:   "Read the note, which has the answer of the API server.",
 	}, {
+		Reason: ReasonDeletionStarted, Type: normal, Actions: []string{ActionPrune},
+		When: "The VidraResource is being deleted. The note has how many objects Vidra removes, or leaves in place as `spec.deletionPolicy` says.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonDeletionBlocked, Type: warning, Actions: []string{ActionPrune},
+		When: "An object has been terminating for 30 seconds or more, and waits for its finalizers, which the note names; or the VidraResource itself waits for finalizers of other controllers, after all its objects are gone. Vidra removes no finalizer of another controller.",
+		Do:   "Fix the controller that the finalizer belongs to. If that controller is gone for good, remove the finalizer from the object.",
+	}, {
 		Reason: ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},
 		When: "A kind of the manifest, or one more, cannot be watched. Until it can, changes are found at the next interval only.",
 		Do:   "Read the note: missing rights to list and watch, a kind that is not served, a broken conversion webhook.",
 	}, {
 		Reason: ReasonWatchRestored, Type: normal, Actions: []string{ActionWatch},
-		When: "Every kind of the manifest can be watched again. Vidra finds what changed meanwhile.",
+		When: "A kind that could not be watched can be watched again, or is not in the manifest any more. The note says so where every kind is watched again. Vidra finds what changed meanwhile.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDestinationUnreachable, Type: warning, Actions: []string{ActionConnect},

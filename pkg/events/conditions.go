@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,19 +11,38 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// watchEvents reports each kind that can no longer be watched, and that all kinds can be
-// watched again.
+// readyEvents reports that Ready became True for the first time.
+func readyEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if before.FirstReadyTime != nil || after.FirstReadyTime == nil || is == nil || is.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return []Event{{
+		Type: normal, Reason: ReasonReady, Action: ActionCheck, Regarding: owner,
+		Note: fmt.Sprintf("VidraResource %s is Ready for the first time: %s", owner.Name, is.Message),
+	}}
+}
+
+// watchEvents reports each kind that can no longer be watched, and each that can be watched again.
 func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWatching)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching)
-	if is != nil && was != nil && was.Reason == ReasonWatchFailed && is.Reason != ReasonWatchFailed && is.Reason != v1alpha1.ReasonEventsOff {
-		return []Event{{
-			Type: normal, Reason: ReasonWatchRestored, Action: ActionWatch, Regarding: owner,
-			Note: fmt.Sprintf("Every kind in the manifest of VidraResource %s can be watched again", owner.Name),
-		}}
+	var all []Event
+	if is != nil && was != nil && was.Reason == ReasonWatchFailed && is.Reason != v1alpha1.ReasonEventsOff {
+		restored := Event{Type: normal, Reason: ReasonWatchRestored, Action: ActionWatch, Regarding: owner}
+		complete := fmt.Sprintf("Every kind in the manifest of VidraResource %s can be watched again", owner.Name)
+		all = eventOf(restored, noLonger, gone(before, after, ReasonWatchFailed, withoutMessage), false)
+		switch {
+		case is.Reason == ReasonWatchFailed:
+		case len(all) == 0: // an earlier version wrote the status
+			restored.Note = complete
+			all = []Event{restored}
+		default:
+			all[0].Note = complete + ". " + all[0].Note
+		}
 	}
-	return eventOf(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
-		"", begun(before, after, only(ReasonWatchFailed), withoutMessage), false)
+	return append(all, eventOf(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
+		"", begun(before, after, only(ReasonWatchFailed), withoutMessage), false)...)
 }
 
 // only returns a function that reports whether a reason is the given one.
@@ -42,25 +62,38 @@ func destinationEvents(owner corev1.ObjectReference, before, after v1alpha1.Vidr
 	}}
 }
 
-// healthEvents reports objects that have failed, and that all objects are healthy. An object
-// that is still starting is neither.
+// healthEvents reports objects that have failed, those that have not any more, and that all objects
+// are healthy. An object that is still starting is none of them.
 func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHealthy)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHealthy)
+	var all []Event
+	if is != nil { // otherwise nothing is known of health
+		well := slices.DeleteFunc(gone(before, after, ReasonUnhealthy, withoutMessage), func(p v1alpha1.Problem) bool { return p.Object == nil })
+		all = recoveredEvents(owner, ActionCheck, well)
+	}
 	if is != nil && is.Status == metav1.ConditionTrue && was != nil && was.Status != metav1.ConditionTrue {
-		return []Event{{
+		all = append(all, Event{
 			Type: normal, Reason: ReasonHealthy, Action: ActionCheck, Regarding: owner,
 			Note: fmt.Sprintf("All objects of VidraResource %s are healthy", owner.Name),
-		}}
+		})
 	}
-	return eventOf(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
-		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), false)
+	return append(all, eventOf(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
+		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), false)...)
 }
 
-// warningEvents reports the warnings of the API server.
+// warningEvents reports the warnings of the API server, and their ends.
 func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	return eventOf(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
-		"", begun(before, after, only(ReasonWarned), withMessage), true)
+	return append(eventOf(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
+		"", begun(before, after, only(ReasonWarned), withMessage), true),
+		recoveredEvents(owner, ActionApply, gone(before, after, ReasonWarned, withMessage))...)
+}
+
+// unmatchedEvents reports ignore rules that match nothing, and the ends of that.
+func unmatchedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	return append(eventOf(Event{Type: warning, Reason: ReasonUnmatchedIgnoreRules, Action: ActionApply, Regarding: owner},
+		"", begun(before, after, only(v1alpha1.ReasonNothingMatches), withMessage), true),
+		recoveredEvents(owner, ActionApply, gone(before, after, v1alpha1.ReasonNothingMatches, withMessage))...)
 }
 
 // suspensionEvents reports that spec.suspend became true or false.

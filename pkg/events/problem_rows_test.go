@@ -71,6 +71,13 @@ func severalRows() map[string]transition {
 		"OneOfManyIsNotNamed": {
 			reason: "It may be among the others.", before: two, after: unlisted(20, a),
 		},
+		"OneOfManyIsApplied": {
+			reason: "The inventory shows that it is not among the others.", before: two, after: holding(unlisted(20, a), "b", v1alpha1.ObjectApplied),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/b: never"},
+		},
+		"OneOfManyIsNotApplied": {
+			reason: "Nor does the inventory show it.", before: two, after: holding(unlisted(20, a), "b", v1alpha1.ObjectFailed),
+		},
 		"NobodyLooks": {
 			reason: "What cannot be read says nothing of the objects.", before: two, after: between(two, ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
 			want: []string{"Warning SourceUnavailable/Apply VidraResource web: ConfigMap shop/parts: no"},
@@ -107,6 +114,12 @@ func severalRows() map[string]transition {
 			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no; ConfigMap shop/b: never"},
 		},
 	}
+}
+
+// holding is a status whose inventory has a ConfigMap.
+func holding(status v1alpha1.VidraResourceStatus, name string, state v1alpha1.ObjectState) v1alpha1.VidraResourceStatus {
+	status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, State: state}}
+	return status
 }
 
 // inVersion is a problem of the same object in another version.
@@ -167,7 +180,10 @@ func endRows() map[string]transition {
 		"HealthIsAwaited": {
 			reason: "Healthy tells it.", before: with(failing(sick), v1alpha1.ConditionHealthy, metav1.ConditionFalse, sick.Reason, sick.Message),
 			after: with(fine, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "All objects are healthy"),
-			want:  []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"},
+			want: []string{
+				"Normal Recovered/Check VidraResource web: No longer the case: Deployment shop/web: Failed: crashes",
+				"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy",
+			},
 		},
 		"SeenAfterTheWatchIsBack": {
 			reason: "WatchRestored told it.", after: fine,

@@ -25,18 +25,20 @@ var problems = map[string]string{
 	ReasonServiceAccountRequired: ActionApply,
 	ReasonDestinationUnreachable: ActionConnect,
 	ReasonPruneFailed:            ActionPrune,
+	ReasonDeletionBlocked:        ActionPrune,
 	ReasonDeletionSuspended:      ActionPrune,
 }
 
 // IsProblem reports whether a problem with a reason has an Event when it begins, and one
-// when it ends. Problems of watches, of health, and warnings have Events of their own.
+// when it ends, as problemEvents returns them. Those of watches, of health, of warnings and of ignore
+// rules are returned elsewhere.
 func IsProblem(reason string) bool { return problems[reason] != "" }
 
 // problemEvents reports the problems that began and those that ended.
 func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
 	var all []Event
 	reason := func(p v1alpha1.Problem) string { return p.Reason }
-	for _, group := range grouped(begun(before, after, IsProblem, withMessage), reason) {
+	for _, group := range grouped(begun(before, after, IsProblem, withStableMessage), reason) {
 		e := Event{Type: warning, Reason: group[0].Reason, Action: problems[group[0].Reason], Regarding: owner}
 		all = append(all, eventOf(e, "", group, true)...)
 	}
@@ -47,10 +49,30 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 		return problems[p.Reason]
 	}
 	for _, group := range grouped(ended(before, after, changes), action) {
-		e := Event{Type: normal, Reason: ReasonRecovered, Action: action(group[0]), Regarding: owner}
-		all = append(all, eventOf(e, "No longer the case: ", group, true)...)
+		all = append(all, recoveredEvents(owner, action(group[0]), group)...)
 	}
 	return all
+}
+
+// noLonger begins the note of the Event about the end of a problem.
+const noLonger = "No longer the case: "
+
+// recoveredEvents reports problems that are over.
+func recoveredEvents(owner corev1.ObjectReference, action string, over []v1alpha1.Problem) []Event {
+	return eventOf(Event{Type: normal, Reason: ReasonRecovered, Action: action, Regarding: owner}, noLonger, over, true)
+}
+
+// gone returns the problems with a reason that a status has and a later one has not. If the later status does not list
+// all, none is known to be over.
+func gone(before, after v1alpha1.VidraResourceStatus, reason string, key func(v1alpha1.Problem) problemKey) []v1alpha1.Problem {
+	if after.UnlistedProblems > 0 {
+		return nil
+	}
+	open := map[problemKey]bool{}
+	for _, p := range after.Problems {
+		open[key(p)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(before.Problems), func(p v1alpha1.Problem) bool { return p.Reason != reason || open[key(p)] })
 }
 
 // problemKey identifies a problem in two statuses.
@@ -62,6 +84,14 @@ type problemKey struct {
 // withMessage returns the key of a problem that is another one with another message.
 func withMessage(p v1alpha1.Problem) problemKey {
 	return problemKey{p.Subject(), p.Reason, p.Message}
+}
+
+// withStableMessage is withMessage, but for a blocked deletion: a terminating Namespace counts what it still holds.
+func withStableMessage(p v1alpha1.Problem) problemKey {
+	if p.Reason == ReasonDeletionBlocked {
+		return withoutMessage(p)
+	}
+	return withMessage(p)
 }
 
 // withoutMessage returns the key of a problem whose message changes from moment to moment.
@@ -89,7 +119,8 @@ func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) 
 
 // ended returns the problems that a status has and a later one has not: its object has no
 // problem of another kind either, and the drift of its object was not reverted, which
-// DriftCorrected reports. If the later status does not list all, none is known to be over.
+// DriftCorrected reports. If the later status does not list all, only those of objects that are applied
+// are known to be over.
 func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alpha1.Problem {
 	open := map[v1alpha1.Subject]bool{}
 	for _, p := range after.Problems {
@@ -100,7 +131,7 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 	was := before.Problems
 	switch {
 	case after.UnlistedProblems > 0:
-		return nil
+		was = withoutUnlisted(was, after)
 	case ofEarlierVersion(before) && !ofEarlierVersion(after) && len(open) == 0:
 		was = []v1alpha1.Problem{{Reason: readyReason(before), Message: before.LastError}}
 	}
@@ -109,7 +140,7 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 		switch change.Action {
 		case Restored, Recreated, Relabelled:
 			reverted[subjectOf(change.Object)] = true
-		case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
+		case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Detected, Contended, Settled, Answered:
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool {
@@ -117,6 +148,18 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 		unreverted := p.Reason == ReasonDriftDetected && p.In(v1alpha1.ConditionReady) && !reverted[p.Subject()]
 		return open[p.Subject()] || !reported && !unreverted
 	})
+}
+
+// withoutUnlisted returns the problems that a later status would list if they were not over, although it does not list
+// all: those of objects that are applied, which had failed.
+func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
+	applied := map[v1alpha1.Subject]bool{}
+	for _, e := range after.ManagedResources {
+		if e.State == v1alpha1.ObjectApplied {
+			applied[subjectOf(corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool { return !applied[p.Subject()] })
 }
 
 // ofEarlierVersion reports whether an earlier version wrote a status in which something is

@@ -26,6 +26,20 @@ func listing(status v1alpha1.VidraResourceStatus, problems ...v1alpha1.Problem) 
 	return status
 }
 
+// unmatched is a problem of an ignore rule that matches nothing.
+func unmatched(rule string) v1alpha1.Problem {
+	return v1alpha1.Problem{
+		Reason: v1alpha1.ReasonNothingMatches, Message: "Nothing in the manifest is matched by " + rule,
+		Conditions: []string{v1alpha1.ConditionUnmatchedIgnoreRules},
+	}
+}
+
+// readySince is a status that notes when Ready became True for the first time.
+func readySince(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	status.FirstReadyTime = &metav1.Time{Time: time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)}
+	return status
+}
+
 // problem is a problem of a ConfigMap in the namespace shop, or of the VidraResource if name
 // is empty.
 func problem(reason, name, message string, conditions ...string) v1alpha1.Problem {
@@ -109,6 +123,21 @@ func changeRows() map[string]transition {
 			reason: "Nothing else was changed.", after: fine, changes: []Change{{Action: Configured, Object: deployment}},
 			want: []string{"Normal Applied/Apply VidraResource web: Applied the manifest: 0 created, 1 changed. Changed Deployment shop/web"},
 		},
+		"FirstReady": {
+			reason: "That all is in order at last is told once.", before: broken, after: readySince(fine),
+			want: []string{
+				"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no",
+				"Normal Ready/Check VidraResource web: VidraResource web is Ready for the first time: All objects are applied (2)",
+			},
+		},
+		"ReadyAgain": {
+			reason: "Ready was True before.", before: readySince(broken), after: readySince(fine),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
+		},
+		"NoLongerReady": {
+			reason: "An earlier version did not note since when.", before: fine, after: readySince(broken),
+			want: []string{"Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
+		},
 		"Restored": {
 			reason: "A heal is said to the owner and at the object.", before: fine, after: fine,
 			changes: []Change{{Action: Restored, Object: deployment, Fields: []ownership.Change{replicas}}},
@@ -147,6 +176,43 @@ func changeRows() map[string]transition {
 			reason: "What was removed and what was left to others is told apart.", before: fine, after: fine,
 			changes: []Change{{Action: Pruned, Object: deployment}, {Action: Released, Object: corev1.ObjectReference{Kind: "Namespace", Name: "shop"}}},
 			want:    []string{"Normal Pruned/Prune VidraResource web: Removed Deployment shop/web. Released to their other owners: Namespace shop"},
+		},
+		"Retyped": {
+			reason: "Another version is said with the one before.", before: fine, after: fine,
+			changes: []Change{{Action: Retyped, Object: deployment, Note: "is in the manifest as apps/v1 now, and was apps/v1beta1 before"}},
+			want:    []string{"Normal KindChanged/Apply VidraResource web: Deployment shop/web is in the manifest as apps/v1 now, and was apps/v1beta1 before"},
+		},
+		"Deleted": {
+			reason: "The start of a deletion is about the VidraResource.", before: fine, after: fine,
+			changes: []Change{{Action: Deleted, Object: owner, Note: "is being deleted: its objects (2) are removed"}},
+			want:    []string{"Normal DeletionStarted/Prune VidraResource web: VidraResource web is being deleted: its objects (2) are removed"},
+		},
+		"Unmatched": {
+			reason: "A rule without an effect is no problem of an object.", before: fine, after: listing(fine, unmatched("rule 0 (kind Pod)")),
+			want: []string{"Warning UnmatchedIgnoreRules/Apply VidraResource web: Nothing in the manifest is matched by rule 0 (kind Pod)"},
+		},
+		"AnotherUnmatched": {
+			reason: "Each rule is said once.", before: listing(fine, unmatched("rule 0")), after: listing(fine, unmatched("rule 0"), unmatched("rule 1")),
+			want: []string{"Warning UnmatchedIgnoreRules/Apply VidraResource web: Nothing in the manifest is matched by rule 1"},
+		},
+		"MatchedAgain": {
+			reason: "The end of each is said.", before: listing(fine, unmatched("rule 0"), unmatched("rule 1")), after: listing(fine, unmatched("rule 1")),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Nothing in the manifest is matched by rule 0"},
+		},
+		"WarnedNoMore": {
+			reason: "A warning ends.", before: listing(fine, warned("a", "old"), warned("b", "old")), after: listing(fine, warned("b", "old")),
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: old"},
+		},
+		"WarnedOtherwise": {
+			reason: "Each warning has a beginning and an end.", before: listing(fine, warned("a", "old")), after: listing(fine, warned("a", "older")),
+			want: []string{
+				"Warning Warned/Apply VidraResource web: ConfigMap shop/a: older",
+				"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: old",
+			},
+		},
+		"BlockedOtherwise": {
+			reason: "A terminating Namespace counts what it still holds.", before: failing(problem(ReasonDeletionBlocked, "a", "3 remain")),
+			after: failing(problem(ReasonDeletionBlocked, "a", "2 remain")),
 		},
 		"Relabelled": {
 			reason: "A label is no field of the manifest.", before: fine, after: fine,
@@ -212,7 +278,7 @@ func watchRows() map[string]transition {
 	}
 	things, secrets := of("things", "Forbidden: no"), of("secrets", "Forbidden: no")
 	watched := with(fine, kind, metav1.ConditionTrue, v1alpha1.ReasonSynced, "All kinds are watched (1)")
-	again := "Normal WatchRestored/Watch VidraResource web: Every kind in the manifest of VidraResource web can be watched again"
+	again := "Normal WatchRestored/Watch VidraResource web: Every kind in the manifest of VidraResource web can be watched again. No longer the case: Cannot watch v1/things: Forbidden: no"
 	one := []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch v1/things: Forbidden: no"}
 	return map[string]transition{
 		"WatchFails":        {reason: "A watch that fails is reported.", before: watched, after: fails(things), want: one},
@@ -224,8 +290,15 @@ func watchRows() map[string]transition {
 			reason: "Another kind is news, and the first one is not.", before: fails(things), after: fails(secrets, things),
 			want: []string{"Warning WatchFailed/Watch VidraResource web: Cannot watch v1/secrets: Forbidden: no"},
 		},
-		"OneWatchIsBack": {reason: "The other one is not.", before: fails(secrets, things), after: fails(things)},
-		"WatchIsBack":    {reason: "It is reported once, not as a recovery, too.", before: fails(things), after: watched, want: []string{again}},
+		"OneWatchIsBack": {
+			reason: "The other one is not.", before: fails(secrets, things), after: fails(things),
+			want: []string{"Normal WatchRestored/Watch VidraResource web: No longer the case: Cannot watch v1/secrets: Forbidden: no"},
+		},
+		"OneForAnother": {
+			reason: "Both are said.", before: fails(secrets), after: fails(things),
+			want: append([]string{"Normal WatchRestored/Watch VidraResource web: No longer the case: Cannot watch v1/secrets: Forbidden: no"}, one...),
+		},
+		"WatchIsBack": {reason: "It is reported once, not as a recovery, too.", before: fails(things), after: watched, want: []string{again}},
 		"WatchIsStarting": {
 			reason: "The API server answers again.", before: fails(things),
 			after: with(ready(no, v1alpha1.ReasonStarting, "Starting to watch"), kind, no, v1alpha1.ReasonStarting, "Starting to watch"), want: []string{again},
@@ -290,6 +363,7 @@ func healthRows() map[string]transition {
 	healthy := health(metav1.ConditionTrue, v1alpha1.ReasonHealthy)
 	rolling := health(metav1.ConditionFalse, v1alpha1.ReasonProgressing, other(sick, v1alpha1.ReasonProgressing, "InProgress: 1 of 2 is ready"))
 	falls := []string{"Warning Unhealthy/Check VidraResource web: Deployment shop/web: Failed: crashes"}
+	well := "Normal Recovered/Check VidraResource web: No longer the case: Deployment shop/web: Failed: crashes"
 	rises := []string{"Normal Healthy/Check VidraResource web: All objects of VidraResource web are healthy"}
 	return map[string]transition{
 		"FallsIll": {reason: "An object stopped working.", before: healthy, after: ill(sick), want: falls},
@@ -302,10 +376,15 @@ func healthRows() map[string]transition {
 			after: ill(sick, of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no")), of(c, other(sick, v1alpha1.ReasonProgressing, "InProgress: runs"))),
 			want:  []string{"Warning Unhealthy/Check VidraResource web: Job shop/b: Failed: no"},
 		},
-		"IllOtherwise":  {reason: "Why counts something, and changes from moment to moment.", before: ill(sick), after: ill(other(sick, v1alpha1.ReasonUnhealthy, "Failed: 3 crashes"))},
-		"RollsOut":      {reason: "What starts is not ill.", before: healthy, after: rolling},
-		"RolledOut":     {reason: "What started works.", before: rolling, after: healthy, want: rises},
-		"GetsWell":      {reason: "All objects work again.", before: ill(sick), after: healthy, want: rises},
+		"IllOtherwise": {reason: "Why counts something, and changes from moment to moment.", before: ill(sick), after: ill(other(sick, v1alpha1.ReasonUnhealthy, "Failed: 3 crashes"))},
+		"RollsOut":     {reason: "What starts is not ill.", before: healthy, after: rolling},
+		"RolledOut":    {reason: "What started works.", before: rolling, after: healthy, want: rises},
+		"GetsWell":     {reason: "It works again, and so do all.", before: ill(sick), after: healthy, want: append([]string{well}, rises...)},
+		"Restarts":     {reason: "It has not failed any more, and does not work yet.", before: ill(sick), after: rolling, want: []string{well}},
+		"OneGetsWell": {
+			reason: "The other one has still failed.", before: ill(sick, of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no"))),
+			after: ill(of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no"))), want: []string{well},
+		},
 		"IsHealthy":     {reason: "That it is so from the start is no news.", before: fine, after: healthy},
 		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick), after: fine},
 	}

@@ -42,6 +42,10 @@ const (
 	// Replaced means that the object was deleted to be created again, because a field that
 	// differs is immutable.
 	Replaced Action = "Replaced"
+	// Retyped means that the manifest has the object with another kind or in another version.
+	Retyped Action = "Retyped"
+	// Deleted means that the VidraResource, which is the object, is being deleted.
+	Deleted Action = "Deleted"
 	// Answered means that the answer to the break-glass annotations of the object changed.
 	Answered Action = "Answered"
 )
@@ -96,13 +100,16 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	for _, change := range changes {
 		all = append(all, OfEdit(owner, change)...)
 	}
+	all = append(all, noteEvents(manifest, changes)...)
 	all = append(all, prunedEvents(manifest, changes)...)
 	all = append(all, watchEvents(owner, before, after)...)
 	all = append(all, destinationEvents(owner, before, after)...)
 	all = append(all, problemEvents(manifest, before, after, changes)...)
 	all = append(all, healthEvents(owner, before, after)...)
 	all = append(all, warningEvents(manifest, before, after)...)
+	all = append(all, unmatchedEvents(manifest, before, after)...)
 	all = append(all, suspensionEvents(owner, before, after)...)
+	all = append(all, readyEvents(owner, before, after)...)
 	for i := range all {
 		all[i].Note = CleanNote(all[i].Note)
 	}
@@ -138,6 +145,26 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	return []Event{e}
 }
 
+// noteEvents reports objects whose kind or version changed, and that the VidraResource is being deleted.
+func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
+	var all []Event
+	for _, change := range changes {
+		e := Event{Type: normal, Regarding: owner, Note: Name(change.Object) + " " + change.Note}
+		switch change.Action {
+		case Retyped:
+			object := change.Object
+			e.Reason, e.Action, e.Related = ReasonKindChanged, ActionApply, &object
+		case Deleted:
+			e.Reason, e.Action = ReasonDeletionStarted, ActionPrune
+		case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
+			continue
+		}
+		e.Variant = e.Note
+		all = append(all, e)
+	}
+	return all
+}
+
 // revertEvents reports what was reverted, for the VidraResource and for the object.
 func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	what := ""
@@ -151,7 +178,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 		if fields := Fields(change.Fields); fields != "" {
 			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
 		}
-	case Created, Configured, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
+	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Detected, Contended, Settled, Answered:
 		return nil
 	}
 	if change.Note != "" {

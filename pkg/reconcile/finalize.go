@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -28,6 +31,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		s.adopt(p.VR.Generation, nil, nil)
 	}
 	objects := len(s.Inventory())
+	p.noteDeletion(objects)
 	if p.VR.Spec.Suspend && !p.VR.Orphans() && objects > 0 {
 		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
@@ -55,7 +59,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}
 	// The Events are recorded first: without the finalizer, the VidraResource that they regard is deleted.
-	if _, err := p.finish(ctx, status.Outcome{Deleting: true}); err != nil {
+	if _, err := p.finish(ctx, status.Outcome{Deleting: true, Finalizers: p.foreignFinalizers()}); err != nil {
 		return reconcile.Result{}, err
 	}
 	base := p.VR.DeepCopy()
@@ -66,4 +70,28 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.forget(p.Owner)
 	return reconcile.Result{}, nil
+}
+
+// noteDeletion notes that the VidraResource is being deleted, once for each spec: spec.deletionPolicy may change
+// meanwhile.
+func (p *pass) noteDeletion(objects int) {
+	if s := p.state; p.VR.DeletionTimestamp.IsZero() || s.deletionNoted == p.VR.Generation || s.Status.ObservedGeneration == p.VR.Generation {
+		return
+	}
+	p.state.deletionNoted = p.VR.Generation
+	becomes := "are removed"
+	if p.VR.Orphans() {
+		becomes = "are left in place, as spec.deletionPolicy says"
+	}
+	note := fmt.Sprintf("is being deleted: its objects (%d) %s", objects, becomes)
+	p.Note(events.Change{Action: events.Deleted, Object: object.ReferenceToOwner(p.VR), Note: note})
+}
+
+// foreignFinalizers are the finalizers of other controllers for which a deletion waits. The garbage collector
+// removes its own at once.
+func (p *pass) foreignFinalizers() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(p.VR.Finalizers), func(name string) bool {
+		garbage := name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+		return garbage || name == p.Installation.Finalizer() || p.VR.DeletionTimestamp.IsZero()
+	}), ", ")
 }

@@ -59,6 +59,9 @@ type ownerState struct {
 	// the client.
 	unreadable map[access.Right]dynamic.Interface
 
+	// deletionNoted is the generation of which the deletion was noted.
+	deletionNoted int64
+
 	// unbegun reports that no reconcile of this process has considered the objects.
 	unbegun bool
 	// loaded reports that the index knows the inventory.

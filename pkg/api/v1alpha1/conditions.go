@@ -89,6 +89,9 @@ const (
 	// ReasonDeletionSuspended means that the VidraResource is being deleted, and
 	// spec.suspend keeps its objects from being removed.
 	ReasonDeletionSuspended = "DeletionSuspended"
+	// ReasonDeletionBlocked means that an object has been terminating for long because of its
+	// finalizers, or the VidraResource waits for those of other controllers.
+	ReasonDeletionBlocked = "DeletionBlocked"
 	// ReasonNothingMatches means that an ignore rule matches nothing.
 	ReasonNothingMatches = "NothingMatches"
 	// ReasonHealthy means that every object is healthy.

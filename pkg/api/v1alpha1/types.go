@@ -326,6 +326,9 @@ type VidraResourceStatus struct {
 	// be over; empty when there is none. See problems.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
+	// FirstReadyTime is when Ready became True for the first time.
+	// +optional
+	FirstReadyTime *metav1.Time `json:"firstReadyTime,omitempty"`
 	// LastSyncTime is when the manifest was last applied in full.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`

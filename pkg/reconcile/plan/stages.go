@@ -76,7 +76,7 @@ func unapplied(o *Object) bool {
 		return false
 	}
 	switch o.Problem.Reason {
-	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused:
+	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonDeletionBlocked:
 		return false
 	}
 	return *o.Problem != BeingReplaced

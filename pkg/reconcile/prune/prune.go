@@ -3,14 +3,11 @@ package prune
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -32,9 +29,9 @@ type Removal struct {
 	// Absent reports that it does not exist.
 	Absent bool
 	// Deleted reports that a deletion was accepted, now or before. waitsFor is what the
-	// object waits for then, as far as it is known.
-	Deleted  bool
-	waitsFor string
+	// object waits for then, as far as it is known; blocked, that it has waited for long.
+	Deleted, blocked bool
+	waitsFor         string
 	// Released reports that our fields were released and others still own it.
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
@@ -141,7 +138,7 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case live.GetDeletionTimestamp() != nil && stays: // another client deletes it
 		return Removal{Gone: true}
 	case live.GetDeletionTimestamp() != nil:
-		return Removal{Deleted: true, waitsFor: waitsFor(live)}
+		return Removal{Deleted: true, waitsFor: object.WaitsFor(live), blocked: object.DeletionBlocked(live, time.Now())}
 	case stays:
 		return a.release(ctx, key, live)
 	}
@@ -189,35 +186,5 @@ func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *u
 	if err := a.Delete(ctx, key, live); err != nil {
 		return Removal{Err: err}
 	}
-	return Removal{Deleted: true, waitsFor: waitsFor(live)}
-}
-
-// waitsFor returns what has to happen before the object is gone: the finalizers that are to
-// be removed, and what the controller that removes those of a Namespace or of a
-// CustomResourceDefinition reports in its conditions.
-func waitsFor(live *unstructured.Unstructured) string {
-	finalizers, conditions := live.GetFinalizers(), ""
-	switch live.GroupVersionKind().GroupKind() {
-	case schema.GroupKind{Kind: "Namespace"}:
-		more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
-		finalizers, conditions = append(finalizers, more...), "Namespace"
-	case object.CRDKind:
-		conditions = "Terminating"
-	}
-	if len(finalizers) == 0 {
-		return ""
-	}
-	waits := "its finalizers (" + strings.Join(finalizers, ", ") + ")"
-	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, condition := range all {
-		c, _ := condition.(map[string]any)
-		text := func(field string) string {
-			value, _, _ := unstructured.NestedString(c, field)
-			return value
-		}
-		if conditions != "" && strings.HasPrefix(text("type"), conditions) && text("status") == string(metav1.ConditionTrue) {
-			waits += ": " + text("message")
-		}
-	}
-	return waits
+	return Removal{Deleted: true, waitsFor: object.WaitsFor(live), blocked: object.DeletionBlocked(live, time.Now())}
 }

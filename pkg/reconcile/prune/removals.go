@@ -84,6 +84,8 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		return
 	case done.Deleted:
 		switch {
+		case done.blocked:
+			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
 		case done.waitsFor != "":
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
 		case entry.State != v1alpha1.ObjectDeleting, o.Problem == nil: // otherwise the object was not read again

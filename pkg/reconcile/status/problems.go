@@ -33,7 +33,7 @@ const (
 var severity = []string{
 	v1alpha1.ReasonServiceAccountRequired, v1alpha1.ReasonDestinationUnreachable, v1alpha1.ReasonOutOfScope, v1alpha1.ReasonDeletionSuspended,
 	v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonManifestEmpty, v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed,
-	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed,
+	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed, v1alpha1.ReasonDeletionBlocked,
 	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonDriftContended,
 	v1alpha1.ReasonDriftDetected, v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting, v1alpha1.ReasonWatchFailed, v1alpha1.ReasonUnhealthy,
 	v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonWarned, v1alpha1.ReasonNothingMatches,
@@ -107,7 +107,12 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 	add(o.Source, ". Vidra continues to use what it read before")
 	all = append(all, o.objects...)
 	if o.Deleting && len(inCondition(all, v1alpha1.ConditionReady)) == 0 {
-		add(&object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "Waiting until the last object is gone"}, "")
+		why := &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "Waiting until the last object is gone"}
+		if o.Finalizers != "" {
+			why = &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: fmt.Sprintf(
+				"all objects are removed or released, and the VidraResource waits for the finalizers of other controllers (%s)", o.Finalizers)}
+		}
+		add(why, "")
 	}
 	all = append(all, watchProblems(o, plan.Watched(before, o.generation))...)
 	if o.Unobserved != nil && !wasReady(before, o.generation) { // an interrupted stream does not end Ready
@@ -126,7 +131,8 @@ func (o *Outcome) mayStand(p *v1alpha1.Problem, waits bool) bool {
 	reported := events.IsProblem(p.Reason) && p.Reason != v1alpha1.ReasonDestinationUnreachable
 	switch p.Conditions[0] {
 	case v1alpha1.ConditionReady:
-		return reported && (o.unread() || o.suspended || o.Deleting || waits)
+		prunes := p.Reason == v1alpha1.ReasonPruneFailed || p.Reason == v1alpha1.ReasonDeletionBlocked // a deletion tries each removal
+		return reported && (o.unread() || o.suspended || o.Deleting && !prunes || waits)
 	case v1alpha1.ConditionDrifted:
 		return o.unread() && !o.Compared || !o.unread() && o.unjudged && !p.Transient
 	case v1alpha1.ConditionWarnings:

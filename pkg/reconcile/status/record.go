@@ -106,7 +106,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	switch {
 	case r.Ending && r.Why != plan.WhyDrift, r.Replaced != "":
-		o.Problem = &plan.BeingReplaced
+		o.Problem = beingReplaced(r)
 		return
 	case r.Ending: // its end will be an event
 		return
@@ -125,6 +125,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if r.Live == nil {
 		return // it had no problem
 	}
+	p.noteKind(r)
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
 	entry.Configuration = r.Configuration
@@ -162,7 +163,7 @@ func (p *Recorder) emit(r apply.Result) {
 		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
 		p.Contend(r.Known, r.Fields, r.Requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
-		events.Detected, events.Contended, events.Settled, events.Answered:
+		events.Retyped, events.Deleted, events.Detected, events.Contended, events.Settled, events.Answered:
 		note(events.Change{Action: r.Action})
 	}
 	if len(r.Reverted) > 0 {

@@ -40,8 +40,10 @@ type Outcome struct {
 	Health *plan.HealthReport
 	// warnings are those of the API server; nil if it is not known which there are.
 	warnings []v1alpha1.Problem
-	// Deleting reports that the VidraResource is being deleted.
-	Deleting bool
+	// Deleting reports that the VidraResource is being deleted; Finalizers are those of other
+	// controllers that it still has when its objects are gone.
+	Deleting   bool
+	Finalizers string
 	// All reports that every object was considered.
 	All bool
 	// entries is the inventory, sorted.
@@ -104,6 +106,7 @@ func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedRes
 		after.Problems, more = bounded(append([]v1alpha1.Problem{problem}, after.Problems...))
 		after.UnlistedProblems += more
 	}
+	noteFirstReady(&before, &after, now)
 	return after
 }
 
@@ -186,6 +189,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	standing(v1alpha1.ConditionStalled, o.Stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.Stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
 	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems)
+	noteFirstReady(&before, &after, o.now)
 	return after
 }
 
@@ -216,7 +220,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 		return v1alpha1.DeploySucceeded
 	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:
 		return v1alpha1.DeployPending
-	case ready.Reason == v1alpha1.ReasonPruneFailed, skipped(ready.Reason):
+	case ready.Reason == v1alpha1.ReasonPruneFailed, ready.Reason == v1alpha1.ReasonDeletionBlocked, skipped(ready.Reason):
 		return v1alpha1.DeployStale
 	case slices.Contains([]string{v1alpha1.ReasonProgressing, v1alpha1.ReasonDeleting, v1alpha1.ReasonStarting}, ready.Reason):
 		return v1alpha1.DeployRunning

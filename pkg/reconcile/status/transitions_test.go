@@ -156,7 +156,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"Waiting": {
 			"Healthy is the end of what is waited for.",
-			[]Outcome{healthy(kstatus.FailedStatus), healthy(kstatus.InProgressStatus), healthy(kstatus.CurrentStatus)}, []string{"Unhealthy", "Healthy"},
+			[]Outcome{healthy(kstatus.FailedStatus), healthy(kstatus.InProgressStatus), healthy(kstatus.CurrentStatus)}, []string{"Unhealthy", "Recovered ConfigMap shop/a: Failed: no", "Healthy"},
 		},
 		"Drift": {
 			"It was changed back, while something else went on.",
@@ -175,10 +175,15 @@ func TestBeginningsAndEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before v1alpha1.VidraResourceStatus
 			var got []string
+			ready := 0
 			for _, o := range tc.passes {
 				after := Summarize(before, o)
 				for _, e := range toldOf(before, after) {
 					told := e.Reason
+					if told == events.ReasonReady {
+						ready++
+						continue
+					}
 					if events.IsProblem(e.Reason) && e.Reason != events.ReasonDestinationUnreachable || e.Reason == events.ReasonRecovered {
 						told += " " + strings.TrimPrefix(e.Note, "No longer the case: ")
 					}
@@ -188,6 +193,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 				before = after
 			}
 			require.Equal(t, tc.want, got, tc.reason)
+			require.Equal(t, 1, ready, "it is told the first time only")
 			require.True(t, meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionReady))
 			require.Empty(t, before.LastError)
 		})

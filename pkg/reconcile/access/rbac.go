@@ -1,4 +1,4 @@
-package reconcile
+package access
 
 // What Vidra needs for itself. `make generate` makes config/rbac/role.yaml of
 // it. The kinds that may be managed are a role of their own, which a team can

@@ -1,0 +1,50 @@
+package object
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// deletionGrace is how long an object may be terminating before its deletion counts as blocked by
+// its finalizers.
+const deletionGrace = 30 * time.Second
+
+// DeletionBlocked reports whether an object has been terminating for long because of its finalizers.
+func DeletionBlocked(live *unstructured.Unstructured, now time.Time) bool {
+	since := live.GetDeletionTimestamp()
+	return since != nil && now.Sub(since.Time) >= deletionGrace && WaitsFor(live) != ""
+}
+
+// WaitsFor returns what has to happen before the object is gone: the finalizers that are to
+// be removed, and what the controller that removes those of a Namespace or of a
+// CustomResourceDefinition reports in its conditions.
+func WaitsFor(live *unstructured.Unstructured) string {
+	finalizers, conditions := live.GetFinalizers(), ""
+	switch live.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
+		finalizers, conditions = append(finalizers, more...), "Namespace"
+	case CRDKind:
+		conditions = "Terminating"
+	}
+	if len(finalizers) == 0 {
+		return ""
+	}
+	waits := "its finalizers (" + strings.Join(finalizers, ", ") + ")"
+	all, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, condition := range all {
+		c, _ := condition.(map[string]any)
+		text := func(field string) string {
+			value, _, _ := unstructured.NestedString(c, field)
+			return value
+		}
+		if conditions != "" && strings.HasPrefix(text("type"), conditions) && text("status") == string(metav1.ConditionTrue) {
+			waits += ": " + text("message")
+		}
+	}
+	return waits
+}

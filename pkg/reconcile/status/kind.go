@@ -1,0 +1,48 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// noteKind notes that the manifest has an object in another version than before, or with another kind: then the
+// object is a new one, and one with its name and namespace has left the manifest.
+func (p *Recorder) noteKind(r apply.Result) {
+	entry, text := r.Known.Entry, ""
+	switch was := object.GVKOf(entry); {
+	case entry.UID != "" && was != r.GVK:
+		text = fmt.Sprintf("is in the manifest as %s now, and was %s before", r.GVK.GroupVersion(), was.GroupVersion())
+	case r.Action == events.Created:
+		var others []string
+		for _, o := range p.State.Others {
+			if o.Entry != nil && o.Desired == nil && o.ID.Namespace == r.ID.Namespace && o.ID.Name == r.ID.Name {
+				others = append(others, o.Entry.APIVersion+" "+o.Entry.Kind)
+			}
+		}
+		if len(others) == 0 {
+			return
+		}
+		text = fmt.Sprintf("is in the manifest as %s %s now, and was %s before, which is another object", r.GVK.GroupVersion(), r.GVK.Kind, strings.Join(others, " and "))
+	default:
+		return
+	}
+	p.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID()), Note: text})
+}
+
+// beingReplaced is why an object is not applied that is being deleted, to be created again.
+func beingReplaced(r apply.Result) *object.Failure {
+	found := r.Cause.Found
+	if found == nil || !object.DeletionBlocked(found, time.Now()) {
+		return &plan.BeingReplaced
+	}
+	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
+		display.Truncate(object.WaitsFor(found), object.MaxMessage)}
+}
