@@ -16,7 +16,7 @@ import (
 // isTerminating returns a function that reports whether a namespace is being deleted, from the
 // cache, which is that of the local cluster. It keeps its answers in known. Of another cluster, and with
 // --namespaces, with which Vidra watches no Namespaces, the API server reports it when it refuses to create
-// an object in the namespace. That is tried again less and less often, at the latest after plan.RetryMax,
+// an object in the namespace. That is tried again less and less often, at the latest after limits.RetryMax,
 // which is how long it may take until the end of such a namespace is noticed.
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {

@@ -16,7 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 )
 
@@ -39,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Named("vidraresource").
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
 		WatchesRawSource(r.Trigger.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: plan.NewRateLimiter()})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limits.NewRateLimiter()})
 	if !r.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
 		build = build.WatchesMetadata(&corev1.Namespace{}, r.onNamespace())
 	}

@@ -234,6 +234,22 @@ const (
 	ObjectDeleting ObjectState = "Deleting"
 )
 
+// ObjectHealth is the health of an object, as kstatus computes it.
+type ObjectHealth string
+
+// Healths of objects.
+const (
+	// ObjectCurrent is an object that is healthy.
+	ObjectCurrent ObjectHealth = "Current"
+	// ObjectInProgress is an object that is not healthy yet.
+	ObjectInProgress ObjectHealth = "InProgress"
+	// ObjectUnhealthy is an object that has failed.
+	ObjectUnhealthy ObjectHealth = "Failed"
+)
+
+// MaxObjectMessage is how many bytes the message of an entry of the inventory has.
+const MaxObjectMessage = 256
+
 // ManagedResourceStatus is one entry of the inventory.
 type ManagedResourceStatus struct {
 	// Kind of the object.
@@ -261,6 +277,15 @@ type ManagedResourceStatus struct {
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`
+	// Health of the object, as its own status shows it: Current, InProgress or Failed. None while
+	// it is not known, and for some of the objects where there are thousands.
+	// +optional
+	Health ObjectHealth `json:"health,omitempty"`
+	// Message of the worst problem of the object that problems lists, of which it has at most 256
+	// bytes. None if there is none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 	// Recreated identifies the object that Vidra last deleted because of spec.force. It is
 	// written before the deletion, and kept while that configuration is applied.
 	// +optional

@@ -58,6 +58,7 @@ func (p *Planner) Checkup() {
 			continue
 		}
 		health, known := trigger.Health{}, o.lastHealth != nil
+		o.checked = entry.Health
 		if known {
 			health = *o.lastHealth
 		} else { // the watch observes later what was just applied, and reports a change of its health
@@ -70,7 +71,14 @@ func (p *Planner) Checkup() {
 			report.Unknown = true
 			report.Starting = report.Starting || s.Watches[p.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
-			report.Ill = append(report.Ill, Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health})
+			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health}
+			report.Ill = append(report.Ill, ill)
+			o.checked = v1alpha1.ObjectInProgress
+			if ill.failed() {
+				o.checked = v1alpha1.ObjectUnhealthy
+			}
+		default:
+			o.checked = v1alpha1.ObjectCurrent
 		}
 	}
 	if p.Watched {
@@ -84,6 +92,11 @@ func (p *Planner) Checkup() {
 		return
 	}
 	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)
+	for _, o := range s.Manifest {
+		if o.Entry != nil {
+			o.Entry.Health = o.checked
+		}
+	}
 }
 
 // RecordHealth notes the health of an object as a request showed it: its watch may see it

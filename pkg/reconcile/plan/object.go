@@ -40,6 +40,8 @@ type Object struct {
 	WarningsKnown bool
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
+	// checked is the health that the last checkup found, which the entry may show later.
+	checked v1alpha1.ObjectHealth
 	// Unobserved reports that no watch has shown the applied object yet; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool
@@ -110,7 +112,10 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	others := s.Others[:0]
 	for _, o := range s.Others {
 		if o.Desired == nil {
-			o.Warnings, o.WarningsKnown, o.lastHealth = nil, false, nil
+			o.Warnings, o.WarningsKnown, o.lastHealth, o.checked = nil, false, nil, ""
+			if o.Entry != nil {
+				o.Entry.Health = ""
+			}
 			others = append(others, o)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -94,7 +95,7 @@ func (s *Schedule) RetryNow() { s.Retries, s.Retry = 0, time.Time{} }
 func (s *Schedule) Attempted(failed, all bool, now time.Time) {
 	switch {
 	case failed && s.retryDue(now):
-		s.Retry = now.Add(retryDelay(s.Retries))
+		s.Retry = now.Add(limits.RetryDelay(s.Retries))
 		s.Retries++
 	case !failed && all:
 		s.RetryNow()

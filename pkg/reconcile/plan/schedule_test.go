@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -33,7 +34,7 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 			}
 			p.State.Schedule.Attempted(p.Failed(o), o.All, now)
 			next := Earliest(p.Wakes(o))
-			require.GreaterOrEqual(t, next.At.Sub(now), retryMin/2, next.Why)
+			require.GreaterOrEqual(t, next.At.Sub(now), limits.RetryMin/2, next.Why)
 		})
 	}
 }
@@ -60,7 +61,7 @@ func TestAttempted(t *testing.T) {
 	now := time.Now()
 	var s Schedule
 	s.Attempted(true, true, now)
-	require.WithinRange(t, s.Retry, now.Add(retryMin), now.Add(2*retryMin))
+	require.WithinRange(t, s.Retry, now.Add(limits.RetryMin), now.Add(2*limits.RetryMin))
 	first := s
 	s.Attempted(true, false, now)
 	require.Equal(t, first, s, "a failure before it is due does not postpone it")
@@ -70,7 +71,7 @@ func TestAttempted(t *testing.T) {
 		now = s.Retry
 		s.Attempted(true, true, now)
 	}
-	require.WithinRange(t, s.Retry, now.Add(RetryMax/2), now.Add(RetryMax+RetryMax/4))
+	require.WithinRange(t, s.Retry, now.Add(limits.RetryMax/2), now.Add(limits.RetryMax+limits.RetryMax/4))
 	s.Attempted(false, true, now)
 	require.Equal(t, Schedule{}, s, "nothing is left to be retried")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// maxObject is how many bytes a VidraResource has at most, with its status. etcd
+// maxObject is how many bytes a VidraResource has at most, with its status, but for the maxDetails. etcd
 // takes requests of 1.5 MiB by default, in which the API server wraps it.
 const maxObject = 1_400_000
 

@@ -77,7 +77,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.VR.Spec.Suspend, p.Waits, p.VR.Spec.Wait
 	if o.entries = s.Entries(); o.Blocked != nil || o.Stalled != nil && !o.Compared {
-		o.entries = s.Status.ManagedResources
+		o.entries = slices.Clone(s.Status.ManagedResources)
 	}
 	if p.Scope.All && !o.unread() && !s.Unjudged {
 		s.InheritedInPart = false // all objects were compared
@@ -88,7 +88,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 // time.
 func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, now time.Time) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
-	after.ManagedResources = entries
+	after.ManagedResources = withDetails(entries, before.Problems)
 	after.Objects = int32(len(entries)) //nolint:gosec // bounded by the size of a manifest
 	after.DeployState = v1alpha1.DeployRunning
 	progressing := func(kind string, value metav1.ConditionStatus) {
@@ -124,13 +124,13 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	if o.All && o.request != "" {
 		after.LastHandledReconcileAt = o.request
 	}
-	after.ManagedResources = o.entries
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
 	problems := o.problems(before)
 	after.Problems, after.UnlistedProblems = bounded(problems)
+	after.ManagedResources = withDetails(o.entries, after.Problems)
 	if o.unread() { // nothing is known of those that were not listed
 		after.UnlistedProblems += before.UnlistedProblems
 	}

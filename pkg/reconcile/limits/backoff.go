@@ -1,4 +1,4 @@
-package plan
+package limits
 
 import (
 	"time"
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// retryMin is the least time between two attempts at what failed.
-	retryMin = 500 * time.Millisecond
+	// RetryMin is the least time between two attempts at what failed.
+	RetryMin = 500 * time.Millisecond
 	// RetryMax is the longest time between two attempts at what failed.
 	RetryMax = 2 * time.Minute
 	// maxSteps is how often the time between attempts doubles at most.
@@ -25,10 +25,10 @@ const (
 	ErrorRetryBurst = 100
 )
 
-// retryDelay returns the time until the next attempt at what failed, after a number of
+// RetryDelay returns the time until the next attempt at what failed, after a number of
 // attempts before the last one.
-func retryDelay(attempts int) time.Duration {
-	backoff := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: RetryMax}
+func RetryDelay(attempts int) time.Duration {
+	backoff := wait.Backoff{Duration: RetryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: RetryMax}
 	delay := backoff.Step()
 	for range min(attempts, maxSteps) {
 		delay = backoff.Step()

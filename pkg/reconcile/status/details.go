@@ -1,0 +1,47 @@
+package status
+
+import (
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// maxDetails is how many bytes the messages and the health of all objects in the inventory have together, as JSON.
+const maxDetails = 64 << 10
+
+// withDetails sets the messages of the entries of an inventory, and returns it. problems are those that the status lists,
+// the worst first, so that no message changes more often than the list. Health that does not fit into maxDetails is left out, first
+// that of healthy objects.
+func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.Problem) []v1alpha1.ManagedResourceStatus {
+	messages := make(map[v1alpha1.Subject]string, len(problems))
+	for i := range problems {
+		subject := problems[i].Subject()
+		if _, worse := messages[subject]; !worse {
+			messages[subject] = display.Truncate(problems[i].Message, v1alpha1.MaxObjectMessage)
+		}
+	}
+	room := maxDetails
+	fits := func(bytes int) bool {
+		const name = len(`,"message":""`)
+		room -= name + bytes
+		return room >= 0
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Message = ""; len(messages) > 0 {
+			e.Message = messages[object.IdentityOf(e).Subject()]
+		}
+		if e.Message != "" && !fits(2*len(e.Message)) { // quotes in it are escaped
+			e.Message = ""
+		}
+	}
+	for _, healthy := range []bool{false, true} {
+		for i := range entries {
+			e := &entries[i]
+			if e.Health != "" && (e.Health == v1alpha1.ObjectCurrent) == healthy && !fits(len(e.Health)) {
+				e.Health = ""
+			}
+		}
+	}
+	return entries
+}
