@@ -11,7 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 )
 
 // options are the flags of the operator.
@@ -90,7 +90,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		})
 	fs.DurationVar(&o.defaultInterval, intervalFlag, v1alpha1.DefaultInterval,
 		"How often all objects of a VidraResource are compared with its manifest, in addition to the events of the watches, where spec.interval is not set. At least 10s.")
-	fs.DurationVar(&o.backstopInterval, "backstop-interval", reconcile.DefaultBackstopInterval,
+	fs.DurationVar(&o.backstopInterval, "backstop-interval", backstop.DefaultInterval,
 		"How often every watched object is compared with the API server by a dry run, in case an event was lost. 0 disables it.")
 	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
 		"For how long break-glass annotations exempt an object at most, where spec.drift.maxBreakGlass is not set. 0 accepts no break-glass.")

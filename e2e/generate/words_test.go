@@ -18,7 +18,7 @@ import (
 )
 
 // withoutAdvice are the reasons for which Ready is never False.
-var withoutAdvice = []string{"Applied", "Synced", "EventsOff", "InSync", "NothingMatches", "Healthy", "Warned"}
+var withoutAdvice = []string{"Applied", "Synced", "EventsOff", "InSync", "NothingMatches", "Healthy", "Warned", "NearSizeLimit"}
 
 // TestReasonsHaveAdvice: docs/operations.md says what to do about each reason for which Ready
 // is False.

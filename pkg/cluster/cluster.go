@@ -109,6 +109,19 @@ func (c *Cluster) Scope() Scope {
 	return Scope{}
 }
 
+// Rotations returns how often the kubeconfig of a remote cluster was replaced by another one, and namespace/name of
+// the Secret that has it now; empty if there is none. They are 0 and empty for the local cluster.
+func (c *Cluster) Rotations() (n uint64, secret string) {
+	if c.remote == nil {
+		return 0, ""
+	}
+	n = c.remote.rotations.Load()
+	if route := c.remote.route.Load(); route != nil && route.access != nil {
+		secret = route.access.secret
+	}
+	return n, secret
+}
+
 // Dynamic returns the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 

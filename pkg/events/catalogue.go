@@ -39,6 +39,8 @@ const (
 	ReasonWatchRestored          = "WatchRestored"
 	ReasonDestinationUnreachable = "DestinationUnreachable"
 	ReasonDestinationRestored    = "DestinationRestored"
+	ReasonKubeconfigChanged      = "KubeconfigChanged"
+	ReasonNearSizeLimit          = "NearSizeLimit"
 	ReasonUnhealthy              = "Unhealthy"
 	ReasonHealthy                = "Healthy"
 	ReasonSuspended              = "Suspended"
@@ -144,6 +146,10 @@ var catalogue = []Entry{
 		When: "The API server accepted an object with a warning, for example about a deprecated version, or stored it with another value, because a mutating webhook changed it. Vidra does not revert the value: the webhook would change it again.",
 		Do:   "Read the note. Set the value of the webhook in the manifest, remove the field from it, or change the webhook.",
 	}, {
+		Reason: ReasonNearSizeLimit, Type: warning, Actions: []string{ActionApply},
+		When: "The VidraResource takes more than 80 % of the bytes that it may have with the status of its objects. Beyond the limit nothing is applied.",
+		Do:   "Move the manifest into ConfigMaps with `spec.manifestFrom`, or make several VidraResources of it.",
+	}, {
 		Reason: ReasonReplaced, Type: normal, Actions: []string{ActionApply},
 		When: "An immutable field differed from the manifest, so Vidra deleted the object, to create it again, as `spec.force` allows. The note has the field.",
 		Do:   "Nothing.",
@@ -210,6 +216,10 @@ var catalogue = []Entry{
 	}, {
 		Reason: ReasonDestinationRestored, Type: normal, Actions: []string{ActionConnect},
 		When: "The destination cluster answers again. The note says what was wrong.",
+		Do:   "Nothing.",
+	}, {
+		Reason: ReasonKubeconfigChanged, Type: normal, Actions: []string{ActionConnect},
+		When: "The kubeconfig of the destination, or an annotation of its Secret, was changed, and Vidra uses it from now on. Vidra notices that without a restart. After a restart, a change meanwhile has no Event.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},

@@ -82,18 +82,20 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), false)...)
 }
 
-// warningEvents reports the warnings of the API server, and their ends.
-func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	return append(eventOf(Event{Type: warning, Reason: ReasonWarned, Action: ActionApply, Regarding: owner},
-		"", begun(before, after, only(ReasonWarned), withMessage), true),
-		recoveredEvents(owner, ActionApply, gone(before, after, ReasonWarned, withMessage))...)
+// warnings are the reasons of problems that do not affect Ready, with those of their Events.
+var warnings = []struct{ reason, event string }{
+	{ReasonWarned, ReasonWarned}, {ReasonNearSizeLimit, ReasonNearSizeLimit}, {v1alpha1.ReasonNothingMatches, ReasonUnmatchedIgnoreRules},
 }
 
-// unmatchedEvents reports ignore rules that match nothing, and the ends of that.
-func unmatchedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
-	return append(eventOf(Event{Type: warning, Reason: ReasonUnmatchedIgnoreRules, Action: ActionApply, Regarding: owner},
-		"", begun(before, after, only(v1alpha1.ReasonNothingMatches), withMessage), true),
-		recoveredEvents(owner, ActionApply, gone(before, after, v1alpha1.ReasonNothingMatches, withMessage))...)
+// warningEvents reports problems that do not affect Ready, and their ends.
+func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	var all []Event
+	for _, w := range warnings {
+		all = append(all, eventOf(Event{Type: warning, Reason: w.event, Action: ActionApply, Regarding: owner},
+			"", begun(before, after, only(w.reason), withMessage), true)...)
+		all = append(all, recoveredEvents(owner, ActionApply, gone(before, after, w.reason, withMessage))...)
+	}
+	return all
 }
 
 // suspensionEvents reports that spec.suspend became true or false.

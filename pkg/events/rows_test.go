@@ -34,6 +34,9 @@ func unmatched(rule string) v1alpha1.Problem {
 	}
 }
 
+// nearLimit is a problem of a VidraResource that is nearly too large.
+var nearLimit = v1alpha1.Problem{Reason: v1alpha1.ReasonNearSizeLimit, Message: "it takes most", Conditions: []string{v1alpha1.ConditionWarnings}}
+
 // readySince is a status that notes when Ready became True for the first time.
 func readySince(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	status.FirstReadyTime = &metav1.Time{Time: time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)}
@@ -186,6 +189,19 @@ func changeRows() map[string]transition {
 			reason: "The start of a deletion is about the VidraResource.", before: fine, after: fine,
 			changes: []Change{{Action: Deleted, Object: owner, Note: "is being deleted: its objects (2) are removed"}},
 			want:    []string{"Normal DeletionStarted/Prune VidraResource web: VidraResource web is being deleted: its objects (2) are removed"},
+		},
+		"Rotated": {
+			reason: "Another kubeconfig is about the VidraResource.", before: fine, after: fine,
+			changes: []Change{{Action: Rotated, Object: owner, Note: "uses the changed kubeconfig in Secret vidra-system/far for its destination https://far:6443"}},
+			want:    []string{"Normal KubeconfigChanged/Connect VidraResource web: VidraResource web uses the changed kubeconfig in Secret vidra-system/far for its destination https://far:6443"},
+		},
+		"NearLimit": {
+			reason: "Before it is too late.", before: fine, after: listing(fine, nearLimit),
+			want: []string{"Warning NearSizeLimit/Apply VidraResource web: it takes most"},
+		},
+		"SmallAgain": {
+			reason: "So is the end.", before: listing(fine, nearLimit), after: fine,
+			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: it takes most"},
 		},
 		"Unmatched": {
 			reason: "A rule without an effect is no problem of an object.", before: fine, after: listing(fine, unmatched("rule 0 (kind Pod)")),

@@ -46,6 +46,8 @@ const (
 	Retyped Action = "Retyped"
 	// Deleted means that the VidraResource, which is the object, is being deleted.
 	Deleted Action = "Deleted"
+	// Rotated means that the VidraResource, which is the object, uses another kubeconfig.
+	Rotated Action = "Rotated"
 	// Answered means that the answer to the break-glass annotations of the object changed.
 	Answered Action = "Answered"
 )
@@ -107,7 +109,6 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	all = append(all, problemEvents(manifest, before, after, changes)...)
 	all = append(all, healthEvents(owner, before, after)...)
 	all = append(all, warningEvents(manifest, before, after)...)
-	all = append(all, unmatchedEvents(manifest, before, after)...)
 	all = append(all, suspensionEvents(owner, before, after)...)
 	all = append(all, readyEvents(owner, before, after)...)
 	for i := range all {
@@ -145,7 +146,8 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	return []Event{e}
 }
 
-// noteEvents reports objects whose kind or version changed, and that the VidraResource is being deleted.
+// noteEvents reports objects whose kind or version changed, that the VidraResource is being deleted, and that it uses
+// another kubeconfig.
 func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	var all []Event
 	for _, change := range changes {
@@ -156,6 +158,8 @@ func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 			e.Reason, e.Action, e.Related = ReasonKindChanged, ActionApply, &object
 		case Deleted:
 			e.Reason, e.Action = ReasonDeletionStarted, ActionPrune
+		case Rotated:
+			e.Reason, e.Action = ReasonKubeconfigChanged, ActionConnect
 		case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 			continue
 		}
@@ -178,7 +182,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 		if fields := Fields(change.Fields); fields != "" {
 			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
 		}
-	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Detected, Contended, Settled, Answered:
+	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Detected, Contended, Settled, Answered:
 		return nil
 	}
 	if change.Note != "" {

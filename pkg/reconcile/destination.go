@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,7 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	}
 	if remote, is := destination.(*cluster.Cluster); is && destination != p.Local {
 		p.Watches.AddCluster(remote.Name(), remote)
+		p.noteRotation(remote)
 	}
 	p.applier.Destination, p.applier.Allowed = destination, scope
 	var why *object.Failure
@@ -68,6 +70,16 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	}
 	why, p.starting = access.Unreachable(destination)
 	return why
+}
+
+// noteRotation notes that the destination has another kubeconfig since the last reconcile.
+func (p *pass) noteRotation(remote *cluster.Cluster) {
+	n, secret := remote.Rotations()
+	if was := p.state.rotations; was != nil && *was != n && secret != "" {
+		p.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
+			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
+	}
+	p.state.rotations = &n
 }
 
 // depart forgets the destination of an owner that is gone.

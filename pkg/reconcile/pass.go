@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -94,7 +95,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
 		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule,
-		ComparesObjects: p.comparesObjects(), HasSuspects: s.Suspects(),
+		ComparesObjects: p.backstop().On(), HasSuspects: s.Suspects(),
 	})
 	if p.Scope.Resync {
 		s.Schedule.Resync = p.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
@@ -122,7 +123,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.watch(ctx)
 	p.recoverInventory()
 	causes := p.SelectObjects(p.Scope.Changed && p.source == nil)
-	p.backstop(ctx, causes)
+	p.backstop().Compare(ctx, causes)
 	p.HoldContended(causes)
 	todo := p.preflightAll(ctx, p.Suspend(p.WebhooksLast(p.Plan(ctx, causes))))
 	if err := p.writeAhead(ctx, todo); err != nil {
@@ -149,6 +150,11 @@ func (p *pass) requeueCauses() {
 // may be any object.
 func (p *pass) requeuePending(all bool) {
 	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health})
+}
+
+// backstop returns what compares the objects of the VidraResource with the API server.
+func (p *pass) backstop() *backstop.Backstop {
+	return &backstop.Backstop{Planner: p.Planner, Applier: p.applier, Interval: p.BackstopInterval}
 }
 
 // remover returns what removes objects of the VidraResource.

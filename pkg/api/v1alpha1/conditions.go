@@ -25,7 +25,7 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionWarnings is in the status while the API server warns about an object of the
 	// manifest, for example about a deprecated version, or stored it with other values than
-	// were applied.
+	// were applied, and while the VidraResource is near its size limit.
 	ConditionWarnings = "Warnings"
 )
 
@@ -102,6 +102,8 @@ const (
 	// ReasonWarned means that the API server warns about an object, or a mutating
 	// webhook changed what was applied.
 	ReasonWarned = "Warned"
+	// ReasonNearSizeLimit means that the VidraResource takes most of the bytes that it may have.
+	ReasonNearSizeLimit = "NearSizeLimit"
 	// ReasonNamespaceTerminating means that the namespace of an object is being deleted.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 )

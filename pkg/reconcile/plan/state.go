@@ -50,6 +50,8 @@ type State struct {
 	Stalled *object.Failure
 	// Unmatched are the ignore rules that match nothing.
 	Unmatched []string
+	// NearLimit reports that the VidraResource takes most of the bytes that it may have.
+	NearLimit bool
 	// Waiting is since when objects wait for kinds that the manifest defines.
 	Waiting time.Time
 

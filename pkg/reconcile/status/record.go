@@ -163,7 +163,7 @@ func (p *Recorder) emit(r apply.Result) {
 		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
 		p.Contend(r.Known, r.Fields, r.Requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
-		events.Retyped, events.Deleted, events.Detected, events.Contended, events.Settled, events.Answered:
+		events.Retyped, events.Deleted, events.Rotated, events.Detected, events.Contended, events.Settled, events.Answered:
 		note(events.Change{Action: r.Action})
 	}
 	if len(r.Reverted) > 0 {

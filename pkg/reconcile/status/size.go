@@ -14,8 +14,23 @@ import (
 // takes requests of 1.5 MiB by default, in which the API server wraps it.
 const maxObject = 1_400_000
 
+// nearLimit is how many percent of maxObject are near it.
+const nearLimit = 80
+
+// withNearLimit returns warnings with the one that the VidraResource is near its limit, if it is.
+func withNearLimit(warnings []v1alpha1.Problem, near bool) []v1alpha1.Problem {
+	if !near {
+		return warnings
+	}
+	return append(warnings, object.ProblemOf(nil, v1alpha1.ReasonNearSizeLimit, fmt.Sprintf(
+		"the VidraResource takes more than %d %% of the %d bytes that it may have with the status of its objects: "+
+			"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it", nearLimit, maxObject),
+		v1alpha1.ConditionWarnings))
+}
+
 // TooLarge returns why a VidraResource would not fit into the API server with the status
-// that its manifest makes; nil if it does. Nothing is written then.
+// that its manifest makes; nil if it does. Nothing is written then. It notes in the state whether
+// the VidraResource is near the limit.
 func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 	vr := of.DeepCopy()
 	vr.Status = *s.Status.DeepCopy()
@@ -33,7 +48,9 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	if size := sizeOf(vr) + maxProblems + history.MaxBytes; size > maxObject {
+	size := sizeOf(vr) + maxProblems + history.MaxBytes
+	s.NearLimit = size > maxObject/100*nearLimit
+	if size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
 				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",

@@ -71,7 +71,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.watched, o.watches = p.Watched, s.Watches
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
-		o.warnings = s.WarningProblems()
+		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
 	}
 	o.objects, o.unmatched = s.ObjectProblems(p.PendingDrift), s.Unmatched
 	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep

@@ -1,4 +1,4 @@
-package reconcile
+package backstop
 
 import (
 	"context"
@@ -15,27 +15,35 @@ import (
 )
 
 const (
-	// DefaultBackstopInterval is the time between two comparisons with the API server.
-	DefaultBackstopInterval = time.Hour
+	// DefaultInterval is the time between two comparisons with the API server.
+	DefaultInterval = time.Hour
 	// suspectDelay is how long a difference that the backstop finds may be on its way
 	// through a watch before the backstop counts it as missed.
 	suspectDelay = 3 * time.Second
 )
 
-// backstop asks the API server of every object, once an interval, whether an apply
+// Backstop compares the objects of one VidraResource with the API server in one reconcile.
+type Backstop struct {
+	*plan.Planner
+	Applier *apply.Applier
+	// Interval is the time between two comparisons of every object. Zero turns them off.
+	Interval time.Duration
+}
+
+// Compare asks the API server of every object, once an interval, whether an apply
 // would change it. It finds changes whose events were lost or misjudged, and adds them to
 // causes.
-func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
-	s := p.state
+func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
+	s := p.State
 	if !p.Scope.All {
 		return // a heal does not wait for it
 	}
-	if !p.comparesObjects() {
+	if !p.On() {
 		s.Schedule.Backstop = time.Time{}
 		return
 	}
 	if s.Schedule.Backstop.IsZero() { // a restart is no reason to ask for everything at once
-		s.Schedule.Backstop = p.Now.Add(time.Duration(rand.Float64() * float64(p.BackstopInterval))) //nolint:gosec // it spreads, it hides nothing
+		s.Schedule.Backstop = p.Now.Add(time.Duration(rand.Float64() * float64(p.Interval))) //nolint:gosec // it spreads, it hides nothing
 	}
 	var asked []*plan.Object
 	for o := range s.All() {
@@ -52,10 +60,10 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 		}
 	}
 	if p.Scope.Backstop {
-		s.Schedule.Backstop = p.Now.Add(wait.Jitter(p.BackstopInterval, plan.ResyncJitter))
+		s.Schedule.Backstop = p.Now.Add(wait.Jitter(p.Interval, plan.ResyncJitter))
 	}
 	found := make([]apply.Finding, len(asked))
-	p.applier.Parallel(len(asked), func(i int) { found[i] = p.applier.Compare(ctx, asked[i].Desired) })
+	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
 		before := o.BackstopSuspect
@@ -77,20 +85,18 @@ func (p *pass) backstop(ctx context.Context, causes map[trigger.ObjectKey]trigge
 	}
 }
 
-// comparesObjects reports whether the objects are compared with the API server now and then.
-func (p *pass) comparesObjects() bool {
-	return p.BackstopInterval > 0 && p.applier.Watched && !p.VR.Spec.Suspend
-}
+// On reports whether the objects are compared with the API server now and then.
+func (p *Backstop) On() bool { return p.Interval > 0 && p.Watched && !p.VR.Spec.Suspend }
 
 // identified notes which object is there: Vidra may have created it again and ended
 // before the status was written.
-func (p *pass) identified(o *plan.Object, live *unstructured.Unstructured) {
+func (p *Backstop) identified(o *plan.Object, live *unstructured.Unstructured) {
 	entry := o.Entry
 	if live == nil || entry.UID == string(live.GetUID()) { // nil if it is being deleted
 		return
 	}
 	entry.UID = string(live.GetUID())
-	if applied, ok := plan.AppliedBefore(p.applier.Manager, entry); ok {
+	if applied, ok := plan.AppliedBefore(p.Manager, entry); ok {
 		p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{o.Desired.Key: applied})
 	}
 }
