@@ -64,6 +64,7 @@ type docsCommand struct {
 // API server, in the order of the page, and prints what the page shows. The commands are those
 // of indented blocks, and the lines of other blocks that begin with "$ ".
 func TestDocsCommandsRun(t *testing.T) {
+	needsOwnControlPlane(t, "it applies config/default and others, which changes the deployed operator")
 	t.Parallel()
 	root, err := testenv.Root()
 	require.NoError(t, err)
