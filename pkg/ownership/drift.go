@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -250,19 +251,23 @@ func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 	return nil
 }
 
-// owner is the entry that wrote path last, among those that own it; nil if none
-// does. What was removed or taken was not done under our own name.
+// owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that
+// wrote into a map owns the map, too. Nil if none does. What was removed or taken was not done under our own name.
 func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
-	var last *entry
+	var last, above *entry
+	later := func(e, than *entry) bool { return than == nil || e.when.After(than.when) }
 	for _, e := range w.entries {
 		if e.ours && kind != Changed {
 			continue
 		}
-		if (last == nil || e.when.After(last.when)) && e.owns(path) {
+		switch itself, whole := e.owns(path); {
+		case itself && later(e, last):
 			last = e
+		case whole && later(e, above):
+			above = e
 		}
 	}
-	return last
+	return cmp.Or(last, above)
 }
 
 // ownsBelow reports whether the entry has a path below path.
@@ -278,18 +283,18 @@ func (e *entry) ownsBelow(path fieldpath.Path) bool {
 	return true
 }
 
-// owns reports whether the entry has path, something in it, or a field above it as
-// a whole.
-func (e *entry) owns(path fieldpath.Path) bool {
+// owns reports whether the entry has path itself or something in it, or else whether it has a field above
+// it without what is in that.
+func (e *entry) owns(path fieldpath.Path) (itself, above bool) {
 	set := e.all()
 	for _, element := range path[:len(path)-1] {
 		below, nested := set.Children.Get(element)
 		if !nested {
-			return set.Members.Has(element)
+			return false, set.Members.Has(element)
 		}
 		set = below
 	}
 	last := path[len(path)-1]
 	_, nested := set.Children.Get(last)
-	return nested || set.Members.Has(last)
+	return nested || set.Members.Has(last), false
 }

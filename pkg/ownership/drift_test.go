@@ -194,6 +194,21 @@ func TestDriftNames(t *testing.T) {
 	}
 }
 
+// TestDriftNamesWhoOwnsTheField: the manager that owns the changed field is named, and not one that wrote something
+// else at the same time or later, and still owns the map of the field because it once wrote into it.
+func TestDriftNamesWhoOwnsTheField(t *testing.T) {
+	restored := widget(t, `"spec":{"size":1,"colour":"blue"}`, ours(`{"f:spec":{"f:size":{},"f:colour":{}}}`))
+	creator := theirs("creator", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{".":{}}}`)
+	editor := managed("editor", "Update", "2026-01-02T03:04:30Z", `{"f:spec":{"f:size":{}}}`)
+	found := widget(t, `"spec":{"size":2,"colour":"red"}`, creator, editor)
+	changes := Drift(found, restored, manager)
+	require.Len(t, changes, 2)
+	require.Equal(t, "spec.colour", changes[0].Path)
+	require.Equal(t, "creator", changes[0].Manager, "it may own the map as a whole")
+	require.Equal(t, "spec.size", changes[1].Path)
+	require.Equal(t, "editor", changes[1].Manager)
+}
+
 func TestDriftNamesTheSubresource(t *testing.T) {
 	const size = `{"f:spec":{"f:size":{}}}`
 	scaled := strings.Replace(theirs("kubectl", size), `"manager"`, `"subresource":"scale","manager"`, 1)
