@@ -59,33 +59,23 @@ func newDiff(k *kube) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
+	f.addFile(cmd)
 	addOutput(cmd, &f.output, outputMarkdown, outputJSON, outputYAML, outputName)
 	return cmd
 }
 
+// addFile adds the flag -f.
+func (f *diffFlags) addFile(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
+}
+
 func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	if len(names) == 0 && f.file == "" {
-		return errors.New("name a VidraResource, or a file with -f")
-	}
-	client, err := f.dynamic()
-	if err != nil {
-		return err
-	}
-	all, err := f.wanted(ctx, client, names, in, errOut)
-	if err != nil {
-		return err
-	}
-	config, err := f.config()
+	differs, err := f.differs(ctx, names, in, errOut)
 	if err != nil {
 		return err
 	}
 	var diffs []*difference
-	for _, vr := range all {
-		d, err := newDiffer(client, config, vr)
-		if err != nil {
-			return err
-		}
+	for _, d := range differs {
 		diff, err := d.run(ctx)
 		if err != nil {
 			return err
@@ -103,6 +93,34 @@ func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, 
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// differs are for the VidraResources that are compared.
+func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, errOut io.Writer) ([]*differ, error) {
+	if len(names) == 0 && f.file == "" {
+		return nil, errors.New("name a VidraResource, or a file with -f")
+	}
+	client, err := f.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.wanted(ctx, client, names, in, errOut)
+	if err != nil {
+		return nil, err
+	}
+	config, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	var differs []*differ
+	for _, vr := range all {
+		d, err := newDiffer(client, config, vr)
+		if err != nil {
+			return nil, err
+		}
+		differs = append(differs, d)
+	}
+	return differs, nil
 }
 
 // wanted are the VidraResources that are compared, as they would be after the apply.

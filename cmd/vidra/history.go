@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const historyHelp = `List the edits of managed objects and what became of them, the newest first: of all
@@ -120,12 +122,12 @@ func (f *historyFlags) find(ctx context.Context, args []string) ([]*v1alpha1.Vid
 }
 
 // is reports whether an entry of a status is about the target.
-func (t *target) is(o v1alpha1.ProblemObject) bool {
-	group, _, found := strings.Cut(o.APIVersion, "/")
-	if !found {
-		group = ""
-	}
-	return o.Kind == t.id.Kind && group == t.id.Group && o.Namespace == t.id.Namespace && o.Name == t.id.Name
+func (t *target) is(o v1alpha1.ProblemObject) bool { return isAbout(o, t.id) }
+
+// isAbout reports whether an entry of a status is about an object.
+func isAbout(o v1alpha1.ProblemObject, id object.Identity) bool {
+	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
+	return id == object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
 }
 
 // editedNames are the objects that were edited, each once, as arguments of kubectl.

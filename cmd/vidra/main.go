@@ -113,7 +113,7 @@ func newRoot() *cobra.Command {
 	k.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
 	addGroup(root, "Ask:", newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
-	addGroup(root, "Before an apply:", newDiff(k), newLint())
+	addGroup(root, "Before an apply:", newDiff(k), newForecast(k), newLint())
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newReconcile(k), newWait(k), newSkip(k), newAdopt(k), newOrphan(k))
 	addGroup(root, "Test:", newExpect(k), newDrill(k))
 	root.AddCommand(newVersion())

@@ -130,13 +130,13 @@ func listed(paths, path string) bool {
 	return strings.Contains(","+paths+",", ","+path+",")
 }
 
-// ruleYAML is a rule as it is pasted into a VidraResource, with those that it has.
-func ruleYAML(vr *v1alpha1.VidraResource, rule v1alpha1.IgnoreRule) (string, error) {
+// ruleYAML are rules as they are pasted into a VidraResource, with those that it has.
+func ruleYAML(vr *v1alpha1.VidraResource, added ...v1alpha1.IgnoreRule) (string, error) {
 	var rules []v1alpha1.IgnoreRule
 	if vr.Spec.Drift != nil {
 		rules = slices.Clone(vr.Spec.Drift.Ignore)
 	}
-	document, err := json.Marshal(map[string]any{"spec": map[string]any{"drift": map[string]any{"ignore": append(rules, rule)}}})
+	document, err := json.Marshal(map[string]any{"spec": map[string]any{"drift": map[string]any{"ignore": append(rules, added...)}}})
 	if err != nil {
 		return "", err
 	}

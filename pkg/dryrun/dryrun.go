@@ -36,9 +36,14 @@ func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResourc
 	return &Runner{VR: vr, By: object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name), At: at, local: local}
 }
 
+// Parts reads the parts of the manifest.
+func (r *Runner) Parts(ctx context.Context) ([]desired.Part, error) {
+	return desired.ReadParts(ctx, r.local, r.VR)
+}
+
 // Objects returns the objects of the manifest.
 func (r *Runner) Objects(ctx context.Context) (*desired.Resolved, error) {
-	parts, err := desired.ReadParts(ctx, r.local, r.VR)
+	parts, err := r.Parts(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// scaler is the field manager of the HorizontalPodAutoscaler, and of other controllers of kube-controller-manager.
+const scaler = "kube-controller-manager"
+
+var (
+	hpaKind     = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+	hpaResource = schema.GroupVersionResource{Group: hpaKind.Group, Version: "v2", Resource: "horizontalpodautoscalers"}
+	replicas    = []string{"spec", "replicas"}
+)
+
+// forecaster finds out which fields of a VidraResource others write.
+type forecaster struct {
+	*differ
+	// autoscalers are the HorizontalPodAutoscalers by what they scale.
+	autoscalers map[object.Identity]string
+}
+
+func (f *forecaster) run(ctx context.Context) (*forecast, error) {
+	resolved, err := f.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := &forecast{VidraResource: f.VR.Name, Fields: []contestedField{}, vr: f.VR}
+	if found.Missing, err = f.findAutoscalers(ctx, resolved.Objects); err != nil {
+		return nil, err
+	}
+	for _, u := range resolved.Unresolved {
+		found.Missing = append(found.Missing, u.Why.Message)
+	}
+	fields, missing := make([][]contestedField, len(resolved.Objects)), make([]string, len(resolved.Objects))
+	var checking errgroup.Group
+	checking.SetLimit(readers)
+	for i, o := range resolved.Objects {
+		checking.Go(func() (err error) {
+			fields[i], missing[i], err = f.check(ctx, o)
+			return err
+		})
+	}
+	if err := checking.Wait(); err != nil {
+		return nil, err
+	}
+	for i, o := range resolved.Objects {
+		found.Fields = append(found.Fields, fields[i]...)
+		if rule := ruleFor(o.ID, fields[i]); rule != nil {
+			found.Rules = append(found.Rules, *rule)
+		}
+		if missing[i] != "" {
+			found.Missing = append(found.Missing, missing[i])
+		}
+	}
+	return found, f.locate(ctx, found)
+}
+
+// findAutoscalers finds the HorizontalPodAutoscalers of the objects that set spec.replicas: those in the manifest,
+// and those in the namespaces of the objects. It returns what may not be read.
+func (f *forecaster) findAutoscalers(ctx context.Context, objects []*desired.Object) (missing []string, err error) {
+	f.autoscalers = map[object.Identity]string{}
+	var namespaces []string
+	for _, o := range objects {
+		u := o.Unstructured()
+		if o.ID.GroupKind == hpaKind {
+			f.scales(u)
+		}
+		if _, sets, _ := unstructured.NestedFieldNoCopy(u.Object, replicas...); sets && o.ID.Namespace != "" && !slices.Contains(namespaces, o.ID.Namespace) {
+			namespaces = append(namespaces, o.ID.Namespace)
+		}
+	}
+	for _, namespace := range namespaces {
+		list, err := f.At.Dynamic().Resource(hpaResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsForbidden(err):
+			missing = append(missing, fmt.Sprintf("you may not list %s in namespace %q, which may write spec.replicas", hpaResource.GroupResource(), namespace))
+		case err != nil:
+			return nil, fmt.Errorf("list HorizontalPodAutoscalers in namespace %q: %w", namespace, err)
+		default:
+			for i := range list.Items {
+				f.scales(&list.Items[i])
+			}
+		}
+	}
+	return missing, nil
+}
+
+// scales notes what a HorizontalPodAutoscaler scales.
+func (f *forecaster) scales(hpa *unstructured.Unstructured) {
+	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef") // without one it scales nothing
+	gvk := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
+	id := object.Identity{GroupKind: gvk.GroupKind(), Namespace: hpa.GetNamespace(), Name: target["name"]}
+	f.autoscalers[id] = object.Identity{GroupKind: hpaKind, Namespace: hpa.GetNamespace(), Name: hpa.GetName()}.String()
+}
+
+// check returns the fields of an object that others write, or why that is not known.
+func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []contestedField, missing string, err error) {
+	found := &contested{forecaster: f, object: o}
+	if hpa := f.autoscalers[o.ID]; hpa != "" {
+		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exempts(scaler, replicas) {
+			found.add(strings.Join(replicas, "."), scaler, replicas)
+		}
+	}
+	live, err := f.Live(ctx, o)
+	switch {
+	case apierrors.IsForbidden(err):
+		return found.fields, fmt.Sprintf("%s: you may not read it: %s", o.ID, err), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("read %s: %w", o.ID, err)
+	case live == nil:
+		return found.fields, "", nil
+	}
+	body, err := f.Body(ctx, o, live)
+	if err != nil {
+		return nil, "", err
+	}
+	applied, err := f.Apply(ctx, o, body, true)
+	switch {
+	case err != nil && !isAnswer(err):
+		return nil, "", fmt.Errorf("dry run of %s: %w", o.ID, err)
+	case err != nil:
+		why := object.Explain(err, o.GVK, o.ID, o.Sensitive || ownership.Sensitive(live)).Message
+		return found.fields, fmt.Sprintf("%s: %s", o.ID, why), nil
+	}
+	found.compare(live, applied)
+	return found.fields, "", nil
+}
+
+// contested collects the fields of one object that others write.
+type contested struct {
+	*forecaster
+	object *desired.Object
+	fields []contestedField
+}
+
+// add returns the entry of a field and the field manager that writes it.
+func (c *contested) add(field, manager string, tokens []string) *contestedField {
+	o := c.object
+	writer := fmt.Sprintf("field manager %q", manager)
+	if hpa := c.autoscalers[o.ID]; hpa != "" && manager == scaler && slices.Equal(tokens, replicas) {
+		writer = hpa
+	}
+	for i := range c.fields {
+		if c.fields[i].Field == field && c.fields[i].Writer == writer {
+			return &c.fields[i]
+		}
+	}
+	c.fields = append(c.fields, contestedField{
+		APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
+		Field: field, Writer: writer, tokens: tokens,
+		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !ownership.DefaultTools.Has(manager),
+	})
+	return &c.fields[len(c.fields)-1]
+}
+
+// compare adds what others own in an object that is there, with another value than the apply would set, and what
+// the history has about the fields that the apply would own.
+func (c *contested) compare(live, applied *unstructured.Unstructured) {
+	leaves, above := ownership.FieldsOf(applied, c.By.Manager, c.object.Unstructured().Object)
+	tokens := map[string][]string{}
+	for _, field := range slices.Concat(leaves, above) {
+		tokens[field.Path] = field.Tokens
+	}
+	foreign := func(manager string) bool {
+		return manager != "" && !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix)
+	}
+	for _, change := range ownership.Drift(live, applied, c.By.Manager) {
+		// What has the same value is co-owned. A value that was set through scale is changed again.
+		if foreign(change.Manager) && (change.Kind == ownership.Changed || change.Subresource == "scale") {
+			field := c.add(change.Path, change.Manager, tokens[change.Path])
+			if change.Kind == ownership.Changed {
+				field.Now, field.Wanted = change.Found, change.Restored
+			}
+		}
+	}
+	for _, e := range c.VR.Status.History {
+		if !isAbout(e.Object, c.object.ID) || !foreign(e.Manager) {
+			continue
+		}
+		for _, path := range e.Fields {
+			at, sets := tokens[path]
+			if !sets || at != nil && c.object.Exempts(e.Manager, at) {
+				continue
+			}
+			field := c.add(path, e.Manager, at)
+			field.Times += e.Count
+			if field.Last == nil || field.Last.Before(&e.LastTime) {
+				field.Last = &e.LastTime
+			}
+		}
+	}
+}
+
+// ruleFor is the rule that leaves the fields that fight to their writers; nil if there are none.
+func ruleFor(id object.Identity, fields []contestedField) *v1alpha1.IgnoreRule {
+	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: id.Group, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}}
+	for _, field := range fields {
+		if pointer := (ownership.Field{Tokens: field.tokens}).Pointer(); field.Fights && pointer != "" && !slices.Contains(rule.Paths, pointer) {
+			rule.Paths = append(rule.Paths, pointer)
+		}
+	}
+	if len(rule.Paths) == 0 {
+		return nil
+	}
+	return rule
+}
+
+// locate adds where the manifest has the fields, and puts those that fight first.
+func (f *forecaster) locate(ctx context.Context, found *forecast) error {
+	if len(found.Fields) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(found.Fields, func(a, b contestedField) int {
+		switch {
+		case a.Fights == b.Fights:
+			return 0
+		case a.Fights:
+			return -1
+		}
+		return 1
+	})
+	parts, err := f.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range found.Fields {
+		field := &found.Fields[i]
+		group := schema.FromAPIVersionAndKind(field.APIVersion, field.Kind).Group
+		id := object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: field.Kind}, Namespace: field.Namespace, Name: field.Name}
+		at, err := desired.Locate(f.VR, parts, id)
+		if err != nil {
+			return err
+		}
+		if at != nil {
+			field.Place = (&located{Located: at, vr: f.VR}).place(field.tokens...)
+		}
+	}
+	return nil
+}
