@@ -28,8 +28,9 @@ API server decides that, by dry runs with your rights; nothing is written.
   diff NAME -f FILE   the VidraResource with the objects in the file as its manifest
   diff -f FILE        of other objects: those, as the manifest of a new VidraResource
 
-FILE may be - for the standard input. Values of Secrets and of environment variables
-are masked.
+FILE may be - for the standard input. For objects in another cluster, the kubeconfig in
+the Secret of that cluster is used, if you may read it. Values of Secrets and of
+environment variables are masked.
 
 Exit code 0 means no difference, 1 means differences, and 2 that an object would be
 refused or that the command failed.`
@@ -43,6 +44,7 @@ type diffFlags struct {
 	*kube
 	file   string
 	output string
+	at     destinations
 }
 
 func newDiff(k *kube) *cobra.Command {
@@ -64,8 +66,9 @@ func newDiff(k *kube) *cobra.Command {
 	return cmd
 }
 
-// addFile adds the flag -f.
+// addFile adds the flags that name what is compared, and where.
 func (f *diffFlags) addFile(cmd *cobra.Command) {
+	f.at.addNamespace(cmd)
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
 }
 
@@ -114,11 +117,11 @@ func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, e
 	}
 	var differs []*differ
 	for _, vr := range all {
-		d, err := newDiffer(client, config, vr)
+		at, err := f.at.of(ctx, config, vr)
 		if err != nil {
 			return nil, err
 		}
-		differs = append(differs, d)
+		differs = append(differs, newDiffer(client, at, vr))
 	}
 	return differs, nil
 }

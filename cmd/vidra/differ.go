@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -80,15 +79,8 @@ type differ struct {
 	wanted map[object.Identity]bool
 }
 
-func newDiffer(client dynamic.Interface, config *rest.Config, vr *v1alpha1.VidraResource) (*differ, error) {
-	if remote(vr) {
-		return nil, fmt.Errorf("VidraResource %s applies to %s: a dry run there is not possible from here", vr.Name, vr.Spec.Destination.Server)
-	}
-	at, err := cluster.New(config)
-	if err != nil {
-		return nil, err
-	}
-	return &differ{Runner: dryrun.New(client, at, vr), wanted: map[object.Identity]bool{}}, nil
+func newDiffer(client dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *differ {
+	return &differ{Runner: dryrun.New(client, at, vr), wanted: map[object.Identity]bool{}}
 }
 
 func (d *differ) run(ctx context.Context) (*difference, error) {

@@ -118,6 +118,16 @@ func (d *Destinations) readSecrets(ctx context.Context) error {
 	}
 }
 
+// ReadOnce reads the Secrets once, for a program that ends soon: it is called instead of Start, and a
+// Secret that changes later is not read again. The error wraps that of the request.
+func (d *Destinations) ReadOnce(ctx context.Context) error {
+	if err := d.secrets.readOnce(ctx); err != nil {
+		return err
+	}
+	d.updateRoutes()
+	return nil
+}
+
 // Get returns the cluster whose API server has this URL. The first call makes it, and later ones
 // return the same one until Forget. Its clients exist before a kubeconfig is known; their
 // requests fail until then. The error describes an invalid URL. It sends no request.

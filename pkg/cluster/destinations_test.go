@@ -260,3 +260,27 @@ func TestStartEndsEverything(t *testing.T) {
 	server.Close()
 	goleak.VerifyNone(t, before)
 }
+
+// TestReadOnce: a program that ends soon reads the Secrets without Start, and later ones are not known.
+func TestReadOnce(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", confidential))
+	d := NewDestinations(DestinationsOptions{})
+	d.secrets.source = secrets
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Unreachable(), ErrStarting)
+	require.NoError(t, d.ReadOnce(t.Context()))
+	require.NoError(t, c.Unreachable())
+	require.NoError(t, get(t, c.Dynamic()))
+	_, matched, err := d.Resolve("https://other.example")
+	require.NoError(t, err)
+	require.False(t, matched)
+	other, err := d.Get("https://other.example")
+	require.NoError(t, err)
+	require.ErrorContains(t, other.Unreachable(), "no Secret with the label")
+	d.Forget(server.URL)
+	d.Forget("https://other.example")
+}

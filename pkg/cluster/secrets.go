@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -110,6 +111,29 @@ func (s *secrets) run(ctx context.Context) error {
 	// The status of the destinations has what client-go would log.
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 	synced.Wait()
+	return nil
+}
+
+// readOnce reads the Secrets once.
+func (s *secrets) readOnce(ctx context.Context) error {
+	list, err := cache.ToListerWatcherWithContext(s.source).ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Secrets with the label %s %s: %w", KubeconfigLabel, inNamespace(s.namespace), err)
+	}
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	err = meta.EachListItem(list, func(obj runtime.Object) error {
+		one, err := toSource(obj)
+		if err != nil {
+			return err
+		}
+		return store.Add(one)
+	})
+	if err != nil {
+		return fmt.Errorf("read the Secrets with the label %s: %w", KubeconfigLabel, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store = store
 	return nil
 }
 

@@ -47,7 +47,7 @@ func (r *Runner) Objects(ctx context.Context) (*desired.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := desired.Resolve(ctx, r.VR, r.By, nil, parts, desired.ScopedDestination{Destination: r.At})
+	resolved, err := desired.Resolve(ctx, r.VR, r.By, nil, parts, desired.ScopedDestination{Destination: r.At, Scope: r.At.Scope()})
 	if err != nil {
 		return nil, fmt.Errorf("VidraResource %s: %w", r.VR.Name, err)
 	}

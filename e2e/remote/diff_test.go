@@ -1,0 +1,82 @@
+package remote
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestDiffOfADestination compares objects in another cluster, with the kubeconfig that the operator uses. The
+// error for a user who may not read that says so.
+func TestDiffOfADestination(t *testing.T) {
+	t.Parallel()
+	binary, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
+	require.NoError(t, err)
+	d, _ := newDestination(t)
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	awaitReady(t, d.name)
+	vidra := func(t require.TestingT, kubeconfig string, args ...string) (stdout, stderr string, code int) {
+		var out, said bytes.Buffer
+		cmd := exec.Command(binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &said
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+filepath.Dir(here.KubeconfigPath))
+		if err := cmd.Run(); err != nil {
+			require.ErrorAs(t, err, new(*exec.ExitError))
+		}
+		return out.String(), said.String(), cmd.ProcessState.ExitCode()
+	}
+	out, said, code := vidra(t, here.KubeconfigPath, "diff", d.name)
+	require.Equal(t, "VidraResource "+d.name+": 1 unchanged\n", out, said)
+	require.Equal(t, 0, code)
+	_, said, code = vidra(t, here.KubeconfigPath, "suspend", d.name)
+	require.Equal(t, 0, code, said)
+	here.AwaitCondition(t, d.name, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
+	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"bye"}}`)
+	out, said, code = vidra(t, here.KubeconfigPath, "diff", d.name)
+	require.Equal(t, 1, code, said)
+	require.Contains(t, out, "~ change ConfigMap "+d.name+"/page")
+	require.Contains(t, out, "-  greeting: bye\n    +  greeting: hello\n")
+	require.Equal(t, "bye", there.says(t, d.name, "page"), "nothing is written")
+	out, said, code = vidra(t, here.KubeconfigPath, "forecast", d.name)
+	require.Equal(t, 1, code, said)
+	require.Contains(t, out, `field manager "person" writes data.greeting: this will fight`)
+
+	here.MakeNamespace(t, d.name)
+	here.newAccount(t, d.name, "reader")
+	require.NoError(t, here.Admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: d.name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vidra-vidraresource-viewer"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: d.name, Name: "reader"}},
+	}))
+	reader, err := here.ServiceAccountKubeconfig(t.Context(), d.name, "reader")
+	require.NoError(t, err)
+	await(t, func(c *assert.CollectT) { // the API server learns of a ClusterRoleBinding soon
+		out, said, code := vidra(c, reader, "diff", d.name)
+		require.Equal(c, 2, code)
+		require.Empty(c, out)
+		require.Contains(c, said, "VidraResource "+d.name+" applies to "+d.url()+": a dry run there is not possible: you may not read its kubeconfig: "+
+			"ask for the right to list Secrets in namespace vidra-system")
+	})
+
+	_, said, code = vidra(t, here.KubeconfigPath, "diff", d.name, "--kubeconfig-namespace", d.name)
+	require.Equal(t, 2, code)
+	require.Contains(t, said, "no Secret with the label cluster-kubeconfig in namespace "+d.name+" has a kubeconfig for")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: d.name}}
+	here.edit(t, secret, `{"metadata":{"annotations":{"vidraresource.infrahub.operators.com/allowed-vidraresources":"other"}}}`)
+	_, said, code = vidra(t, here.KubeconfigPath, "diff", d.name)
+	require.Equal(t, 2, code)
+	require.Contains(t, said, "allowed-vidraresources")
+	here.edit(t, secret, `{"metadata":{"annotations":{"vidraresource.infrahub.operators.com/allowed-vidraresources":null}}}`)
+}
