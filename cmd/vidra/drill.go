@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/vidratest"
 )
 
 const drillHelp = `Edit an object of a VidraResource and report how fast the edit was detected and
@@ -35,7 +37,11 @@ func newDrill(k *kube) *cobra.Command {
 		Long: drillHelp, Example: drillExample,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return measured(k.drill(cmd.Context(), names[0], within, cmd.OutOrStdout()))
+			err := k.drill(cmd.Context(), names[0], within, cmd.OutOrStdout())
+			if errors.Is(err, vidratest.ErrNotUndone) && cmd.Context().Err() != nil { // otherwise that it was interrupted hides it
+				printMessage(cmd.ErrOrStderr(), err.Error())
+			}
+			return measured(err)
 		},
 	}
 	const patience = 10 * time.Second

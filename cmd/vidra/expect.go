@@ -85,19 +85,10 @@ func (f *expectFlags) run(ctx context.Context, args, command []string, out, errO
 	if len(args) < 2 || !strings.EqualFold(args[0], stateHealed) {
 		return fmt.Errorf("%q: want healed KIND/NAME, and a command only after --", strings.Join(args, " "))
 	}
-	t, err := f.newTarget(args[1:])
-	if err != nil {
-		return err
-	}
-	cluster, err := f.cluster()
-	if err != nil {
-		return err
-	}
-	about := vidratest.Object(t.id)
-	heal, err := expectHealed(ctx, cluster, about, f.within, command, errOut)
+	heal, err := f.expect(ctx, args[1:], command, errOut)
 	text := healText(heal, len(command) > 0)
 	if f.junit != "" {
-		result := vidratest.Result{Name: about.String() + " is healed within " + f.within.String(), Took: heal.Stood, Err: err}
+		result := vidratest.Result{Name: strings.Join(args, " ") + " within " + f.within.String(), Took: heal.Stood, Err: err}
 		if err == nil {
 			result.Output = text
 		}
@@ -120,14 +111,20 @@ func (k *kube) cluster() (*vidratest.Cluster, error) {
 	return vidratest.New(config)
 }
 
-// expectHealed measures the heal of the edit that a command makes, or waits for that of an earlier edit.
-func expectHealed(
-	ctx context.Context, cluster *vidratest.Cluster, about vidratest.Object, within time.Duration, command []string, errOut io.Writer,
-) (vidratest.Heal, error) {
-	if len(command) == 0 {
-		return cluster.AwaitHealed(ctx, about, within)
+// expect measures the heal of the edit that a command makes, or waits for that of an earlier edit.
+func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut io.Writer) (vidratest.Heal, error) {
+	t, err := f.newTarget(args)
+	if err != nil {
+		return vidratest.Heal{}, err
 	}
-	return cluster.Healed(ctx, about, within, func(ctx context.Context) error {
+	cluster, err := f.cluster()
+	if err != nil {
+		return vidratest.Heal{}, err
+	}
+	if len(command) == 0 {
+		return cluster.AwaitHealed(ctx, vidratest.Object(t.id), f.within)
+	}
+	return cluster.Healed(ctx, vidratest.Object(t.id), f.within, func(ctx context.Context) error {
 		edit := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the user gives it
 		edit.Stdout, edit.Stderr = errOut, errOut
 		if err := edit.Run(); err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/xml"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +104,7 @@ func TestExpect(t *testing.T) {
 	golden(t, "expect", edited.stdout)
 	report := readReport(t, file)
 	require.Zero(t, report.Failures+report.Errors)
-	require.Equal(t, "ConfigMap expect/settings is healed within "+suite.Patience.String(), report.Cases[0].Name)
+	require.Equal(t, "healed cm/settings within "+suite.Patience.String(), report.Cases[0].Name)
 	require.Positive(t, report.Cases[0].Time)
 	require.Contains(t, report.Cases[0].Output, `data.colour is "red" and should be "blue"`)
 
@@ -122,8 +124,10 @@ func TestExpect(t *testing.T) {
 		require.Equal(t, 2, a.code, text)
 		require.Contains(t, a.stderr, text)
 	}
+	_ = vidra(t, "expect", "healed", "cn/settings", "--junit", file)
 	report = readReport(t, file)
-	require.Equal(t, 1, report.Errors, "the last one was not measured")
+	require.Equal(t, 1, report.Errors)
+	require.Contains(t, report.Cases[0].Error, `the cluster serves no kind "cn"`)
 }
 
 // TestExpectSuspended fails, because nothing is reverted.
@@ -202,13 +206,13 @@ func TestDrill(t *testing.T) {
 func TestDrillIsUndone(t *testing.T) {
 	t.Parallel()
 	makeNamespace(t, "undone")
-	binary, err := suite.BuildOperator(t.Context())
+	operatorBinary, err := suite.BuildOperator(t.Context())
 	require.NoError(t, err)
 	_, err = cluster.InstallFrom(t.Context(), "installation")
 	require.NoError(t, err)
 	start := func() *testenv.Operator {
 		operator, err := cluster.StartOperator(context.Background(), testenv.OperatorOptions{
-			Binary: binary, Namespace: "vidra-east", ServiceAccount: "vidra-operator-east", Args: []string{"--installation=east"},
+			Binary: operatorBinary, Namespace: "vidra-east", ServiceAccount: "vidra-operator-east", Args: []string{"--installation=east"},
 		})
 		require.NoError(t, err)
 		return operator
@@ -227,9 +231,24 @@ func TestDrillIsUndone(t *testing.T) {
 	require.Equal(t, 1, late.code)
 	require.Contains(t, late.stderr, `ConfigMap undone/sentinel is not healed after 300ms: metadata.annotations["`+v1alpha1.DrillAnnotation+
 		`"] is "edited by vidra drill" and should be "sentinel", set by "kubectl-vidra-drill": check that the operator runs`)
-	after := cluster.Get(t, cm)
-	require.NotEqual(t, before.GetResourceVersion(), after.GetResourceVersion(), "it was edited")
-	require.Equal(t, before.GetAnnotations(), after.GetAnnotations())
-	require.Equal(t, before.GetManagedFields(), after.GetManagedFields())
+	undone := func(t require.TestingT, version string) string {
+		after := cluster.Get(t, cm)
+		require.NotEqual(t, version, after.GetResourceVersion(), "it was edited")
+		require.Equal(t, before.GetAnnotations(), after.GetAnnotations())
+		require.Equal(t, before.GetManagedFields(), after.GetManagedFields())
+		return after.GetResourceVersion()
+	}
+	version := undone(t, before.GetResourceVersion())
+
+	interrupted := exec.Command(binary, "drill", "undone", "--within", "1h")
+	interrupted.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home())
+	require.NoError(t, interrupted.Start())
+	suite.Await(t, func(c *assert.CollectT) {
+		require.NotEqual(c, "sentinel", cluster.Get(c, cm).GetAnnotations()[v1alpha1.DrillAnnotation])
+	})
+	require.NoError(t, interrupted.Process.Signal(os.Interrupt))
+	require.ErrorAs(t, interrupted.Wait(), new(*exec.ExitError))
+	require.Equal(t, 130, interrupted.ProcessState.ExitCode())
+	undone(t, version)
 	start() // it removes the object; the control plane ends it
 }

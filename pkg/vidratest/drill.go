@@ -44,6 +44,9 @@ const (
 var ErrNoSentinel = errors.New("no object has an annotation that a drill may edit: give one in the manifest, such as a ConfigMap, " +
 	"the annotation " + v1alpha1.DrillAnnotation + `: "sentinel"`)
 
+// ErrNotUndone is what a drill fails with if neither Vidra nor the drill has reverted the edit.
+var ErrNotUndone = errors.New("the edit of the drill could not be undone")
+
 // DrillReport is a drill whose edit Vidra reverted.
 type DrillReport struct {
 	Heal
@@ -60,7 +63,7 @@ type DrillReport struct {
 // The sentinel is the first object whose manifest sets [v1alpha1.DrillAnnotation], or else kubernetes.io/description: no
 // program acts on these annotations. It fails without an edit if there is no sentinel, or if the VidraResource
 // says that edits are not reverted. It fails with a [*NotHealedError] if the edit stands for longer than within,
-// and reverts the edit itself, with its field ownership.
+// and reverts the edit itself, with its field ownership. It does so, too, if ctx ends. [ErrNotUndone] means that it could not.
 func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) (DrillReport, error) {
 	vr, err := c.get(ctx, name)
 	if err != nil {
@@ -162,7 +165,7 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("the edit of the drill could not be undone: set the annotation %s of %s to %q: %w", annotation, k.object.ID, value, err)
+		return fmt.Errorf("%w: set the annotation %s of %s to %q: %w", ErrNotUndone, annotation, k.object.ID, value, err)
 	}
 	return nil
 }
