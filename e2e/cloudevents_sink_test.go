@@ -24,6 +24,8 @@ const (
 	sinkFails  = "fails"
 	sinkStalls = "stalls"
 	sinkAway   = "is-away"
+
+	sinkRefuses = "refuses"
 )
 
 // sinkPath is a path that cannot be guessed, as that of a webhook.
@@ -37,6 +39,7 @@ type cloudEventSink struct {
 	// mu guards what follows.
 	mu       sync.Mutex
 	state    string
+	required [2]string // a header and its value; none if empty
 	received []cloudEventReceived
 	raw      strings.Builder
 }
@@ -45,6 +48,8 @@ type cloudEventSink struct {
 type cloudEventReceived struct {
 	event event.Event
 	data  cloudevents.Data
+	// header has all headers.
+	header http.Header
 	// taken says that the answer was 204.
 	taken bool
 }
@@ -71,6 +76,14 @@ func (s *cloudEventSink) listen(t *testing.T) {
 	go func() { _ = s.server.Serve(listener) }()
 }
 
+// require has it refuse what has not a header with a value.
+func (s *cloudEventSink) require(t *testing.T, name, value string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.required = [2]string{name, value}
+}
+
 // set has it do something else from now on. What it has left unanswered is cut off, as
 // by a restart.
 func (s *cloudEventSink) set(t *testing.T, state string) {
@@ -95,18 +108,23 @@ func (s *cloudEventSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	ce, err := cehttp.NewEventFromHTTPRequest(r)
-	got := cloudEventReceived{}
+	got := cloudEventReceived{header: r.Header}
 	if err != nil || r.Method != http.MethodPost || r.URL.Path != sinkPath || ce.Validate() != nil || ce.DataAs(&got.data) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
 	state := s.state
+	if name := s.required[0]; name != "" && r.Header.Get(name) != s.required[1] {
+		state = sinkRefuses
+	}
 	got.event, got.taken = *ce, state == sinkTakes
 	s.received = append(s.received, got)
 	s.raw.Write(body)
 	s.mu.Unlock()
 	switch state {
+	case sinkRefuses:
+		w.WriteHeader(http.StatusUnauthorized)
 	case sinkFails:
 		w.WriteHeader(http.StatusInternalServerError)
 	case sinkStalls:

@@ -13,8 +13,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 )
 
-// sinkFlag is the flag that names the sink of CloudEvents.
-const sinkFlag = "cloudevents-sink"
+// sinkFlag is the flag that names the sink of CloudEvents, and sinkHeadersFlag the one that names the file with headers
+// for it.
+const (
+	sinkFlag        = "cloudevents-sink"
+	sinkHeadersFlag = "cloudevents-headers-file"
+)
 
 // sink receives Events and writes them until ctx ends and every Event that it received is
 // written.
@@ -44,11 +48,14 @@ func (s sinks) Start(ctx context.Context) error {
 
 // cloudEventsSink returns the sink that sends CloudEvents to a URL, and none for an empty URL.
 func (o *options) cloudEventsSink() (sinks, error) {
-	if o.sink == "" {
+	switch {
+	case o.sink == "" && o.sinkHeaders != "":
+		return nil, fmt.Errorf("%s: it has no effect without --%s", o.origins.Name(sinkHeadersFlag), sinkFlag)
+	case o.sink == "":
 		return nil, nil
 	}
 	cloudEvents, err := cloudevents.New(cloudevents.Options{
-		URL: o.sink, UserAgent: userAgent(), Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
+		URL: o.sink, HeadersFile: o.sinkHeaders, UserAgent: userAgent(), Registerer: metrics.Registry, Log: ctrl.Log.WithName("cloudevents"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.origins.Name(sinkFlag), err)

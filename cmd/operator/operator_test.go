@@ -39,6 +39,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"tools in a pattern":   {"--people-tools=[", "--people-tools: "},
 		"short interval":       {"--default-interval=1s", "--default-interval is 1s: it must be at least 10s"},
 		"pprof without port":   {"--pprof-bind-address=localhost", `--pprof-bind-address is "localhost": it must be HOST:PORT, or :PORT for 127.0.0.1`},
+		"headers, no sink":     {"--cloudevents-headers-file=/headers", "--cloudevents-headers-file: it has no effect without --cloudevents-sink"},
 		"sink without scheme":  {"--cloudevents-sink=sink.example.com", "--cloudevents-sink: "},
 	}
 	for name, tt := range tests {

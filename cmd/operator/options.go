@@ -39,6 +39,7 @@ type options struct {
 	backstopInterval      time.Duration
 	maxBreakGlass         time.Duration
 	sink                  string
+	sinkHeaders           string
 	objectEvents          bool
 	additions             string
 	peopleTools           string
@@ -106,5 +107,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"What Vidra does about fields that users add to objects, where spec.drift.additions is not set: Keep, Warn or Revert.")
 	fs.StringVar(&o.peopleTools, "people-tools", strings.Join(ownership.DefaultTools, ","),
 		"The field managers of tools with which users, not controllers, edit objects, with * for any text, separated by commas. Only what these add is an addition.")
+	fs.StringVar(&o.sinkHeaders, sinkHeadersFlag, "",
+		"A file with headers of each CloudEvent, such as \"Authorization: Bearer ...\", one a line. The operator reads it for each CloudEvent, so that a mounted Secret may be rotated. None if empty.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which the operator also sends its Events, as CloudEvents; none if empty.")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -76,6 +77,12 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 		c.failures.log("encode", "Cannot encode a CloudEvent", "error", withoutURL(err))
 		return attempt{outcome: outcomeFailed}
 	}
+	headers, err := readHeaders(c.headers)
+	if err != nil { // it may be about to be replaced
+		c.failures.log("headers", "CloudEvents wait for the file with headers", "error", err)
+		return attempt{}
+	}
+	maps.Copy(request.Header, headers)
 	request.Header.Set("User-Agent", c.agent)
 	response, err := c.client.Do(request)
 	if err != nil {
@@ -89,6 +96,10 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 	switch {
 	case status/100 == 2:
 		return attempt{outcome: outcomeDelivered}
+	case len(headers) > 0 && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+		// The receiver may know a rotated credential before the file has it.
+		c.failures.log(fmt.Sprint(status), "The sink refuses the credentials of CloudEvents: check the file with headers", "status", status)
+		return attempt{}
 	case mayRetry(status):
 		c.failures.log(fmt.Sprint(status), "The sink of CloudEvents fails", "status", status)
 		return attempt{retryAfter: retryAfter(response.Header)}

@@ -29,10 +29,13 @@ const (
 	outcomeFailed    = "failed"
 )
 
-// Options configure a Sink. All fields are required.
+// Options configure a Sink. All fields but HeadersFile are required.
 type Options struct {
 	// URL is the receiver of the CloudEvents: http or https, without a user.
 	URL string
+	// HeadersFile is a file with headers of each request, one "Name: value" a line. It is read for each request,
+	// so that a value that is rotated is used at once. None if empty.
+	HeadersFile string
 	// UserAgent is the header User-Agent of each request.
 	UserAgent string
 	// Registerer registers the metrics.
@@ -50,6 +53,7 @@ type Options struct {
 // waits for the receiver.
 type Sink struct {
 	url      string
+	headers  string // the path of the file
 	agent    string
 	client   *http.Client
 	total    *prometheus.CounterVec
@@ -70,10 +74,13 @@ type queued struct {
 }
 
 // New returns a Sink, which sends nothing before Start. The error of an invalid URL does not
-// repeat the URL, which may hold a token.
+// repeat the URL, which may hold a token, and that of a file with headers no value.
 func New(o Options) (*Sink, error) {
 	host, err := checkSink(o.URL)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := readHeaders(o.HeadersFile); err != nil {
 		return nil, err
 	}
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -88,8 +95,9 @@ func New(o Options) (*Sink, error) {
 		return nil, err
 	}
 	return &Sink{
-		url:   o.URL,
-		agent: o.UserAgent,
+		url:     o.URL,
+		headers: o.HeadersFile,
+		agent:   o.UserAgent,
 		client: &http.Client{
 			Timeout:       sinkTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -25,6 +25,8 @@ type OperatorConfiguration struct {
 	AllowKubeconfigProxies *bool `json:"allowKubeconfigProxies,omitempty"`
 	// BackstopInterval is --backstop-interval.
 	BackstopInterval *metav1.Duration `json:"backstopInterval,omitempty"`
+	// CloudeventsHeadersFile is --cloudevents-headers-file.
+	CloudeventsHeadersFile *string `json:"cloudeventsHeadersFile,omitempty"`
 	// CloudeventsSink is --cloudevents-sink.
 	CloudeventsSink *string `json:"cloudeventsSink,omitempty"`
 	// DefaultInterval is --default-interval.
