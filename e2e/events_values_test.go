@@ -48,10 +48,11 @@ func TestEventsOfAKeptEdit(t *testing.T) {
 	require.NoError(t, mergePatch(secret, `{"data":{"password":"bW9yZQ=="}}`))
 	require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
 	awaitEvent(t, page, corev1.EventTypeWarning, "DriftDetected", "Detect", "it was deleted. It is not reverted: spec.drift.mode is Warn")
-	awaitSilence(t)
-	require.Equal(t, 1, sum(withReason(eventsAbout(t, secret), "DriftDetected")), "nothing is known of the other value")
-	require.Equal(t, 3, sum(withReason(eventsAbout(t, page), "DriftDetected")))
-	require.Equal(t, 4, sum(withReason(eventsAbout(t, v), "DriftDetected")))
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, 1, sum(withReason(eventsAbout(c, secret), "DriftDetected")), "nothing is known of the other value")
+		require.Equal(c, 3, sum(withReason(eventsAbout(c, page), "DriftDetected")))
+		require.Equal(c, 4, sum(withReason(eventsAbout(c, v), "DriftDetected")))
+	})
 }
 
 // TestEventsOfOtherValues: a reverted edit with another value has Events of its own, and the same edit again is
