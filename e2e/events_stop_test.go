@@ -190,7 +190,8 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	awaitInOrder(t, ns, page)
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	proxy.Inject(faultproxy.Match{Resource: leases}, unavailable)
-	require.Len(t, eventsAbout(t, v), 1, "the status does not say so yet")
+	require.Len(t, withReason(eventsAbout(t, v), "Applied"), 1, "the status does not say so yet")
+	require.Empty(t, withReason(eventsAbout(t, v), "DriftCorrected"), "neither")
 
 	select {
 	case <-leader.Done():

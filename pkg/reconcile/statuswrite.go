@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -77,7 +76,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if restores {
 		p.foreignWritten = p.VR.Status.DeepCopy()
 	}
-	if restores || s.Schedule.FlushDue(p.Now) || !equality.Semantic.DeepEqual(s.Status, after) {
+	if restores || s.Schedule.FlushDue(p.Now) || status.Changed(s.Status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends

@@ -1,6 +1,10 @@
 package status
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -44,4 +48,22 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 		}
 	}
 	return entries
+}
+
+// Changed reports whether a status is to be written, because it differs from the one before. That an object
+// is healthy whose health an earlier version did not write waits for the next write: an upgrade writes nothing.
+func Changed(before, after v1alpha1.VidraResourceStatus) bool {
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	if len(before.ManagedResources) != len(after.ManagedResources) {
+		return true
+	}
+	after.ManagedResources = slices.Clone(after.ManagedResources)
+	for i := range after.ManagedResources {
+		if e := &after.ManagedResources[i]; e.Health == v1alpha1.ObjectCurrent && before.ManagedResources[i].Health == "" {
+			e.Health = ""
+		}
+	}
+	return !equality.Semantic.DeepEqual(before, after)
 }

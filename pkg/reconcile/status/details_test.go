@@ -85,3 +85,29 @@ func TestDetailsAreBounded(t *testing.T) {
 		require.Equal(t, v1alpha1.ObjectCurrent, e.Health)
 	}
 }
+
+// TestChanged: only what is new is written, and the health of healthy objects waits for it.
+func TestChanged(t *testing.T) {
+	of := func(health v1alpha1.ObjectHealth, heals string) v1alpha1.VidraResourceStatus {
+		return v1alpha1.VidraResourceStatus{LastHandledReconcileAt: heals, ManagedResources: []v1alpha1.ManagedResourceStatus{{Name: "a", Health: health}}}
+	}
+	tests := map[string]struct {
+		before, after v1alpha1.VidraResourceStatus
+		want          bool
+	}{
+		"nothing":              {of("", "1"), of("", "1"), false},
+		"health of an upgrade": {of("", "1"), of(v1alpha1.ObjectCurrent, "1"), false},
+		"with something else":  {of("", "1"), of(v1alpha1.ObjectCurrent, "2"), true},
+		"in progress":          {of("", "1"), of(v1alpha1.ObjectInProgress, "1"), true},
+		"healthy again":        {of(v1alpha1.ObjectInProgress, "1"), of(v1alpha1.ObjectCurrent, "1"), true},
+		"health is lost":       {of(v1alpha1.ObjectCurrent, "1"), of("", "1"), true},
+		"another object":       {of("", "1"), v1alpha1.VidraResourceStatus{LastHandledReconcileAt: "1"}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			health := append([]v1alpha1.ManagedResourceStatus{}, tt.after.ManagedResources...)
+			require.Equal(t, tt.want, Changed(tt.before, tt.after))
+			require.ElementsMatch(t, health, tt.after.ManagedResources, "it is not changed")
+		})
+	}
+}
