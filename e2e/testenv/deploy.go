@@ -74,7 +74,7 @@ func (e *Env) deploy(ctx context.Context, o OperatorOptions) (*Operator, error) 
 // runInstalled starts the installed operator, without leader election: where the machine stands still for
 // ten seconds, an elector ends the operator, and tests count what it does. e2e/deployed tests the election.
 func (e *Env) runInstalled(ctx context.Context) error {
-	if err := e.scale(ctx, installedKey, 0); err != nil {
+	if err := e.scaleDown(ctx, installedKey); err != nil {
 		return err
 	}
 	if err := e.awaitNoPods(ctx, installedKey); err != nil {
@@ -236,12 +236,11 @@ func (d *deployed) whyNot(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %+v", err, pod.Status.ContainerStatuses)
 }
 
-// scale sets the replicas of a Deployment.
-func (e *Env) scale(ctx context.Context, deployment client.ObjectKey, replicas int32) error {
+// scaleDown has a Deployment run no Pods.
+func (e *Env) scaleDown(ctx context.Context, deployment client.ObjectKey) error {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	if err := e.cluster.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("scaling Deployment %s to %d: %w", deployment, replicas, err)
+	if err := e.cluster.client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
+		return fmt.Errorf("scaling Deployment %s to 0: %w", deployment, err)
 	}
 	return nil
 }
@@ -272,7 +271,7 @@ func (d *deployed) stop(timeout time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+podTimeout)
 	defer cancel()
-	return d.finish(ctx, d.env.scale(ctx, d.key, 0))
+	return d.finish(ctx, d.env.scaleDown(ctx, d.key))
 }
 
 // kill implements runner. The process is frozen first, so that it does nothing after kill was
@@ -285,9 +284,9 @@ func (d *deployed) kill() error {
 	defer cancel()
 	err := d.env.SignalPod(ctx, d.pod, "STOP")
 	if errors.Is(err, errNotRunning) { // it ended by itself
-		err = d.env.scale(ctx, d.key, 0)
+		err = d.env.scaleDown(ctx, d.key)
 	} else if err == nil {
-		err = cmp.Or(d.env.scale(ctx, d.key, 0), d.awaitTerminating(ctx), d.env.SignalPod(ctx, d.pod, "KILL"))
+		err = cmp.Or(d.env.scaleDown(ctx, d.key), d.awaitTerminating(ctx), d.env.SignalPod(ctx, d.pod, "KILL"))
 	}
 	return d.finish(ctx, cmp.Or(err, d.env.clearLease(ctx, d.key.Namespace)))
 }
