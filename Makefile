@@ -42,7 +42,7 @@ demo: ## Watch Vidra work, on a control plane of its own.
 
 .PHONY: test
 test: e2e-binaries ## All checks and tests. CI runs this.
-	@$(MAKE) --no-print-directory -j3 BUILT=yes $(E2E) unit lint
+	@$(MAKE) --no-print-directory --keep-going -j3 BUILT=yes $(E2E) unit lint
 
 # The oldest and the newest supported versions of Kubernetes. The tests run on the one that
 # e2e/testenv/versions.go pins; with K8S_VERSION in the environment, on another one, which is built first.
@@ -77,7 +77,7 @@ unit: ## Tests that need no API server, with the race detector where code is con
 
 .PHONY: e2e
 e2e: e2e-binaries ## Tests on a real API server.
-	@$(MAKE) --no-print-directory -j3 BUILT=yes $(E2E)
+	@$(MAKE) --no-print-directory --keep-going -j3 BUILT=yes $(E2E)
 
 # The tests of ./e2e that start an operator of their own and keep it busy: beside the others,
 # on a control plane of their own.
@@ -96,7 +96,7 @@ RACED = e2e/faultproxy e2e/watches
 PACKAGES = $(filter-out $(RACED) e2e e2e/deployed,$(sort $(patsubst %/,%,$(dir $(wildcard e2e/*_test.go e2e/*/*_test.go)))))
 
 # What runs three at a time, as many tests wait more than they compute. The first ones take longest.
-LONGEST = e2e-shared e2e/remote e2e/watches e2e-alone e2e-storms e2e/chart e2e/cli e2e/policies
+LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/chart e2e/cli e2e/bench e2e/demo e2e/crash
 E2E     = $(LONGEST) $(filter-out $(LONGEST),$(PACKAGES) $(RACED))
 
 # A test binary is linked again only if what is in it has changed, and without debug information in
