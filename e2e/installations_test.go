@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,8 +29,15 @@ const (
 // the test ends.
 func startIn(t *testing.T, args ...string) *testenv.Operator {
 	t.Helper()
-	_, err := env.InstallFrom(t.Context(), "installation")
+	installed, err := env.InstallFrom(t.Context(), "installation")
 	require.NoError(t, err)
+	t.Cleanup(func() { // what has no namespace; that of the others goes when all tests have ended
+		for _, obj := range installed {
+			if obj.GetNamespace() == "" && strings.HasSuffix(obj.GetName(), "-"+string(east)) && obj.GetName() != eastern {
+				require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), obj)))
+			}
+		}
+	})
 	started, err := env.StartOperator(context.Background(), testenv.OperatorOptions{
 		Binary: operatorBinary, Namespace: eastern, ServiceAccount: "vidra-operator-east", Args: args,
 	})

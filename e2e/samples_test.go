@@ -57,6 +57,14 @@ func TestSamples(t *testing.T) {
 			})
 			require.NoError(t, deleteVidraResource(t.Context(), name))
 			awaitGoneFor(t, 2*patience, v)
+			for _, e := range v.Status.ManagedResources { // one asks to stay
+				left := &unstructured.Unstructured{}
+				left.SetAPIVersion(e.APIVersion)
+				left.SetKind(e.Kind)
+				left.SetNamespace(e.Namespace)
+				left.SetName(e.Name)
+				require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), left)))
+			}
 		})
 	}
 	for name := range kustomizations(t) {
