@@ -9,9 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -31,12 +34,16 @@ func startIn(t *testing.T, args ...string) *testenv.Operator {
 	t.Helper()
 	installed, err := env.InstallFrom(t.Context(), "installation")
 	require.NoError(t, err)
-	t.Cleanup(func() { // what has no namespace; that of the others goes when all tests have ended
+	t.Cleanup(func() {
+		if !suite.Deployed() {
+			return // the control plane ends with the tests
+		}
 		for _, obj := range installed {
-			if obj.GetNamespace() == "" && strings.HasSuffix(obj.GetName(), "-"+string(east)) && obj.GetName() != eastern {
+			if obj.GetNamespace() == "" && strings.HasSuffix(obj.GetName(), "-"+string(east)) {
 				require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), obj)))
 			}
 		}
+		awaitGoneFor(t, 2*patience, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: eastern}})
 	})
 	started, err := env.StartOperator(context.Background(), testenv.OperatorOptions{
 		Binary: operatorBinary, Namespace: eastern, ServiceAccount: "vidra-operator-east", Args: args,
