@@ -95,8 +95,9 @@ RACED = e2e/faultproxy e2e/watches
 # The other packages, but ./e2e, which runs in three parts, and those that need a cluster.
 PACKAGES = $(filter-out $(RACED) e2e e2e/deployed,$(sort $(patsubst %/,%,$(dir $(wildcard e2e/*_test.go e2e/*/*_test.go)))))
 
-# What runs three at a time, as many tests wait more than they compute. The first ones take longest.
-LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/chart e2e/cli e2e/bench e2e/demo e2e/crash
+# What runs three at a time, as many tests wait more than they compute. The first ones take longest; e2e/release
+# does only where nothing is compiled yet.
+LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/release e2e/chart e2e/cli e2e/bench e2e/demo e2e/crash
 E2E     = $(LONGEST) $(filter-out $(LONGEST),$(PACKAGES) $(RACED))
 
 # A test binary is linked again only if what is in it has changed, and without debug information in
@@ -108,9 +109,10 @@ e2e-binaries: control-plane
 	$(TEST_BINARY) -o bin/tests/ ./e2e $(addprefix ./,$(PACKAGES))
 	$(TEST_BINARY) -race -o bin/raced/ $(addprefix ./,$(RACED))
 
-# run FOLDER,PACKAGE,FLAGS runs the tests of a package in its folder, as go test does.
+# run FOLDER,PACKAGE,FLAGS runs the tests of a package in its folder, as go test does. The programs that
+# they start are built.
 define run
-@cd $(2) && began=$$(date +%s) && $(CURDIR)/bin/$(1)/$(notdir $(2)).test -test.timeout=40m $(3) && \
+@cd $(2) && began=$$(date +%s) && VIDRA_TESTS_BUILT=yes $(CURDIR)/.ci/test $(CURDIR)/bin/$(1)/$(notdir $(2)).test -test.timeout=40m $(3) && \
 	echo "ok $@ $$(($$(date +%s) - began))s"
 endef
 
@@ -144,12 +146,24 @@ e2e-cluster: ## The same on the cluster of KUBECONFIG, which can pull IMAGE.
 	$(E2E_KIND) --kubeconfig='$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig of a cluster without Vidra))'
 
 .PHONY: control-plane
-control-plane: ## Build the control plane and the operator of the tests, unless they are cached.
+control-plane: ## Build the control plane and the programs of the tests, unless they are cached.
 	@go run ./e2e/testenv/prepare
 
 .PHONY: bench
-bench: control-plane ## Measure how fast edits are reverted, beside the floor.
-	go run ./e2e/bench heal
+bench: control-plane ## Run all benchmarks in less than ten minutes.
+	go run ./e2e/bench all
+
+.PHONY: bench-full
+bench-full: control-plane ## Run all benchmarks at full size. It takes hours.
+	go run ./e2e/bench all -size full
+
+# For how long `make soak` acts, and the seed of a run to repeat.
+SOAK = 30m
+SEED =
+
+.PHONY: soak
+soak: control-plane ## Disturb an operator in every way for 30 minutes, or SOAK=8h.
+	SOAK='$(SOAK)' VIDRA_SEED='$(SEED)' VIDRA_LONG=1 go test ./e2e -run '^TestSoak$$' -count=1 -v -timeout=0
 
 RELEASE = --version='$(VERSION)' --image='$(IMAGE)' --platforms='$(PLATFORMS)'
 

@@ -64,6 +64,22 @@ func Stall() Fault {
 	}}
 }
 
+// Delay passes the request on after d, or when the rule is removed, whichever comes first: each answer
+// comes that much later.
+func Delay(d time.Duration) Fault {
+	return Fault{instead: func(_ http.ResponseWriter, r *http.Request, removed <-chan struct{}) bool {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-removed:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}}
+}
+
 // Late passes the request on, and holds its answer back until the rule is removed or the
 // client gives up.
 func Late() Fault { return Fault{late: true} }

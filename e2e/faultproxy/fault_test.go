@@ -201,3 +201,26 @@ func TestNewestRuleWins(t *testing.T) {
 	p.Inject(listConfigMaps, Status(apierrors.NewUnauthorized("never")).Times(0))
 	require.NoError(t, list(), "a fault that hits no times hits nothing")
 }
+
+func TestDelay(t *testing.T) {
+	p := start(t)
+	c := through(t, p)
+	const delay = 100 * time.Millisecond
+	rule := p.Inject(listConfigMaps, Delay(delay))
+	began := time.Now()
+	_, err := c.Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(began), delay, "the answer is that of the API server, and later")
+	rule.Remove()
+
+	rule = p.Inject(listConfigMaps, Delay(time.Hour))
+	time.AfterFunc(delay, rule.Remove)
+	_, err = c.Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err, "the removal ends the delay")
+
+	p.Inject(listConfigMaps, Delay(time.Hour))
+	ctx, cancel := context.WithTimeout(t.Context(), delay)
+	defer cancel()
+	_, err = c.Resource(configMaps).List(ctx, metav1.ListOptions{})
+	require.Error(t, err, "and so does the end of the client")
+}

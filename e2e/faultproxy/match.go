@@ -24,6 +24,8 @@ type Match struct {
 	Namespace, Name string
 	// PathPrefix is what the path of the URL begins with, such as /readyz.
 	PathPrefix string
+	// Parameter is the name of a parameter in the query of the URL, such as continue.
+	Parameter string
 }
 
 // matches says whether the request is one of those that m selects.
@@ -33,7 +35,8 @@ func (m Match) matches(q Request) bool {
 		equalOrEmpty(m.Subresource, q.Subresource) &&
 		equalOrEmpty(m.Namespace, q.Namespace) &&
 		equalOrEmpty(m.Name, q.Name) &&
-		strings.HasPrefix(q.Path, m.PathPrefix)
+		strings.HasPrefix(q.Path, m.PathPrefix) &&
+		(m.Parameter == "" || q.Query.Has(m.Parameter))
 }
 
 func (m Match) matchesResource(q Request) bool {

@@ -113,19 +113,20 @@ func TestMatch(t *testing.T) {
 		want    bool
 	}{
 		"zero":              {"the zero value is every request", Match{}, scale, true},
-		"all fields":        {"every field agrees", Match{"update", deployments, "scale", "n", "d", "/apis/apps/"}, scale, true},
+		"all fields":        {"every field agrees", Match{"update", deployments, "scale", "n", "d", "/apis/apps/", ""}, scale, true},
 		"verb":              {"the verb differs", Match{Verb: "get"}, scale, false},
 		"subresource":       {"the subresource differs", Match{Resource: deployments, Subresource: "status"}, scale, false},
 		"any subresource":   {"a resource is with its subresources", Match{Resource: deployments}, scale, true},
 		"namespace":         {"the namespace differs", Match{Namespace: "m"}, scale, false},
 		"name":              {"the name differs", Match{Name: "e"}, scale, false},
+		"parameter":         {"the query has no such parameter", Match{Parameter: "force"}, scale, false},
 		"path":              {"the path begins otherwise", Match{PathPrefix: "/api/"}, scale, false},
 		"version":           {"the version differs", Match{Resource: deployments.GroupResource().WithVersion("v2")}, scale, false},
 		"any version":       {"no version is every version", Match{Resource: deployments.GroupResource().WithVersion("")}, scale, true},
 		"core group":        {"a resource of the core group is not one of apps", Match{Resource: schema.GroupVersionResource{Resource: "deployments"}}, scale, false},
 		"group":             {"a group is all of its resources", Match{Resource: schema.GroupVersionResource{Group: "apps"}}, scale, true},
 		"other group":       {"another group is not", Match{Resource: schema.GroupVersionResource{Group: "batch"}}, scale, false},
-		"discovery":         {"a group is its documents too", Match{Discovery, schema.GroupVersionResource{Group: "apps"}, "", "", "", ""}, Request{Verb: Discovery, Group: "apps", Version: "v1"}, true},
+		"discovery":         {"a group is its documents too", Match{Verb: Discovery, Resource: schema.GroupVersionResource{Group: "apps"}}, Request{Verb: Discovery, Group: "apps", Version: "v1"}, true},
 		"discovery, no one": {"a document is of no resource", Match{Resource: deployments}, Request{Verb: Discovery, Group: "apps", Version: "v1"}, false},
 	}
 	for name, tt := range tests {

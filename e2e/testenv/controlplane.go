@@ -151,3 +151,18 @@ func closeAll(files []*os.File) {
 		_ = f.Close()
 	}
 }
+
+// Processes returns the ids of the processes of the control plane by the names of their executables; none if
+// the Env is connected to a cluster.
+func (e *Env) Processes() map[string]int {
+	pids := map[string]int{}
+	if e.Connected() {
+		return pids
+	}
+	for _, name := range []string{etcdName, apiServerName, controllerManagerName} {
+		if pid, err := e.leash.pid(name); err == nil {
+			pids[name] = pid
+		}
+	}
+	return pids
+}

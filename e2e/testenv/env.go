@@ -274,12 +274,23 @@ func (e *Env) path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
+// givenPorts are the ports that freePort returned: the system may give one again before a process listens on it.
+var givenPorts sync.Map
+
 // freePort returns a TCP port on the loopback address that no process listened on
-// a moment ago.
+// a moment ago, and that it did not return before.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, fmt.Errorf("finding a free port: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, fmt.Errorf("finding a free port: %w", err)
+		}
+		if _, given := givenPorts.LoadOrStore(port, true); !given {
+			return port, nil
+		}
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

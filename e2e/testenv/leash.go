@@ -53,16 +53,16 @@ func newLeash(dir, remove string) (*leash, error) {
 	return &leash{dir: dir, cmd: cmd, pipe: pipe}, nil
 }
 
-// gcPercent is GOGC of the control plane. Tests wait for its processor time more than for its
+// GCPercent is GOGC of the control plane. Tests wait for its processor time more than for its
 // memory: with the default of 100 a sixth of the time is garbage collection, with 400 a twentieth.
-const gcPercent = 400
+const GCPercent = 400
 
 // wrapper writes a script that notes its process id and then becomes the
 // executable, for processes that another package starts, and returns its path.
 func (l *leash) wrapper(executable string) (string, error) {
 	name := filepath.Base(executable)
 	path := filepath.Join(l.dir, name)
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nGOGC=%d exec %s \"$@\"\n", shellQuote(l.file(name)), gcPercent, shellQuote(executable))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nGOGC=%d exec %s \"$@\"\n", shellQuote(l.file(name)), GCPercent, shellQuote(executable))
 	return path, os.WriteFile(path, []byte(script), 0o755)
 }
 
@@ -78,13 +78,18 @@ func (l *leash) remove(name string) {
 
 // kill ends a process that another package started through a wrapper.
 func (l *leash) kill(name string) {
-	b, err := os.ReadFile(l.file(name))
-	if err != nil {
-		return
-	}
-	if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && pid > 0 {
+	if pid, err := l.pid(name); err == nil && pid > 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+}
+
+// pid returns the id of a process.
+func (l *leash) pid(name string) (int, error) {
+	b, err := os.ReadFile(l.file(name))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
 // letGo ends the shell, which then kills nothing.

@@ -4,8 +4,8 @@
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./e2e/testenv/prepare)
 //
-// The tests build it too, but `go test` shows nothing until they are done. The operator is
-// built as well, once for the tests that are started at the same time.
+// The tests build it too, but `go test` shows nothing until they are done. The operator and the
+// command line are built as well, once for the tests that are started at the same time.
 package main
 
 import (
@@ -39,6 +39,9 @@ func run() error {
 		return err
 	}
 	if _, err := testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
+		return err
+	}
+	if _, err := testenv.BuildCLI(ctx, os.Stderr, false); err != nil {
 		return err
 	}
 	fmt.Println(dir)
