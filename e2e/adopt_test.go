@@ -193,7 +193,7 @@ func TestForeignObjectThatComesBetween(t *testing.T) {
 	stopOperator(t)
 	proxy, through := proxied(t)
 	startAnother(t, through)
-	stall := proxy.Inject(faultproxy.Match{Verb: "patch", Subresource: "status", Name: ns}, faultproxy.Stall())
+	stall := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: v1alpha1.GroupVersion.WithResource("vidraresources"), Name: ns}, faultproxy.Stall())
 	newVidraResource(t, ns, configMap("page", "hello"), adopting(v1alpha1.AdoptNever))
 	await(t, func(c *assert.CollectT) { require.NotZero(c, stall.Hits()) }, "the inventory is written, after the look")
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}, Data: map[string]string{"greeting": "theirs"}}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,6 +113,30 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 		once = len(told) == 1
 	}
 	require.True(t, once, "one request reports all")
+}
+
+// TestFirstApplyWritesTwice: until it is Ready, the operator writes a new VidraResource with few objects twice: the finalizer
+// with the first inventory, and the status. Where an apply takes longer than a second, the status has the inventory before: then
+// it is tried once more.
+func TestFirstApplyWritesTwice(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		ns := newNamespace(t)
+		mark, start := auditMark(t), time.Now()
+		newVidraResource(t, ns, web)
+		v := awaitReady(t, ns)
+		require.Contains(t, v.Annotations, v1alpha1.FirstInventoryAnnotation)
+		var sent requests
+		await(t, func(c *assert.CollectT) { // the last one is noted when it is answered
+			sent = operatorSince(t, mark).After(start)
+			require.GreaterOrEqual(c, len(sent.On("vidraresources", "", ns).Writes()), 2, "%s", sent)
+		})
+		require.Len(t, sent.ObjectsIn(ns).Writes(), len(declared(t, ns, web)), "%s", sent)
+		if len(sent.On("vidraresources", "", ns).Writes()) == 2 {
+			return
+		}
+	}
+	t.Fatal("it was written more often each time")
 }
 
 // TestApplyManifestOfFirstOperator applies what users have in their

@@ -51,6 +51,9 @@ var docsCreated = [][]string{
 	{"--namespace=vidra-system", "serviceaccount/reader", "secret/edge", "role/first-operator-config", "rolebinding/first-operator-config"},
 }
 
+// namedBlocks are blocks of a page that begin with a comment that has the name of a file: a later command names it.
+var namedBlocks = regexp.MustCompile("(?ms)^```\\w*\n# (\\S+\\.yaml)\n(.*?)^```$")
+
 // docsCommand is a command of the docs.
 type docsCommand struct {
 	line string
@@ -83,6 +86,9 @@ func TestDocsCommandsRun(t *testing.T) {
 	for _, path := range pages {
 		text, err := os.ReadFile(path) //nolint:gosec // a file of this repository
 		require.NoError(t, err)
+		for _, block := range namedBlocks.FindAllSubmatch(text, -1) {
+			shell.provide(t, string(block[1]), block[2])
+		}
 		for _, command := range commandsIn(string(text)) {
 			if pattern, skipped := matching(docsNotRun, command.line); skipped {
 				used[pattern] = true
@@ -166,8 +172,7 @@ func newDocsShell(t *testing.T, root string, files map[string][]byte) docsShell 
 	require.NoError(t, os.Symlink(kubectl, filepath.Join(s.bin, "kubectl")))
 	require.NoError(t, os.Symlink(helm, filepath.Join(s.bin, "helm")))
 	for name, text := range files {
-		s.files[name] = filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(s.files[name], text, 0o600))
+		s.provide(t, name, text)
 	}
 	t.Cleanup(func() {
 		for _, created := range docsCreated {
@@ -178,6 +183,13 @@ func newDocsShell(t *testing.T, root string, files map[string][]byte) docsShell 
 		assert.NoError(t, err, "%s", out)
 	})
 	return s
+}
+
+// provide writes a file that commands name.
+func (s docsShell) provide(t *testing.T, name string, text []byte) {
+	t.Helper()
+	s.files[name] = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(s.files[name], text, 0o600))
 }
 
 // command returns a command that is ready to start.

@@ -130,3 +130,36 @@ func TestEventsOfUnmatchedIgnoreRules(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "No longer the case: Nothing in the manifest is matched by spec.drift.ignore[1]")
 	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "UnmatchedIgnoreRules")))
 }
+
+// TestEventsOfABlockedDeletion: an object of the manifest that another client deleted, and that the finalizer of another
+// controller keeps, is an Event with the finalizer when that has taken long, and so is its end.
+func TestEventsOfABlockedDeletion(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("stays", "hello")))
+	v := awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":["example.com/wait"]}}`))
+	freeLater(t, page)
+	require.NoError(t, admin.Delete(t.Context(), page))
+	healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing}
+	const waits = "waits for its finalizers (example.com/wait)"
+	awaitCondition(t, ns, healthy, "ConfigMap "+ns+"/page: Terminating: "+waits)
+	require.Empty(t, withReason(eventsAbout(t, v), "DeletionBlocked"), "it has just begun")
+	text := "ConfigMap " + ns + "/page: is being deleted, and " + waits
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		all := withReason(eventsAbout(c, v), "DeletionBlocked")
+		require.Equal(c, 1, sum(all))
+		require.Equal(c, text, all[0].Note)
+	}, blockedAfter, time.Second)
+	healthy.Reason = v1alpha1.ReasonDeletionBlocked
+	awaitCondition(t, ns, healthy, text)
+	awaitReady(t, ns)
+	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "ConfigMap "+ns+"/page: created it again after it had been deleted")
+	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Prune", "No longer the case: "+text)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Healthy", "Check", "All objects of VidraResource "+ns+" are healthy")
+	healthy.Status, healthy.Reason = metav1.ConditionTrue, v1alpha1.ReasonHealthy
+	awaitCondition(t, ns, healthy)
+	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DeletionBlocked")))
+}

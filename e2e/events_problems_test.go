@@ -103,7 +103,7 @@ func TestEventsFoundByTheirObject(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeWarning, "ManifestInvalid", "Apply", "Service "+ns+"/bad")
 	setManifest(t, ns, manifests(stays, fmt.Sprintf(bad, "80")))
 	awaitEvent(t, v, corev1.EventTypeNormal, "Recovered", "Apply", "Service "+ns+"/bad")
-	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath}
+	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath, name: "events"}
 	for reason, args := range map[string][]string{
 		"Applied":         {"--for", "configmap/stays", "-n", ns},
 		"Pruned":          {"--for", "configmap/goes", "-n", ns},

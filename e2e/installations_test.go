@@ -32,18 +32,20 @@ const (
 // the test ends.
 func startIn(t *testing.T, args ...string) *testenv.Operator {
 	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: eastern}}
+	before := admin.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace.DeepCopy())
 	installed, err := env.InstallFrom(t.Context(), "installation")
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if !suite.Deployed() {
-			return // the control plane ends with the tests
+		if before == nil || !suite.Deployed() {
+			return // an operator that the test started before runs there, or the control plane ends with the tests
 		}
 		for _, obj := range installed {
 			if obj.GetNamespace() == "" && strings.HasSuffix(obj.GetName(), "-"+string(east)) {
 				require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), obj)))
 			}
 		}
-		awaitGoneFor(t, 2*patience, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: eastern}})
+		awaitGoneFor(t, 2*patience, namespace)
 	})
 	started, err := env.StartOperator(context.Background(), testenv.OperatorOptions{
 		Binary: operatorBinary, Namespace: eastern, ServiceAccount: "vidra-operator-east", Args: args,

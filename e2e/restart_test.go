@@ -9,12 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
@@ -197,5 +200,81 @@ func TestRestartCostsNothing(t *testing.T) {
 				}, "the status counts the heal, so that nothing is left to write")
 			}
 		})
+	}
+}
+
+// TestRestartBeforeTheFirstStatus kills the operator in the first apply of a VidraResource with few objects, of which it has
+// written only the finalizer with the first inventory. What was created and left the manifest meanwhile is pruned, also
+// where no object of its kind is left; what was created of a VidraResource that is deleted meanwhile is removed.
+func TestRestartBeforeTheFirstStatus(t *testing.T) {
+	for name, meanwhile := range map[string]func(t *testing.T, ns string){
+		"Changed": func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
+		"Deleted": func(t *testing.T, ns string) { t.Helper(); require.NoError(t, deleteVidraResource(t.Context(), ns)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := newNamespace(t)
+			// What the webhook keeps waiting has the apply continue until the operator is killed.
+			hanging := make(chan struct{})
+			startWebhook(t, ns, false, func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+				if r.Name == "hanging" {
+					select {
+					case <-hanging:
+					case <-ctx.Done():
+					}
+				}
+				return nil
+			})
+			login := "apiVersion: v1\nkind: Secret\nmetadata:\n  name: login\n"
+			newVidraResource(t, ns, manifests(login, configMap("page", "hello"), configMap("hanging", "hello")))
+			secret, page := declared(t, ns, login)[0], declared(t, ns, configMap("page", "hello"))[0]
+			await(t, func(c *assert.CollectT) {
+				require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(secret), secret.DeepCopy()))
+				require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(page), page.DeepCopy()))
+			})
+			killOperator(t)
+			v := getVidraResource(t, ns)
+			require.Contains(t, v.Annotations[v1alpha1.FirstInventoryAnnotation], `["v1","Secret","`+ns+`","login"]`)
+			require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
+			t.Logf("the status has %d entries", len(v.Status.ManagedResources)) // none, unless the apply took more than a second
+			close(hanging)
+			meanwhile(t, ns)
+			startOperator(t)
+			awaitGone(t, secret)
+			awaitGone(t, page)
+			if name == "Changed" {
+				require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1)
+			} else {
+				awaitGone(t, v)
+			}
+		})
+	}
+}
+
+// TestForgedFirstInventory has a user list objects of others as the first inventory of a VidraResource that no operator has
+// reconciled yet. None of them is removed.
+func TestForgedFirstInventory(t *testing.T) {
+	ns := newNamespace(t)
+	other := ns + "-other"
+	newVidraResource(t, ns, configMap("of-another", "hello"), named(other))
+	awaitReady(t, other)
+	stopOperator(t)
+	foreign := declared(t, ns, configMap("foreign", "hello"))[0]
+	require.NoError(t, admin.Create(t.Context(), foreign))
+	newVidraResource(t, ns, configMap("page", "hello"))
+	v := getVidraResource(t, ns)
+	var forged []v1alpha1.ManagedResourceStatus
+	for _, name := range []string{"of-another", "foreign", "absent"} {
+		forged = append(forged, v1alpha1.ManagedResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: ns, Name: name})
+	}
+	forged = append(forged, v1alpha1.ManagedResourceStatus{APIVersion: "none.example.com/v1", Kind: "None", Namespace: ns, Name: "none"})
+	require.True(t, owners.SetFirstInventory(v, forged))
+	v.Finalizers = append(v.Finalizers, v1alpha1.Finalizer)
+	require.NoError(t, admin.Update(t.Context(), v))
+	startOperator(t)
+	require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1, "what is not its own leaves the inventory")
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, v)
+	for _, obj := range []*unstructured.Unstructured{foreign, declared(t, ns, configMap("of-another", "hello"))[0]} {
+		require.Nil(t, get(t, obj).GetDeletionTimestamp(), obj.GetName())
 	}
 }

@@ -19,7 +19,7 @@ var setByTheChart = []string{
 	"event-values", "health-probe-bind-address", "impersonation-namespaces", "installation", "kubeconfig",
 	"kubeconfig-namespace", "leader-elect", "leader-election-namespace", "metrics-bind-address", "metrics-secure",
 	"namespaces",
-	"require-service-account", "user-stamps", "version",
+	"require-service-account", "user-stamps", "version", "watch-label-selector",
 }
 
 // TestChartKnowsTheFlags requires that the schema of the chart's values has all other flags with

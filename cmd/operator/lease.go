@@ -33,12 +33,16 @@ const (
 	othersInterval = 2 * time.Second
 )
 
-// leaseName is the name of the Lease of an installation.
-func leaseName(installation v1alpha1.Installation) string {
-	if installation == "" {
-		return leaderElectionID
+// leaseName is the name of the Lease of a shard of an installation.
+func leaseName(installation v1alpha1.Installation, shard v1alpha1.Shard) string {
+	name := leaderElectionID
+	if installation != "" {
+		name = string(installation) + "." + name
 	}
-	return string(installation) + "." + leaderElectionID
+	if shard != "" { // an installation has no dot, so that no other one has this name
+		name = shard.Name() + ".shard." + name
+	}
+	return name
 }
 
 // installationLock is the Lease of an installation. An operator does not acquire it while a
@@ -80,7 +84,7 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 	}
 	return &installationLock{
 		LeaseLock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName(o.installation)},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName(o.installation, o.shard)},
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},

@@ -48,8 +48,30 @@ func TestInstallationFlag(t *testing.T) {
 	fs.SetOutput(t.Output())
 	o.bind(fs)
 	require.Empty(t, o.installation)
-	require.Equal(t, "vidra-operator.infrahub.operators.com", leaseName(o.installation), "replicas of before an upgrade hold it")
+	require.Equal(t, "vidra-operator.infrahub.operators.com", leaseName(o.installation, o.shard), "replicas of before an upgrade hold it")
 	require.NoError(t, fs.Parse([]string{"--installation=east"}))
-	require.Equal(t, "east.vidra-operator.infrahub.operators.com", leaseName(o.installation), "two installations may share a namespace")
+	require.Equal(t, "east.vidra-operator.infrahub.operators.com", leaseName(o.installation, o.shard), "two installations may share a namespace")
 	require.Error(t, fs.Parse([]string{"--installation=East@1"}))
+}
+
+// TestShardFlag: equal selectors have one Lease, other ones another one, and an invalid one is refused.
+func TestShardFlag(t *testing.T) {
+	leaseOf := func(selector string) string {
+		o := options{}
+		fs := flag.NewFlagSet("operator", flag.ContinueOnError)
+		fs.SetOutput(t.Output())
+		o.bind(fs)
+		require.NoError(t, fs.Parse([]string{"--watch-label-selector=" + selector}))
+		return leaseName("east", o.shard)
+	}
+	one := leaseOf("sharding.fluxcd.io/key=shard1")
+	require.Regexp(t, `^shard1-[0-9a-f]{8}\.shard\.east\.vidra-operator\.infrahub\.operators\.com$`, one)
+	require.Equal(t, one, leaseOf("sharding.fluxcd.io/key in (shard1)"), "replicas of one shard share it")
+	require.NotEqual(t, one, leaseOf("team=shard1"))
+	require.NotEqual(t, one, leaseOf("!sharding.fluxcd.io/key"))
+	require.Equal(t, "east."+leaderElectionID, leaseOf(""), "no selector is no shard")
+	fs := flag.NewFlagSet("operator", flag.ContinueOnError)
+	fs.SetOutput(t.Output())
+	new(options).bind(fs)
+	require.ErrorContains(t, fs.Parse([]string{"--watch-label-selector=a b"}), `"a b" is no label selector`)
 }

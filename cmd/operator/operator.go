@@ -8,12 +8,15 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -140,10 +143,15 @@ func newManager(restConfig *rest.Config, o options, lead *replica) (manager.Mana
 		HealthProbeBindAddress:        o.probeAddress,
 		PprofBindAddress:              pprof,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaseName(o.installation),
+		LeaderElectionID:              leaseName(o.installation, o.shard),
 		LeaderElectionReleaseOnCancel: true, // the process ends right after
 		RenewDeadline:                 &renew,
 		GracefulShutdownTimeout:       &shutdown,
+	}
+	if o.shard != "" {
+		managerOptions.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.VidraResource{}: {Label: o.shard.Selector()}}
+		log.Log.WithName("shard").Info("Reconciles the VidraResources of a shard", "selector", o.shard,
+			"label", o.installation.ShardLabelKey(o.shard), "lease", managerOptions.LeaderElectionID)
 	}
 	var lock *installationLock
 	if o.leaderElect {

@@ -29,6 +29,7 @@ type options struct {
 	workers        int
 
 	installation          v1alpha1.Installation
+	shard                 v1alpha1.Shard
 	scope                 cluster.Scope
 	kubeconfigNamespace   string
 	allowInsecure         bool
@@ -67,6 +68,12 @@ func (o *options) bind(fs *flag.FlagSet) {
 			o.installation, err = v1alpha1.ParseInstallation(name)
 			return err
 		})
+	fs.Func(shardFlag, "The label `selector` of the VidraResources that are reconciled, such as sharding.fluxcd.io/key=shard1: a shard. "+
+		"Operators with different selectors share the VidraResources of one installation. Each of them watches only the objects of its own ones, by a label that it gives them, and has its own Lease. Defaults to all VidraResources.",
+		func(selector string) (err error) {
+			o.shard, err = v1alpha1.ParseShard(selector)
+			return err
+		})
 	fs.Func(cluster.NamespacesFlag, "The `names` of the namespaces in which objects are managed and manifests are read, separated by commas. "+
 		"The operator then needs rights on objects there only; objects of other namespaces, and those without one, are OutOfScope. Defaults to all. "+
 		"Other clusters are limited by their kubeconfigs instead.",
@@ -92,7 +99,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.defaultInterval, intervalFlag, v1alpha1.DefaultInterval,
 		"How often all objects of a VidraResource are compared with its manifest, in addition to the events of the watches, where spec.interval is not set. At least 10s.")
 	fs.DurationVar(&o.backstopInterval, "backstop-interval", backstop.DefaultInterval,
-		"How often every watched object is compared with the API server by a dry run, in case an event was lost. 0 disables it.")
+		"How often the objects of every watch are listed, in pages, and compared with what is expected, in case an event was lost. "+
+			"Those that differ are compared by a dry run. 0 disables it.")
 	fs.DurationVar(&o.maxBreakGlass, "max-break-glass", v1alpha1.DefaultMaxBreakGlass,
 		"For how long break-glass annotations exempt an object at most, where spec.drift.maxBreakGlass is not set. 0 accepts no break-glass.")
 	fs.BoolVar(&o.objectEvents, "object-events", true,

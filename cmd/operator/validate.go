@@ -14,6 +14,7 @@ import (
 const (
 	pprofFlag    = "pprof-bind-address"
 	intervalFlag = "default-interval"
+	shardFlag    = "watch-label-selector"
 )
 
 // complete sets the flags that the command line does not set from the file of --config. fs has

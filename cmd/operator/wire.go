@@ -20,6 +20,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
+	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -61,10 +63,10 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 	index := trigger.NewIndex()
 	factory := trigger.NewFactory(index)
 	factory.Installation = o.installation
-	registry := newRegistry(mgr, local, factory)
+	registry := newRegistry(mgr, local, factory, o.installation.ShardLabelKey(o.shard))
 	reconciler := &reconcile.Reconciler{
-		Installation: o.installation,
-		Client:       mgr.GetClient(), Local: local, LocalScope: o.scope, Watches: registry,
+		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
+		Client:     mgr.GetClient(), Local: local, LocalScope: o.scope, Watches: registry,
 		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
@@ -73,6 +75,9 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
 		Additions:               additions, PeopleTools: tools, UserStamps: o.userStamps,
+	}
+	if o.shard != "" {
+		reconciler.Elsewhere = mgr.GetAPIReader()
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
@@ -91,18 +96,24 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 	}
 	return reconciler, eventSinks, errors.Join(mgr.Add(registry),
 		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Metrics, Interval: o.backstopInterval}),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
 }
 
-// newRegistry makes the watches, whose events the factory judges.
-func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.Factory) *watchregistry.Registry {
+// newRegistry makes the watches, whose events the factory judges. The objects of a shard have the label shard; it is
+// empty without one.
+func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.Factory, shard string) *watchregistry.Registry {
 	enqueue := func(owner watchregistry.Owner) {
 		if owner != standbyOwner {
 			factory.EnqueueAll(owner)
 		}
 	}
+	selector := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue
+	if shard != "" {
+		selector += "," + shard
+	}
 	registry := watchregistry.New(watchregistry.Options{
-		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
+		LabelSelector: selector,
 		HandlerFor:    factory.HandlerFor,
 		TransformFor:  factory.TransformFor,
 		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {

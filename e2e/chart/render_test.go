@@ -148,6 +148,11 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "the suffix is that of the Roles, too", flags: []string{"--set=namespaces={team-a,team-b},installation=east"},
 			overlay: overlay{NameSuffix: "-east", Resources: []string{"namespaced"}, Patches: east("").Patches},
 		},
+		"shards": {
+			reason:  "a Deployment for each shard, with the rights of the first one",
+			flags:   []string{"--set-string=watchLabelSelector=!sharding.fluxcd.io/key", "--set=shards[0].name=shard1,shards[0].selector=sharding.fluxcd.io/key=shard1"},
+			overlay: overlay{Resources: []string{"shards"}},
+		},
 		"high availability": {
 			reason: "a component", flags: []string{"--set=replicas=2"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/high-availability"}},

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	inventories "github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 // group is the one of the custom resources, which one VidraResource at a time brings
@@ -138,7 +140,7 @@ func vidraResources(ctx context.Context) (map[string]*v1alpha1.VidraResource, er
 // inventory are the objects that the status of a VidraResource lists.
 func inventory(v *v1alpha1.VidraResource) map[object]v1alpha1.ManagedResourceStatus {
 	listed := map[object]v1alpha1.ManagedResourceStatus{}
-	for _, e := range v.Status.ManagedResources {
+	for _, e := range slices.Concat(v.Status.ManagedResources, inventories.FirstInventory(v)) {
 		listed[object{e.Kind, e.Namespace, e.Name}] = e
 	}
 	return listed

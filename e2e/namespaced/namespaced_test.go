@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -100,6 +101,38 @@ func TestNamespaces(t *testing.T) {
 		return r.Resource != "events" && r.Resource != "vidraresources"
 	}), 1, "only the edit is reverted")
 	require.Empty(t, requireInScope(t, quiet))
+}
+
+// TestBackstopOfNamespaces loses the events of a watch in one namespace: the backstop finds what was edited and what
+// was deleted there.
+func TestBackstopOfNamespaces(t *testing.T) {
+	account, err := cluster.UserConfig(suite.OperatorUser)
+	require.NoError(t, err)
+	proxy, err := faultproxy.Start(account)
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	mark := cluster.AuditMark(t)
+	require.NoError(t, operator.Stop(30*time.Second))
+	operator, err = cluster.StartOperator(t.Context(), testenv.OperatorOptions{
+		Binary: binary, Config: proxy.Config(), Args: append([]string{"--backstop-interval=2s"}, flags...),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, operator.Stop(30*time.Second))
+		operator, err = start(context.Background(), flags...)
+		require.NoError(t, err)
+	})
+	v := cluster.NewVidraResource(t, teamA, suite.Manifests(configMapIn(teamA, "here", "hello"), configMapIn(teamB, "edited", "hello"), configMapIn(teamB, "deleted", "hello")))
+	cluster.AwaitReady(t, v.Name)
+	require.NotZero(t, proxy.MuteStreams(faultproxy.Match{
+		Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespace: teamB,
+	}))
+	require.NoError(t, cluster.MergePatch(page(teamB, "edited"), `{"data":{"greeting":"changed"}}`))
+	require.NoError(t, admin.Delete(t.Context(), page(teamB, "deleted")))
+	for _, name := range []string{"edited", "deleted"} {
+		suite.Await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, teamB, name)) })
+	}
+	require.Empty(t, requireInScope(t, mark), "a right is missing")
 }
 
 // TestOutOfScope has objects that the operator may not manage refused one by one, without a request

@@ -74,6 +74,9 @@ func TestAuthorNeedsTheAccount(t *testing.T) {
 		"the account and namespace, mine": func() error {
 			return patch(mine.person, v, `{"spec":{"destination":{"namespace":%q}}}`, mine.namespace)
 		},
+		"the shard": func() error {
+			return patch(mine.person, v, `{"metadata":{"labels":{"sharding.fluxcd.io/key":"none"}}}`)
+		},
 		"the installation": func() error {
 			return patch(mine.person, v, `{"metadata":{"labels":{%q:"none"}}}`, v1alpha1.InstallationLabel)
 		},

@@ -62,11 +62,21 @@ func askForJSON(request *http.Request) {
 	}
 }
 
+// inPages is the key of the value of a context whose LISTs may be answered in parts.
+type inPages struct{}
+
+// InPages returns a context for LISTs of which the caller handles each page before it asks for the
+// next one. Other LISTs of a remote cluster are answered at once or not at all.
+func InPages(ctx context.Context) context.Context { return context.WithValue(ctx, inPages{}, true) }
+
 // askForAll has a LIST answered at once: the parts of one that comes in parts are kept until
 // the last one, of which there may be none. An error means that the API server has sent a part
 // nevertheless.
 func askForAll(request *http.Request) error {
 	query := request.URL.Query()
+	if request.Context().Value(inPages{}) != nil {
+		return nil
+	}
 	if request.Method != http.MethodGet || !query.Has("limit") && !query.Has("continue") {
 		return nil
 	}

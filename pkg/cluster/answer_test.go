@@ -216,3 +216,14 @@ func TestJSONSize(t *testing.T) {
 		require.InDelta(t, tt.want, bytewise.total, 1, "%s, byte by byte", name)
 	}
 }
+
+// TestInPages asks for parts of lists: a caller that keeps all of them may not.
+func TestInPages(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"limit=500", "continue=x&limit=500"} {
+		request, err := http.NewRequestWithContext(InPages(t.Context()), http.MethodGet, "https://example.com/api?"+query, http.NoBody)
+		require.NoError(t, err)
+		require.NoError(t, askForAll(request))
+		require.Equal(t, query, request.URL.RawQuery)
+	}
+}

@@ -10,6 +10,7 @@ import (
 // reports it.
 const (
 	ReasonApplied                = "Applied"
+	ReasonProgressing            = "Progressing"
 	ReasonReady                  = "Ready"
 	ReasonManifestInvalid        = "ManifestInvalid"
 	ReasonManifestEmpty          = "ManifestEmpty"
@@ -97,6 +98,10 @@ var catalogue = []Entry{
 		Reason: ReasonApplied, Type: normal, Actions: []string{ActionApply},
 		When: "A reconcile created or changed objects as the manifest says. The note has how many, and names them.",
 		Do:   "Nothing.",
+	}, {
+		Reason: ReasonProgressing, Type: normal, Actions: []string{ActionApply},
+		When: "An apply takes longer than 10 seconds. The note has how many objects are applied so far, of those that differed from the manifest or were new, and how many failed. There is one every 10 seconds for a minute, if more objects are done, and then one after 80 seconds, 160 seconds and so on. What failed has an Event with a reason of its own at the same time.",
+		Do:   "Nothing. If the API server is slow, look for a slow admission webhook.",
 	}, {
 		Reason: ReasonReady, Type: normal, Actions: []string{ActionCheck},
 		When: "The condition Ready became True for the first time: all objects are applied and watched, and healthy if `spec.wait` is true. `status.firstReadyTime` has the time.",
@@ -199,7 +204,7 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonDeletionBlocked, Type: warning, Actions: []string{ActionPrune},
-		When: "An object has been terminating for 30 seconds or more, and waits for its finalizers, which the note names; or the VidraResource itself waits for finalizers of other controllers, after all its objects are gone. Vidra removes no finalizer of another controller.",
+		When: "An object that Vidra removes, or that another client deleted, has been terminating for 30 seconds or more, and waits for its finalizers, which the note names; or the VidraResource itself waits for finalizers of other controllers, after all its objects are gone. Vidra removes no finalizer of another controller.",
 		Do:   "Fix the controller that the finalizer belongs to. If that controller is gone for good, remove the finalizer from the object.",
 	}, {
 		Reason: ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},

@@ -23,7 +23,7 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 		e.Note = Name(change.Object) + ": no longer contended: no other writer has changed it for a minute"
 	case Replaced:
 		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
-	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Retyped, Deleted, Rotated, Answered:
+	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Retyped, Deleted, Rotated, Progressed, Answered:
 		return nil
 	}
 	object := change.Object

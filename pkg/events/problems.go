@@ -140,7 +140,7 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 		switch change.Action {
 		case Restored, Recreated, Relabelled:
 			reverted[subjectOf(change.Object)] = true
-		case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Detected, Contended, Settled, Answered:
+		case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Progressed, Detected, Contended, Settled, Answered:
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool {

@@ -195,6 +195,11 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Rotated, Object: owner, Note: "uses the changed kubeconfig in Secret vidra-system/far for its destination https://far:6443"}},
 			want:    []string{"Normal KubeconfigChanged/Connect VidraResource web: VidraResource web uses the changed kubeconfig in Secret vidra-system/far for its destination https://far:6443"},
 		},
+		"Progressed": {
+			reason: "How far an apply has come is about the VidraResource.", before: fine, after: fine,
+			changes: []Change{{Action: Progressed, Object: owner, Note: "is being applied: 3 of 9 objects are applied, 0 failed"}},
+			want:    []string{"Normal Progressing/Apply VidraResource web: VidraResource web is being applied: 3 of 9 objects are applied, 0 failed"},
+		},
 		"NearLimit": {
 			reason: "Before it is too late.", before: fine, after: listing(fine, nearLimit),
 			want: []string{"Warning NearSizeLimit/Apply VidraResource web: it takes most"},

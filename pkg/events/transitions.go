@@ -48,6 +48,8 @@ const (
 	Deleted Action = "Deleted"
 	// Rotated means that the VidraResource, which is the object, uses another kubeconfig.
 	Rotated Action = "Rotated"
+	// Progressed means that the objects of the VidraResource, which is the object, are still being applied.
+	Progressed Action = "Progressed"
 	// Answered means that the answer to the break-glass annotations of the object changed.
 	Answered Action = "Answered"
 )
@@ -146,8 +148,8 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	return []Event{e}
 }
 
-// noteEvents reports objects whose kind or version changed, that the VidraResource is being deleted, and that it uses
-// another kubeconfig.
+// noteEvents reports objects whose kind or version changed, that the VidraResource is being deleted, that it uses
+// another kubeconfig, and how far a long apply has come.
 func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	var all []Event
 	for _, change := range changes {
@@ -160,6 +162,8 @@ func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 			e.Reason, e.Action = ReasonDeletionStarted, ActionPrune
 		case Rotated:
 			e.Reason, e.Action = ReasonKubeconfigChanged, ActionConnect
+		case Progressed:
+			e.Reason, e.Action = ReasonProgressing, ActionApply
 		case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
 			continue
 		}
@@ -182,7 +186,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 		if fields := Fields(change.Fields); fields != "" {
 			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
 		}
-	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Detected, Contended, Settled, Answered:
+	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Progressed, Detected, Contended, Settled, Answered:
 		return nil
 	}
 	if change.Note != "" {

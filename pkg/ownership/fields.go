@@ -150,14 +150,29 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 func AnnotationManagers(obj *unstructured.Unstructured, key string) []string {
 	var names []string
 	for r := range records(obj) {
-		fields := any(r.fields())
-		for _, step := range []string{"f:metadata", "f:annotations", "f:" + key} {
-			below, _ := fields.(map[string]any)
-			fields = below[step]
-		}
-		if name := r.text("manager"); fields != nil && name != beforeFirstApply {
+		if name := r.text("manager"); r.owns("f:metadata", "f:annotations", "f:"+key) && name != beforeFirstApply {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// OnlyLabelledBy reports whether no other field manager than the one named owns a label of obj.
+func OnlyLabelledBy(obj *unstructured.Unstructured, key, manager string) bool {
+	for r := range records(obj) {
+		if r.text("manager") != manager && r.owns("f:metadata", "f:labels", "f:"+key) {
+			return false
+		}
+	}
+	return true
+}
+
+// owns reports whether the tree of the entry has a path.
+func (r record) owns(path ...string) bool {
+	fields := any(r.fields())
+	for _, step := range path {
+		below, _ := fields.(map[string]any)
+		fields = below[step]
+	}
+	return fields != nil
 }

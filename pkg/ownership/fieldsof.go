@@ -63,13 +63,13 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 }
 
 // FieldsOfEntry lists what an entry of the managedFields of obj has, in the order of the paths, without
-// what is above it.
-func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry) []Field {
+// what is above it. configuration is where Tokens lead, and nil if that is not known.
+func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any) []Field {
 	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
 	only.SetAnnotations(obj.GetAnnotations())
 	entry.Operation, entry.Subresource = metav1.ManagedFieldsOperationApply, ""
 	only.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
-	leaves, _ := FieldsOf(only, entry.Manager, nil)
+	leaves, _ := FieldsOf(only, entry.Manager, configuration)
 	return leaves
 }
 

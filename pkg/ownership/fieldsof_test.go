@@ -91,7 +91,7 @@ func TestFieldsOf(t *testing.T) {
 	require.Equal(t, "spec.selector", leaves[0].Path)
 
 	entry := obj.GetManagedFields()[1]
-	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry))
+	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry, nil))
 }
 
 func TestWritersOf(t *testing.T) {

@@ -46,6 +46,7 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			element := s.elementOf(item, names, set, ours, &list)
 			if element == nil {
 				p.here = p.here || names != nil || set || isEmpty(live)
+				s.loseUnidentified(item, names, path)
 				continue
 			}
 			value, there := list.child(*element)
@@ -56,6 +57,14 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 		return nil
 	}
 	return &p
+}
+
+// loseUnidentified adds an item of the configuration to what was lost, which leaves out keys that have a default.
+func (s *search) loseUnidentified(item any, names []string, path fieldpath.Path) {
+	fields, _ := item.(map[string]any)
+	if key := keyIn(fields, names); len(key) > 0 {
+		s.lost = append(s.lost, s.change(Removed, slices.Concat(path, fieldpath.Path{{Key: &key}}), nil, item))
+	}
 }
 
 // missingChild adds to p what is missing of a child.

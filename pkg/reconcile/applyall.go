@@ -11,28 +11,39 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
 // object that is not accepted does not keep the others from being applied.
 func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
+	if len(tasks) == 0 {
+		return
+	}
+	run := progress.Start(len(tasks), func() error { return p.noteApplying(ctx) }, func(now progress.Report) error { return p.reportProgress(ctx, now) })
+	defer run.Stop()
 	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Stage }, func(stage []plan.Task) {
 		for _, batch := range apply.Batches(stage) {
-			p.applyBatch(ctx, batch)
+			p.applyBatch(ctx, batch, run)
 		}
 	})
 }
 
 // applyBatch does tasks of a stage in parallel. What the API server answers is in memory
 // until all of them are done.
-func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task) {
+func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.Run) {
 	free, err := p.heavy.Take(ctx, apply.WeightOf(tasks))
 	if err != nil { // ctx has ended, and the requests say so
 		free = func() {}
 	}
 	defer free()
 	results := make([]apply.Result, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) { results[i] = p.applier.Apply(ctx, tasks[i]) })
+	run.While(func() {
+		p.applier.Parallel(len(tasks), func(i int) {
+			results[i] = p.applier.Apply(ctx, tasks[i])
+			count(run, results[i])
+		})
+	})
 	p.replaceAll(ctx, results)
 	for _, r := range results {
 		p.RecordResult(r)

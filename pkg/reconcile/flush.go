@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -66,15 +67,29 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	return errors.Join(uncounted...)
 }
 
+// reportLast reports what reconciles of a VidraResource did that has left the shard, before it is forgotten.
+func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
+	s := r.stateOf(owner)
+	if s == nil || r.Shard == "" {
+		return
+	}
+	if err := r.flushHeals(ctx, owner, s); err != nil {
+		log.FromContext(ctx).Error(err, "Another shard does not count the last heals")
+	}
+	r.flushEvents(owner, s)
+}
+
 // flushHeals writes the heals into a status.
 func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
 	if !s.Unwritten() {
 		return nil
 	}
-	base := &v1alpha1.VidraResource{Status: s.Status}
-	base.Name = owner.Name
+	base := &v1alpha1.VidraResource{}
+	if s.writes.Written || r.Client.Get(ctx, owner, base) != nil { // the process before may have written it late
+		base.Name, base.Status = owner.Name, s.Status
+	}
 	changed := base.DeepCopy()
-	changed.Status = s.WithHeals(s.Status)
+	changed.Status = s.WithHeals(base.Status)
 	written := changed.Status // Patch overwrites changed with the answer
 	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
 	if err != nil {

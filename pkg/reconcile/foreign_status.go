@@ -35,7 +35,7 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 func (r *Reconciler) beginWrite(s *ownerState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.writes.Writing = true
+	s.writes.Begin()
 }
 
 // endWrite notes the version that the write of a status has made; none if it failed.

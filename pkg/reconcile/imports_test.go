@@ -20,7 +20,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	const prefix, maxLines = "github.com/vidra-operator/vidra/pkg/reconcile", 2000
 	layers := [][]string{
-		{"object", "seal", "contention", "history"}, {"access", "breakglass", "metrics", "tracing"}, {"limits"}, {"desired"}, {"owners"}, {"plan"}, {"apply"}, {"prune", "backstop"},
+		{"object", "seal", "contention", "history", "progress"}, {"access", "breakglass", "metrics", "tracing"}, {"limits"}, {"desired"}, {"owners"}, {"plan"}, {"apply"}, {"prune", "backstop", "assignment"},
 		{"status"}, {"."},
 	}
 	layerOf := func(dir string) int {

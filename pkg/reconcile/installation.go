@@ -4,45 +4,30 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// This file has what concerns several installations of Vidra: which VidraResources this one
-// reconciles, and what it does about objects that another one applies, too (ADR 25).
-
-// reconciles reports whether this installation reconciles a VidraResource.
-func (r *Reconciler) reconciles(vr *v1alpha1.VidraResource) bool {
-	return v1alpha1.InstallationOf(vr) == r.Installation
-}
-
-// holds reports whether this installation has not released a VidraResource yet.
-func (r *Reconciler) holds(vr *v1alpha1.VidraResource) bool {
-	return controllerutil.ContainsFinalizer(vr, r.Installation.Finalizer())
-}
-
-// handedOver is a predicate of the controller. It reports whether an update gave a
-// VidraResource to another installation, or ended that another one holds it.
-func (r *Reconciler) handedOver(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
-	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
-	if !ok || !is {
-		return false
+// hold adds the finalizer to a VidraResource that has none, and lists entries in an annotation of it, if they are few. It
+// reports whether they are listed, and fails if another client wrote meanwhile.
+func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatus) (listed bool, err error) {
+	if !p.unheld {
+		return false, nil
 	}
-	_, wasHeld := r.Installation.HeldByAnother(before)
-	_, isHeld := r.Installation.HeldByAnother(after)
-	return v1alpha1.InstallationOf(before) != v1alpha1.InstallationOf(after) || wasHeld && !isHeld
+	base := p.VR.DeepCopy()
+	controllerutil.AddFinalizer(p.VR, p.Installation.Finalizer())
+	listed = len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
+	if err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, err)
+	}
+	p.unheld = false
+	return listed, nil
 }
-
-// release has a reconcile of a VidraResource that another installation reconciles from now on
-// leave its objects in place, unmanaged: the other one then adopts them. Where the
-// VidraResource is being deleted, spec.deletionPolicy decides.
-func release(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }
 
 // awaitRelease ends a reconcile of a VidraResource that another installation has not released.
 func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (reconcile.Result, error) {

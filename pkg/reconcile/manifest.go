@@ -74,8 +74,9 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 // holders returns the VidraResources whose manifests hold this one, and those that hold
 // them. It fails for more than desired.HoldersOf allows.
 func (p *pass) holders(ctx context.Context) ([]string, error) {
+	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
 	holds := func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
-		vr, err := owners.Cached(ctx, p.Client, holder)
+		vr, _, err := lookup.Get(ctx, holder)
 		return vr, err == nil && vr != nil && owners.HoldsObject(vr, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
 	}
 	return desired.HoldersOf(p.VR, holds)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -49,7 +50,7 @@ func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alph
 	w := s.postponed
 	p := w.pass
 	switch {
-	case s.UID != vr.UID || !r.reconciles(vr): // what is known begins anew
+	case s.UID != vr.UID || !r.Reconciles(vr) || !slices.Equal(p.shards, v1alpha1.ShardsOf(vr, r.Shard)): // what is known begins anew
 		s.postponed = nil
 		p.requeuePending(true)
 	case len(causes.Objects) == 0 && time.Now().Before(w.until) && p.AwaitsWatches(): // an edit does not wait

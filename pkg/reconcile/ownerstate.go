@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -11,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -68,10 +70,8 @@ type ownerState struct {
 	unbegun bool
 	// loaded reports that the index knows the inventory.
 	loaded bool
-	// written reports that this process has written the status before, and writes which
-	// writes of it are its own.
-	written bool
-	writes  status.Writes
+	// writes are those of the status.
+	writes status.Writes
 	// recoversInventory reports that the inventory was emptied before this process began.
 	recoversInventory bool
 	// postponed is the reconcile whose status is still to be written; nil if there is none.
@@ -86,10 +86,15 @@ func (s *ownerState) usable(p *pass) bool {
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
-	return &ownerState{
+	s := &ownerState{
 		State:             plan.NewState(vr, keys),
+		writes:            status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		recoversInventory: slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0,
 	}
+	for _, entry := range owners.FirstInventory(vr) {
+		s.Track(object.IdentityOf(&entry)).Entry = &entry
+	}
+	return s
 }
 
 // inherit adopts what a state before has not reported yet.

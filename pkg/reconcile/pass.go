@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
 	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -54,18 +56,26 @@ type pass struct {
 	// starting reports that it is not known yet whether the destination can be reached,
 	// and soon will be.
 	starting bool
+	// shards are those that reconcile the VidraResource.
+	shards []string
+	// unheld reports that the VidraResource has no finalizer yet.
+	unheld bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
+	shards := v1alpha1.ShardsOf(vr, r.Shard)
+	if !slices.Equal(shards, s.Shards) {
+		s.Reread, causes.All = true, true
+	}
 	by := &plan.Settings{
-		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name)},
+		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
 		Adopt:    vr.AdoptPolicy(), Force: vr.Spec.Force, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
 		Additions: r.additionsOf(vr), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
-		Reconciler: r, state: s, before: s.Status,
+		Reconciler: r, state: s, before: s.Status, shards: shards,
 		Planner: &plan.Planner{
 			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute},
 			Settings: by, VR: vr, State: &s.State,
@@ -73,7 +83,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			First: first || s.unbegun, SkippedBefore: map[object.Identity]*plan.Drift{},
 		},
 		applier: &apply.Applier{
-			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client},
+			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Elsewhere},
 			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
@@ -91,9 +101,11 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.Schedule.Resync = time.Time{}
 	}
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
+	p.backstop().Note(causes.Suspects)
+	p.Causes.Suspects = nil
 	p.Scope = plan.DecideScope(plan.ScopeInput{
 		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,
-		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
+		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
 		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule,
 		ComparesObjects: p.backstop().On(), HasSuspects: s.Suspects(),
 	})
@@ -119,6 +131,9 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
+	if assignment.Relabel(ctx, p.applier, &p.state.State, p.shards) {
+		p.state.loaded = false
+	}
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
@@ -185,7 +200,7 @@ func (p *pass) load() {
 // stall ends a reconcile of a VidraResource that only its author can fix. What
 // was applied before is not changed, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
+	p.state.Generation, p.state.Stalled, p.state.Shards = p.VR.Generation, &why, p.shards
 	for key, cause := range p.Causes.Objects {
 		p.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}

@@ -1,8 +1,8 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
@@ -32,8 +32,8 @@ import (
 // Reconciler reconciles VidraResources. Its fields must not be changed after
 // the first call of Reconcile.
 type Reconciler struct {
-	// Installation reconciles the VidraResources that name it. Trigger must have the same.
-	Installation v1alpha1.Installation
+	// Assignment is which VidraResources are reconciled. Trigger must have the same installation.
+	assignment.Assignment
 	// Client reads VidraResources and writes their status and finalizer.
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
@@ -46,7 +46,7 @@ type Reconciler struct {
 	Metadata metadata.Interface
 	// DefaultInterval is the resync interval where spec.interval is not set.
 	DefaultInterval time.Duration
-	// BackstopInterval is the time between two dry runs of every object. Zero turns them off.
+	// BackstopInterval is the one of the backstop.Lister. Zero turns the backstop off.
 	BackstopInterval time.Duration
 	// Namespace is the one that Vidra runs in; empty if it is not known.
 	Namespace string
@@ -108,14 +108,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	defer r.running.Done()
 	owner := req.NamespacedName
+	ctx, done := r.Running(ctx, owner)
+	defer done()
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
+		r.reportLast(ctx, owner)
 		r.forget(owner)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	reconciled, held := r.reconciles(vr), r.holds(vr)
+	reconciled, held := r.Reconciles(vr), r.Holds(vr)
 	if !reconciled && !held {
 		r.forget(owner)
 		return reconcile.Result{}, nil
@@ -146,7 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		defer exitHeavy()
 	}
 	if !reconciled {
-		release(vr)
+		assignment.Release(vr)
 	}
 	p := r.newPass(owner, vr, causes, keys)
 	if !reconciled {
@@ -159,9 +162,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		defer r.restartState(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
-	if err := r.ensureFinalizer(ctx, vr); err != nil {
-		p.requeueCauses()
-		return reconcile.Result{}, err
+	if p.unheld = !held; len(p.state.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
+		if _, err := p.hold(ctx, nil); err != nil {
+			p.requeueCauses()
+			return reconcile.Result{}, err
+		}
 	}
 	return p.run(ctx)
 }
@@ -170,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.states[owner]; s != nil && s.UID == vr.UID {
+	if s := r.states[owner]; s != nil && s.UID == vr.UID && !s.writes.Outdated(s.Status, vr) {
 		return s, false
 	}
 	if r.states == nil {
@@ -178,7 +183,7 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	}
 	s = newOwnerState(vr, keys)
-	if old := r.states[owner]; old != nil && old.outdated == vr.UID {
+	if old := r.states[owner]; old != nil && cmp.Or(old.UID, old.outdated) == vr.UID {
 		s.inherit(old)
 	}
 	r.states[owner] = s
@@ -219,19 +224,6 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	if s := r.states[owner]; s != nil {
 		s.UID, s.outdated = "", s.UID
 	}
-}
-
-// ensureFinalizer adds the finalizer, and fails if another client wrote meanwhile.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, vr *v1alpha1.VidraResource) error {
-	if r.holds(vr) {
-		return nil
-	}
-	base := vr.DeepCopy()
-	controllerutil.AddFinalizer(vr, r.Installation.Finalizer())
-	if err := r.Client.Patch(ctx, vr, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("add the finalizer to VidraResource %s: %w", vr.Name, err)
-	}
-	return nil
 }
 
 // digestKeys returns the keys of the reconciler.

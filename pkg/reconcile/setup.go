@@ -31,8 +31,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	}
 	changed := predicate.Or[client.Object](predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return r.foreignStatus(e) || r.handedOver(e) || requested(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			return r.foreignStatus(e) || r.Requested(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
+		DeleteFunc: r.Left,
 	}, predicate.GenerationChangedPredicate{})
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
@@ -46,11 +47,4 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
 	return nil
-}
-
-// requested is a predicate of the controller. It reports whether an update requests a reconcile.
-func requested(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
-	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
-	return ok && is && before.ReconcileRequest() != after.ReconcileRequest()
 }

@@ -27,7 +27,7 @@ func (p *pass) forgetAdditions() {
 }
 
 // writeAhead writes the objects that are about to be created into the
-// inventory: should Vidra stop in between, they are found again. Those that exist and may not be
+// inventory, or with the finalizer into an annotation (ADR 45): should Vidra stop in between, they are found again. Those that exist and may not be
 // adopted leave it at the end of the reconcile; until then they are not removed, either: Vidra
 // owns no field of them.
 func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
@@ -41,7 +41,10 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if len(added) == 0 {
 		return nil
 	}
-	err := p.writeInventory(ctx)
+	listed, err := p.hold(ctx, p.state.Entries())
+	if err == nil && !listed {
+		err = p.writeInventory(ctx)
+	}
 	if err != nil {
 		for _, o := range added {
 			o.Entry = nil // it is not written, so nothing may be created yet
@@ -95,6 +98,9 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 // writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
 // also if ctx ends meanwhile: the next process takes for reported what it reads in the status.
 func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
+	if _, err := p.hold(ctx, nil); err != nil {
+		return err
+	}
 	s := p.state
 	base, changed := p.VR.DeepCopy(), p.VR.DeepCopy()
 	base.Status = s.Status
@@ -104,7 +110,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	changed.Status = s.WithHeals(status)
 	written := changed.Status // Patch overwrites changed with the answer
 	patch := client.MergeFrom(base)
-	if !s.written {
+	if !s.writes.Written {
 		// What the cache holds may be older than what an operator before us wrote.
 		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	}
@@ -123,6 +129,5 @@ func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceSta
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
 	s.Written(written)
-	s.written = true
 	return nil
 }

@@ -26,6 +26,9 @@ type Cause struct {
 	// causes of the object keep it until an apply succeeds. Zero if no event reported the
 	// change.
 	Since time.Time
+	// Unanswered is whether an apply for the cause got no answer. The API server may have executed
+	// it, so an object that is as expected does not mean that there is nothing to report.
+	Unanswered bool
 
 	// held is whether the memory of Found is counted.
 	held bool
@@ -45,11 +48,14 @@ type Causes struct {
 	// Health is whether the health of an object changed, which does not require to compare
 	// its fields; see HealthOf.
 	Health bool
+	// Suspects are the objects that a Listing did not show as expected, with the version that it
+	// showed; empty for an object that it did not have.
+	Suspects map[ObjectKey]string
 }
 
 // Empty reports whether there is no cause.
 func (c Causes) Empty() bool {
-	return len(c.Objects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health
+	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health
 }
 
 // maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
@@ -122,14 +128,17 @@ func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.
 	}
 }
 
-// dropUnlessRaced removes the cause of an object that an event shows as expected, unless
-// additions of an edit may still be there.
-func (p *pendingCauses) dropUnlessRaced(owner Owner, key ObjectKey) {
+// dropSettled removes the cause of an object that an event shows as expected, unless additions of
+// an edit may still be there, or an apply that got no answer may have reverted it.
+func (p *pendingCauses) dropSettled(owner Owner, key ObjectKey) {
 	p.mu.Lock()
-	raced := p.causes[owner] != nil && p.causes[owner].Objects[key].Before != nil
-	p.mu.Unlock()
-	if !raced {
-		p.drop(owner, key)
+	defer p.mu.Unlock()
+	c := p.causes[owner]
+	if c == nil {
+		return
+	}
+	if cause := c.Objects[key]; cause.Before == nil && !cause.Unanswered {
+		delete(c.Objects, key)
 	}
 }
 
@@ -158,6 +167,12 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 	c.Retry = c.Retry || back.Retry
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
+	for key, version := range back.Suspects {
+		if c.Suspects == nil {
+			c.Suspects = map[ObjectKey]string{}
+		}
+		c.Suspects[key] = version
+	}
 	for key, cause := range back.Objects {
 		if newer, known := c.Objects[key]; known {
 			if !cause.Since.IsZero() {

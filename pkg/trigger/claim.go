@@ -28,6 +28,8 @@ type claim struct {
 	// alone is whether other managers owned nothing after the last apply, and no event has
 	// confirmed it yet: an empty baseline.
 	alone bool
+	// listing is the number of the last Listing that had the object.
+	listing uint16
 	// place is the index of the claim in holder.claims.
 	place int32
 }

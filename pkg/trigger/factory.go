@@ -79,10 +79,10 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				see(tombstone.Obj, observation{deleted: true, missed: true})
+				see(tombstone.Obj, observation{deleted: true, missed: true, healthDelay: healthDelay(tombstone.Obj, nil)})
 				return
 			}
-			see(obj, observation{deleted: true})
+			see(obj, observation{deleted: true, healthDelay: healthDelay(obj, nil)})
 		},
 	}
 }
@@ -109,7 +109,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
 	switch j.verdict {
 	case VerdictAsExpected:
-		f.pending.dropUnlessRaced(owner, key)
+		f.pending.dropSettled(owner, key)
 	case VerdictDrift:
 		found := j.observation.snapshot.pendingState()
 		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})

@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -20,8 +21,19 @@ type Health struct {
 	// and Unknown if its status cannot be read.
 	Status status.Status
 	// Message is the cause, in at most 256 bytes. It is empty for an object that is Current,
-	// and for one whose values must not be shown (ownership.Sensitive).
+	// and for one whose values must not be shown (ownership.Sensitive), unless it is Terminating.
 	Message string
+	// WaitsSince is since when the object is terminating, in seconds since 1970, while it waits for finalizers, which
+	// Message names; 0 otherwise.
+	WaitsSince int64
+}
+
+// BlockedAt returns when the deletion of the object counts as blocked; zero if it waits for no finalizers.
+func (h Health) BlockedAt() time.Time {
+	if h.WaitsSince == 0 {
+		return time.Time{}
+	}
+	return time.Unix(h.WaitsSince, 0).Add(deletion.Grace)
 }
 
 // HealthOf returns the health of an object in the store of a watch, as of its last event. Where
@@ -53,6 +65,8 @@ type special struct {
 	messageBytes uint16
 	// status is the index of the status in statuses.
 	status uint8
+	// waitsSince is Health.WaitsSince.
+	waitsSince uint32
 }
 
 // statuses are the results of status.Compute, and Unknown for its errors. The first is that of
@@ -63,9 +77,9 @@ var statuses = [...]status.Status{
 
 // newSpecial returns nil for an object that needs no special.
 func newSpecial(health Health, others ownership.Paths) *special {
-	s := special{text: health.Message + string(others)}
-	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
-	s.status = uint8(max(0, slices.Index(statuses[:], health.Status))) //nolint:gosec // there are five
+	s := special{text: health.Message + string(others), waitsSince: uint32(health.WaitsSince)} //nolint:gosec // until 2106
+	s.messageBytes = uint16(len(health.Message))                                               //nolint:gosec // at most maxMessage
+	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                         //nolint:gosec // there are five
 	if s == (special{}) {
 		return nil
 	}
@@ -77,7 +91,7 @@ func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
 	}
-	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes]}
+	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince)}
 }
 
 // terminating reports whether the object is being deleted.
@@ -102,6 +116,9 @@ func ComputeHealth(u *unstructured.Unstructured) Health {
 	// A controller may quote values in its message.
 	if ownership.Sensitive(u) {
 		health.Message = ""
+	}
+	if waits := deletion.WaitsFor(u); health.Status == status.TerminatingStatus && waits != "" {
+		health.Message, health.WaitsSince = "waits for "+waits, u.GetDeletionTimestamp().Unix()
 	}
 	health.Message = display.Truncate(health.Message, maxMessage)
 	return health
@@ -150,14 +167,18 @@ func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
 
 // healthDelay returns the delay until the owners of an object are enqueued because of its
 // health, from the previous and the new object in the store; 0 if the health is the same. A new
-// object is compared with one that is Current.
+// object is compared with one that is Current, and so is one that is gone: it may be created again.
 func healthDelay(before, after any) time.Duration {
 	was, ok := HealthOf(before)
 	if !ok {
 		was.Status = status.CurrentStatus
 	}
-	switch is, ok := HealthOf(after); {
-	case !ok || is == was:
+	is, ok := HealthOf(after)
+	if !ok {
+		is.Status = status.CurrentStatus
+	}
+	switch {
+	case is == was:
 		return 0
 	case is.Status == was.Status:
 		return messageDelay

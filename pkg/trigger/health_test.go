@@ -29,20 +29,20 @@ func TestHealthByKind(t *testing.T) {
 		want                           Health
 	}{
 		"DeploymentNew": {"No controller has seen it.", "apps/v1", "Deployment", `,"spec":{"replicas":2}`,
-			Health{status.InProgressStatus, "Replicas: 0/2"}},
+			Health{Status: status.InProgressStatus, Message: "Replicas: 0/2"}},
 		"DeploymentBehind": {"What its status says is of another spec.", "apps/v1", "Deployment", `,"status":{"observedGeneration":1}`,
-			Health{status.InProgressStatus, "Deployment generation is 2, but latest observed generation is 1"}},
+			Health{Status: status.InProgressStatus, Message: "Deployment generation is 2, but latest observed generation is 1"}},
 		"DeploymentProgressing": {"One Pod is of the old template.", "apps/v1", "Deployment", deployed + `"updatedReplicas":1}`,
-			Health{status.InProgressStatus, "Updated: 1/2"}},
+			Health{Status: status.InProgressStatus, Message: "Updated: 1/2"}},
 		"DeploymentAvailable": {"All is there.", "apps/v1", "Deployment", deployed + `"updatedReplicas":2,"readyReplicas":2,
 "availableReplicas":2,"conditions":[{"type":"Available","status":"True"},
 {"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}`, Health{Status: status.CurrentStatus}},
 		"DeploymentFailed": {"It has given up.", "apps/v1", "Deployment", deployed + `"updatedReplicas":1,
 "conditions":[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]}`,
-			Health{status.FailedStatus, "Progress deadline exceeded"}},
+			Health{Status: status.FailedStatus, Message: "Progress deadline exceeded"}},
 		"StatefulSetStarting": {"A Pod is not ready.", "apps/v1", "StatefulSet",
 			`,"spec":{"replicas":2},"status":{"observedGeneration":2,"replicas":2,"readyReplicas":1}`,
-			Health{status.InProgressStatus, "Ready: 1/2"}},
+			Health{Status: status.InProgressStatus, Message: "Ready: 1/2"}},
 		"StatefulSetReady": {"All is there.", "apps/v1", "StatefulSet", `,"spec":{"replicas":2},"status":{"observedGeneration":2,
 "replicas":2,"readyReplicas":2,"currentReplicas":2,"updatedReplicas":2,"currentRevision":"a","updateRevision":"a"}`,
 			Health{Status: status.CurrentStatus}},
@@ -50,10 +50,10 @@ func TestHealthByKind(t *testing.T) {
 			Health{Status: status.CurrentStatus}},
 		"JobFailed": {"It will not run again.", "batch/v1", "Job",
 			`,"status":{"failed":3,"conditions":[{"type":"Failed","status":"True"}]}`,
-			Health{status.FailedStatus, "Job Failed. failed: 3/1"}},
+			Health{Status: status.FailedStatus, Message: "Job Failed. failed: 3/1"}},
 		"ClaimPending": {"There is no volume.", "v1", "PersistentVolumeClaim", `,"status":{"phase":"Pending"}`,
-			Health{status.InProgressStatus, "PVC is not Bound. phase: Pending"}},
-		"ClaimNew":  {"Nobody has looked for a volume.", "v1", "PersistentVolumeClaim", ``, Health{status.InProgressStatus, "PVC is not Bound. phase: unknown"}},
+			Health{Status: status.InProgressStatus, Message: "PVC is not Bound. phase: Pending"}},
+		"ClaimNew":  {"Nobody has looked for a volume.", "v1", "PersistentVolumeClaim", ``, Health{Status: status.InProgressStatus, Message: "PVC is not Bound. phase: unknown"}},
 		"Service":   {"It has nothing to wait for.", "v1", "Service", `,"status":{"loadBalancer":{}}`, Health{Status: status.CurrentStatus}},
 		"ConfigMap": {"It has no status.", "v1", "ConfigMap", `,"data":{"color":"blue"}`, Health{Status: status.CurrentStatus}},
 		"Secret":    {"It has no status.", "v1", "Secret", `,"data":{"color":"Ymx1ZQ=="}`, Health{Status: status.CurrentStatus}},
@@ -63,16 +63,16 @@ func TestHealthByKind(t *testing.T) {
 			Health{Status: status.CurrentStatus}},
 		"CustomNotReady": {"It says why.", "example.com/v1", "Widget", `,"status":{"observedGeneration":2,
 "conditions":[{"type":"Painted","status":"False"},{"type":"Ready","status":"False","reason":"Wet","message":"the paint is wet"}]}`,
-			Health{status.InProgressStatus, "the paint is wet"}},
+			Health{Status: status.InProgressStatus, Message: "the paint is wet"}},
 		"CustomBehind": {"It was ready before the last change.", "example.com/v1", "Widget",
 			`,"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}`,
-			Health{status.InProgressStatus, "Widget generation is 2, but latest observed generation is 1"}},
+			Health{Status: status.InProgressStatus, Message: "Widget generation is 2, but latest observed generation is 1"}},
 		"CustomReconciling": {"A condition that kstatus defines goes before Ready.", "example.com/v1", "Widget",
 			`,"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Reconciling","status":"True","message":"a new coat"}]}`,
-			Health{status.InProgressStatus, "a new coat"}},
+			Health{Status: status.InProgressStatus, Message: "a new coat"}},
 		"CustomStalled": {"It does not get there by itself.", "example.com/v1", "Widget",
 			`,"status":{"conditions":[{"type":"Stalled","status":"True","message":"no paint left"},{"type":"Ready","status":"False"}]}`,
-			Health{status.FailedStatus, "no paint left"}},
+			Health{Status: status.FailedStatus, Message: "no paint left"}},
 		"CustomWithoutConditions": {"There is nothing to go by.", "example.com/v1", "Widget", `,"status":{"phase":"Wet"}`,
 			Health{Status: status.CurrentStatus}},
 	}
@@ -91,7 +91,14 @@ func TestHealthByKind(t *testing.T) {
 			require.Equal(t, whole.Status, health.Status, "what is not computed would have given the same")
 
 			u.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-			require.Equal(t, status.TerminatingStatus, ComputeHealth(u).Status, "whatever is deleted")
+			deleted := ComputeHealth(u)
+			require.Equal(t, status.TerminatingStatus, deleted.Status, "whatever is deleted")
+			require.Zero(t, deleted.WaitsSince, "it waits for nothing")
+			u.SetFinalizers([]string{"example.com/a", "example.com/b"})
+			require.Equal(t, Health{
+				Status: status.TerminatingStatus, Message: "waits for its finalizers (example.com/a, example.com/b)",
+				WaitsSince: u.GetDeletionTimestamp().Unix(),
+			}, ComputeHealth(u))
 		})
 	}
 }
@@ -180,7 +187,7 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 		"Secret":   {"Nothing of a Secret is read.", "v1", "Secret", `,"data":{"a":"` + value + `"}` + quoting, false, Health{Status: status.CurrentStatus}},
 		"Error":    {"An error quotes what it found.", "example.com/v1", "Widget", quoting, true, Health{Status: status.UnknownStatus}},
 		"Quotes":   {"A controller may quote a value.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), true, Health{Status: status.InProgressStatus}},
-		"NotAtAll": {"Others are told of.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), false, Health{status.InProgressStatus, value}},
+		"NotAtAll": {"Others are told of.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), false, Health{Status: status.InProgressStatus, Message: value}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,11 +47,13 @@ type Applied struct {
 // Index holds the owners of each object and the state that each owner expects. It is safe for
 // concurrent use.
 type Index struct {
-	// mu guards claims and holders, and their contents.
+	// mu guards the fields below, and the contents of claims and holders.
 	mu sync.Mutex
 	// claims holds the first claim on each object, which links to the others.
 	claims  map[compactKey]*claim
 	holders map[Owner]*holder
+	// listings is the number of the last Listing; it starts again after the largest number.
+	listings uint16
 }
 
 // holder is a known owner.

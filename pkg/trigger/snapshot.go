@@ -226,18 +226,27 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 	}
 }
 
-// snapshot returns the Snapshot of an object.
-func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
+// reduce returns the Snapshot of an object as no event of it waits to be judged, its key, the field
+// managers of owners that do not revert it, and the tools whose additions count for each manager.
+func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructured) (
+	key compactKey, s *Snapshot, unreverted []string, tools map[string]ownership.Tools,
+) {
 	key, managers, unreverted, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	applied := slices.DeleteFunc(ownership.Managers(u, v1alpha1.FieldManagerPrefix), func(name string) bool { return !f.Installation.Applies(name) })
 	managers = withUnknown(managers, applied)
-	s := &Snapshot{
+	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
 		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}
 	}
+	return key, s, unreverted, tools
+}
+
+// snapshot returns the Snapshot of an object that an event brought.
+func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstructured) *Snapshot {
+	key, s, unreverted, tools := f.reduce(watch, u)
 	// An object that is as expected needs no pendingObject. For any other, it is freed when the
 	// event that brought the object was judged.
 	switch claimed, asExpected := f.index.asExpected(key, s); {

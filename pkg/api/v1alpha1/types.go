@@ -358,6 +358,15 @@ type VidraResourceStatus struct {
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`
 
+	// Shards are the values of --watch-label-selector of the operators that reconcile the
+	// VidraResource, in their canonical form: one, or several where selectors overlap. None for
+	// an operator without the flag. If none of them matches the labels of the VidraResource,
+	// no operator has taken it over since the labels changed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Shards []string `json:"shards,omitempty"`
+
 	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
 	// out: the value of the annotation
 	// vidraresource.infrahub.operators.com/reconcile-requested-at, or spec.reconciledAt if

@@ -430,6 +430,11 @@ func (in *VidraResourceStatus) DeepCopyInto(out *VidraResourceStatus) {
 		in, out := &in.LastSyncTime, &out.LastSyncTime
 		*out = (*in).DeepCopy()
 	}
+	if in.Shards != nil {
+		in, out := &in.Shards, &out.Shards
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

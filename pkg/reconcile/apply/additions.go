@@ -43,7 +43,7 @@ func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
 // applied last, so that there is nothing to apply.
 func (k known) onlyAdditions() bool {
 	entry, found := k.Entry(), k.Cause.Found
-	if len(k.settings.Additions.Tools) == 0 || k.Why != plan.WhyDrift || found == nil || entry == nil || !labelled(found) {
+	if len(k.settings.Additions.Tools) == 0 || k.Why != plan.WhyDrift || found == nil || entry == nil || k.settings.Signature().MissingLabel(found) != "" {
 		return false
 	}
 	return entry.Configuration == k.Configuration && trigger.DigestOf(found, k.settings.Manager, false, nil).String() == entry.Digest

@@ -13,7 +13,10 @@ import (
 
 // Finding is what a comparison with the API server found.
 type Finding struct {
+	// Live is the object; nil if it does not exist or is being deleted. Applied is what it is if
+	// nothing differs.
 	Live    *unstructured.Unstructured
+	Applied trigger.Applied
 	Version string
 	Differs bool
 	Err     error
@@ -32,5 +35,5 @@ func (a *Applier) Compare(ctx context.Context, d *desired.Object) Finding {
 	if err != nil {
 		return Finding{Err: err}
 	}
-	return Finding{Live: live, Version: live.GetResourceVersion(), Differs: len(ownership.Drift(live, applied, a.Manager)) > 0}
+	return Finding{Live: live, Applied: a.expectation(live), Version: live.GetResourceVersion(), Differs: len(ownership.Drift(live, applied, a.Manager)) > 0}
 }

@@ -229,9 +229,8 @@ func (r request) migrated(got answer) request {
 }
 
 func (r request) end() request {
-	if !labelled(r.live) {
-		return r.failed(fmt.Errorf("the API server took it without its label %s=%s, by which it is watched: look for a mutating webhook that removes the label",
-			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
+	if missing := r.settings.Signature().MissingLabel(r.live); missing != "" {
+		return r.failed(fmt.Errorf("the API server took it without its label %s, by which it is watched: look for a mutating webhook that removes the label", missing))
 	}
 	r.kind = applied
 	return r

@@ -57,7 +57,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		}
 	}
 	found := k.Cause.Found
-	k.asExpected = t.Cause.Unsure && t.Why == plan.WhyDrift && found != nil && k.expectedKnown && asExpected(found, k.expected)
+	k.asExpected = t.Cause.Unsure && t.Why == plan.WhyDrift && found != nil && k.expectedKnown && asExpected(found, k.expected) && a.Signature().MissingLabel(found) == ""
 	if !k.asExpected && found != nil && found.GetDeletionTimestamp() != nil {
 		return k, nil
 	}
@@ -91,7 +91,7 @@ func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool 
 	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && labelled(live)
 }
 
-// labelled reports whether an object has the label by which it is watched.
+// labelled reports whether an object has the label that all managed objects have.
 func labelled(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }

@@ -115,6 +115,12 @@ func (a *Applier) record(r request, warnings []string) Result {
 			done.Glass = a.AnswerTo(r.Entry(), r.Object, r.live)
 		}
 		done.describe(a.Manager, r.expected, r.expectedKnown)
+		if done.Action == events.Relabelled && len(a.ShardLabels) > 0 && r.Cause.Found != nil && labelled(r.Cause.Found) { // it had lost the label of a shard
+			done.Action = events.Restored
+			if len(done.Fields) == 0 {
+				done.Action = ""
+			}
+		}
 		if done.Compared = true; a.Additions.Policy == v1alpha1.AdditionsWarn {
 			done.Additions = r.byTools(r.live).Changes
 		}

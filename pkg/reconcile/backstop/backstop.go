@@ -2,11 +2,7 @@ package backstop
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -15,65 +11,71 @@ import (
 )
 
 const (
-	// DefaultInterval is the time between two comparisons with the API server.
+	// DefaultInterval is the time between two LISTs of the objects of a watch.
 	DefaultInterval = time.Hour
-	// suspectDelay is how long a difference that the backstop finds may be on its way
-	// through a watch before the backstop counts it as missed.
+	// suspectDelay is how long a difference that a LIST shows may be on its way through a
+	// watch before the backstop counts it as missed.
 	suspectDelay = 3 * time.Second
 )
 
-// Backstop compares the objects of one VidraResource with the API server in one reconcile.
+// Backstop compares suspects of one VidraResource with the API server in one reconcile.
 type Backstop struct {
 	*plan.Planner
 	Applier *apply.Applier
-	// Interval is the time between two comparisons of every object. Zero turns them off.
+	// Interval is the one of the Lister. Zero turns the backstop off.
 	Interval time.Duration
 }
 
-// Compare asks the API server of every object, once an interval, whether an apply
-// would change it. It finds changes whose events were lost or misjudged, and adds them to
-// causes.
-func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
-	s := p.State
-	if !p.Scope.All {
-		return // a heal does not wait for it
-	}
-	if !p.On() {
-		s.Schedule.Backstop = time.Time{}
+// On reports whether the objects are compared with the API server now and then.
+func (p *Backstop) On() bool { return p.Interval > 0 && p.Watched && !p.VR.Spec.Suspend }
+
+// Note remembers suspects that a LIST found, until their events have had time to come.
+func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
+	if !p.On() || len(suspects) == 0 {
 		return
 	}
-	if s.Schedule.Backstop.IsZero() { // a restart is no reason to ask for everything at once
-		s.Schedule.Backstop = p.Now.Add(time.Duration(rand.Float64() * float64(p.Interval))) //nolint:gosec // it spreads, it hides nothing
+	if !p.State.Suspects() {
+		p.State.Schedule.Suspects = p.Now.Add(suspectDelay)
+	}
+	for _, o := range p.State.Manifest {
+		if version, found := suspects[o.Desired.Key]; found && o.BackstopSuspect == nil {
+			o.BackstopSuspect = &version
+		}
+	}
+}
+
+// Compare reads each suspect and asks the API server whether an apply would change it. What still
+// differs in the same version is added to causes: its event was lost or misjudged.
+func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
+	s := p.State
+	if !p.Scope.All || !p.Scope.Suspects && p.On() {
+		return // a heal does not wait for it
 	}
 	var asked []*plan.Object
 	for o := range s.All() {
-		suspect := o.BackstopSuspect != nil
-		if o.Desired != nil {
-			_, caused := causes[o.Desired.Key]
-			if !caused && o.Drift == nil && o.In(v1alpha1.ObjectApplied) && (p.Scope.Backstop && !suspect || p.Scope.Suspects && suspect) {
+		if o.BackstopSuspect == nil {
+			continue
+		}
+		if o.Desired != nil && p.On() {
+			if _, caused := causes[o.Desired.Key]; !caused && o.Drift == nil && o.In(v1alpha1.ObjectApplied) {
 				asked = append(asked, o)
 				continue
 			}
 		}
-		if p.Scope.Suspects { // what is not compared again is no suspect any more
-			o.BackstopSuspect = nil
-		}
-	}
-	if p.Scope.Backstop {
-		s.Schedule.Backstop = p.Now.Add(wait.Jitter(p.Interval, plan.ResyncJitter))
+		o.BackstopSuspect = nil // what is not compared is no suspect any more
 	}
 	found := make([]apply.Finding, len(asked))
 	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
-		before := o.BackstopSuspect
+		before := *o.BackstopSuspect
 		o.BackstopSuspect = nil
 		switch {
 		case f.Err != nil:
-			p.Metrics.BackstopFailed(d.ID)
-		case !f.Differs:
-			p.identified(o, f.Live)
-		case before != nil && *before == f.Version:
+			p.Metrics.BackstopFailed(d.ID.Group, d.ID.Kind)
+		case !f.Differs && !p.unexpected(d.Key, f):
+			p.verified(o, f)
+		case before == f.Version:
 			p.Metrics.BackstopCorrected(d.ID)
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
@@ -85,18 +87,20 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	}
 }
 
-// On reports whether the objects are compared with the API server now and then.
-func (p *Backstop) On() bool { return p.Interval > 0 && p.Watched && !p.VR.Spec.Suspend }
+// unexpected reports whether an object that an apply would not change is not as expected: it has an
+// addition, for example, that is to be removed.
+func (p *Backstop) unexpected(key trigger.ObjectKey, f apply.Finding) bool {
+	expected, known := p.Index.Expected(p.Owner, key)
+	return f.Live != nil && known && !expected.Unreverted && expected.Digest != f.Applied.Digest
+}
 
-// identified notes which object is there: Vidra may have created it again and ended
-// before the status was written.
-func (p *Backstop) identified(o *plan.Object, live *unstructured.Unstructured) {
-	entry := o.Entry
-	if live == nil || entry.UID == string(live.GetUID()) { // nil if it is being deleted
+// verified notes that an object is as it should be, and which one it is: Vidra may have created it
+// again and ended before the status was written. Its digest counts as one of this process from now on.
+func (p *Backstop) verified(o *plan.Object, f apply.Finding) {
+	expected, known := p.Index.Expected(p.Owner, o.Desired.Key)
+	if f.Live == nil || !known || expected.Unreverted { // it is nil if it is being deleted
 		return
 	}
-	entry.UID = string(live.GetUID())
-	if applied, ok := plan.AppliedBefore(p.Manager, entry); ok {
-		p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{o.Desired.Key: applied})
-	}
+	o.Entry.UID = string(f.Live.GetUID())
+	p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{o.Desired.Key: f.Applied})
 }

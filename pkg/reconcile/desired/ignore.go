@@ -130,8 +130,8 @@ func unmatched(rules []*rule) []string {
 
 // exemptIn are the ignore rules for an object, with all their paths: what a user adds to the
 // object is not in the manifest.
-func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
-	var exempt []managedPaths
+func exemptIn(rules []*rule, obj *unstructured.Unstructured) exemptions {
+	var exempt exemptions
 	for _, r := range rules {
 		if !r.covers(obj) {
 			continue
@@ -145,9 +145,12 @@ func exemptIn(rules []*rule, obj *unstructured.Unstructured) []managedPaths {
 	return exempt
 }
 
+// exemptions are the ignore rules for one object.
+type exemptions []managedPaths
+
 // Exempts reports whether the ignore rules leave a path to a field manager.
-func (d *Object) Exempts(manager string, path []string) bool {
-	return slices.ContainsFunc(d.exempt, func(m managedPaths) bool {
+func (e exemptions) Exempts(manager string, path []string) bool {
+	return slices.ContainsFunc(e, func(m managedPaths) bool {
 		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
 			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
 	})

@@ -14,13 +14,15 @@ import (
 // Located is an object of a manifest with the text that has it.
 type Located struct {
 	manifest.Object
+	// exemptions are the ignore rules for it.
+	exemptions
 	part Part
 	// stringData is that of a Secret: the object has it in data, as it is applied, and the text does not.
 	stringData map[string]any
 }
 
 // Locate finds an object in the parts of the manifest of a VidraResource; nil if it is not there. It
-// fails for a manifest that cannot be read. It need not know how the kind is served: an object without
+// fails for a manifest or ignore rules that cannot be read. It need not know how the kind is served: an object without
 // a namespace is found for the default namespace, and for no namespace.
 func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
 	parsed, err := parse(parts)
@@ -39,7 +41,14 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 	if i < 0 {
 		return nil, nil //nolint:nilnil // that it is not there is no error here
 	}
+	rules, err := rulesOf(vr)
+	if err != nil {
+		return nil, err
+	}
 	found := &Located{Object: parsed[i]}
+	placed := found.DeepCopy()
+	placed.SetNamespace(id.Namespace)
+	found.exemptions = exemptIn(rules, placed)
 	if id.GroupKind == object.SecretKind {
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
 		MergeStringData(found.Unstructured)

@@ -35,8 +35,8 @@ type Object struct {
 	Provides schema.GroupKind
 	// Ignored are the ignore rules for the object; nil if there are none.
 	Ignored *Ignored
-	// exempt are the same rules, with all their paths.
-	exempt []managedPaths
+	// exemptions are the same rules, with all their paths.
+	exemptions
 	// Sensitive reports that its values must not be shown, and Withholds that some must not.
 	Sensitive, Withholds bool
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
@@ -122,11 +122,8 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: obj.GroupVersionKind(), Why: *why})
 			continue
 		}
-		d, err := newObject(by, at.Name(), obj, mappings[obj.GroupVersionKind()])
+		d, err := newObject(by, at.Name(), obj, mappings[obj.GroupVersionKind()], rules)
 		if err != nil {
-			return nil, err
-		}
-		if err := d.setIgnoreRules(rules, obj.Unstructured); err != nil {
 			return nil, err
 		}
 		w.Objects = append(w.Objects, d)
@@ -167,8 +164,9 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 	return mappings, missing
 }
 
-// newObject prepares an object of the manifest of an owner, for a cluster.
-func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping) (*Object, error) {
+// newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its
+// Configuration: what was applied stays the same in another shard.
+func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, rules []*rule) (*Object, error) {
 	u := obj.Unstructured
 	gvk := u.GroupVersionKind()
 	d := &Object{
@@ -186,21 +184,26 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	if d.ID.GroupKind == object.SecretKind {
 		MergeStringData(u)
 	}
-	by.Mark(u)
+	by.MarkOwner(u)
 	body, err := Encode(u)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
 	}
 	d.Withholds = ownership.Withholds(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
-	return d, nil
+	if err := d.setIgnoreRules(rules, u); err != nil || !by.Sharded() {
+		return d, err
+	}
+	by.Mark(u)
+	d.Body, err = Encode(u)
+	return d, err
 }
 
 // setIgnoreRules sets the ignore rules of the object.
 func (d *Object) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) error {
 	var mine []v1alpha1.IgnoreRule
 	d.Ignored, mine = ignoredIn(rules, obj)
-	d.exempt = exemptIn(rules, obj)
+	d.exemptions = exemptIn(rules, obj)
 	if d.Ignored == nil {
 		return nil
 	}

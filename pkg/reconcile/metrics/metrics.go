@@ -27,11 +27,11 @@ func New() *Metrics {
 		}, []string{"group", "kind"}),
 		corrections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_backstop_corrections_total",
-			Help: "Differences that only the comparison with the API server found, once every --backstop-interval. Anything but 0 is a bug of Vidra: please report it.",
+			Help: "Differences that only the LISTs of the backstop found, once every --backstop-interval. Anything but 0 is a bug of Vidra: please report it.",
 		}, []string{"group", "kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_backstop_failures_total",
-			Help: "Comparisons with the API server that failed.",
+			Help: "LISTs of the backstop that failed, with the resource as kind, and comparisons of single objects that failed.",
 		}, []string{"group", "kind"}),
 		durations: newDurations(),
 		exposure:  newExposure(),
@@ -74,9 +74,9 @@ func (m *Metrics) BackstopCorrected(id object.Identity) {
 	}
 }
 
-// BackstopFailed counts a comparison that failed.
-func (m *Metrics) BackstopFailed(id object.Identity) {
+// BackstopFailed counts a comparison that failed: of an object of a kind, or the LIST of a resource.
+func (m *Metrics) BackstopFailed(group, kind string) {
 	if m != nil {
-		m.failures.WithLabelValues(id.Group, id.Kind).Inc()
+		m.failures.WithLabelValues(group, kind).Inc()
 	}
 }

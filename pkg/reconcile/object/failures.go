@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,6 +75,13 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 func IsObject(err error, name string) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+}
+
+// Unanswered reports whether the API server may have executed a request that failed: it did not answer,
+// or with an error of its own.
+func Unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // missingNamespace reports whether an error means that the namespace of the object

@@ -6,17 +6,36 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// Signature is what an object shows of an owner: the field manager and the annotation.
-type Signature struct{ owner, Manager, Annotation string }
-
-// SignatureOf returns the signature of an owner.
-func SignatureOf(installation v1alpha1.Installation, owner string) Signature {
-	return Signature{owner, installation.FieldManager(owner), installation.OwnerAnnotationKey(owner)}
+// Signature is what an object shows of an owner: the field manager, the annotation, and the labels of its shards.
+type Signature struct {
+	owner, Manager, Annotation string
+	shardLabels                []string
 }
 
-// Mark sets what every object of an owner has: the label that is watched, and the
+// SignatureOf returns the signature of an owner whose shards have labels.
+func SignatureOf(installation v1alpha1.Installation, owner string, shardLabels ...string) Signature {
+	return Signature{owner, installation.FieldManager(owner), installation.OwnerAnnotationKey(owner), shardLabels}
+}
+
+// Mark sets what every object of an owner has: the labels by which it is watched, and the
 // annotation that names the owner.
 func (s Signature) Mark(u *unstructured.Unstructured) {
+	s.MarkOwner(u)
+	if len(s.shardLabels) == 0 {
+		return
+	}
+	labels := u.GetLabels()
+	for _, key := range s.shardLabels {
+		labels[key] = ""
+	}
+	u.SetLabels(labels)
+}
+
+// Sharded reports whether Mark sets labels of shards.
+func (s Signature) Sharded() bool { return len(s.shardLabels) > 0 }
+
+// MarkOwner is Mark without the labels of the shards.
+func (s Signature) MarkOwner(u *unstructured.Unstructured) {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -28,4 +47,18 @@ func (s Signature) Mark(u *unstructured.Unstructured) {
 	annotations[s.Annotation] = s.owner
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
+}
+
+// MissingLabel returns a label by which an object is watched and that it does not have; empty if it has all of them.
+func (s Signature) MissingLabel(u *unstructured.Unstructured) string {
+	labels := u.GetLabels()
+	if labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+		return v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue
+	}
+	for _, key := range s.shardLabels {
+		if _, set := labels[key]; !set {
+			return key
+		}
+	}
+	return ""
 }

@@ -134,5 +134,5 @@ func isMark(path fieldpath.Path) bool {
 		return names[0] == "metadata"
 	}
 	return len(names) == 3 && names[0] == "metadata" &&
-		(names[1] == "labels" && names[2] == v1alpha1.ManagedByLabel || names[1] == "annotations" && v1alpha1.IsOwnerAnnotation(names[2]))
+		(names[1] == "labels" && (names[2] == v1alpha1.ManagedByLabel || v1alpha1.IsShardLabel(names[2])) || names[1] == "annotations" && v1alpha1.IsOwnerAnnotation(names[2]))
 }

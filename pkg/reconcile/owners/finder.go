@@ -1,8 +1,10 @@
 package owners
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,8 +27,8 @@ type CoOwner struct {
 	// OwnersElsewhere.
 	Name, Manager string
 	// Genuine reports that what its manager owns in the object is what it applied there, or
-	// may be, because an apply is under way. Otherwise another user of the API wrote under
-	// its name.
+	// may be, because an apply is under way, or because another shard reconciles it, which
+	// reverts what it did not apply. Otherwise another user of the API wrote under its name.
 	Genuine bool
 }
 
@@ -37,6 +39,8 @@ type Claimant struct {
 	// for the owner.
 	Installation v1alpha1.Installation
 	Manager      string
+	// ShardLabels are the labels of the shards that reconcile the owner; none without shards.
+	ShardLabels []string
 }
 
 // Finder finds the other VidraResources that own an object. It is safe for concurrent use.
@@ -45,6 +49,8 @@ type Finder struct {
 	Index *trigger.Index
 	// VidraResources reads them from the cache.
 	VidraResources client.Reader
+	// Elsewhere reads those that the cache does not have, because they are of other shards; nil if it has all.
+	Elsewhere client.Reader
 }
 
 // CoOwners returns the other VidraResources that own an object. The marks on the object,
@@ -58,8 +64,9 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Owner })
 	marks := a.marksOn(live)
 	var owners []CoOwner
-	for name := range a.candidates(marks, claims, live) { // none of nearly every object
-		vr, err := Cached(ctx, a.VidraResources, name)
+	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
+	for _, name := range a.ordered(a.candidates(marks, claims, live), marks) { // none of nearly every object
+		vr, elsewhere, err := lookup.Get(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("read VidraResource %s, which its marks name: %w", name, err)
 		}
@@ -75,7 +82,7 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 			continue // it releases what it has, and owns no field of this
 		}
 		owners = append(owners, CoOwner{
-			Name: name, Manager: manager, Genuine: marks.managers[manager] && a.genuine(vr, manager, claim, live),
+			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.genuine(vr, manager, claim, live)),
 		})
 	}
 	slices.SortFunc(owners, func(a, b CoOwner) int { return strings.Compare(a.Name, b.Name) })
@@ -122,6 +129,19 @@ func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.
 	}
 	delete(names, a.Owner.Name) // as a VidraResource of the same name in another cluster sets it
 	return names
+}
+
+// ordered returns names, those first whose field managers applied the object: a Lookup asks the API server for few.
+func (a *Finder) ordered(names map[string]bool, m marks) []string {
+	return slices.SortedFunc(maps.Keys(names), func(x, y string) int {
+		rank := func(name string) int {
+			if m.managers[a.Installation.FieldManager(name)] {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), strings.Compare(x, y))
+	})
 }
 
 // claimOf returns the claim of a VidraResource among those on an object.

@@ -30,9 +30,10 @@ func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.V
 // that does not list an object does not own it. The UID counts, too, because the API
 // server may serve one object in several groups.
 func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) bool {
-	return isAt(vr, at) && slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+	lists := func(e v1alpha1.ManagedResourceStatus) bool {
 		return e.Name == id.Name && object.IdentityOf(&e) == id || uid != "" && e.UID == string(uid)
-	})
+	}
+	return isAt(vr, at) && (slices.ContainsFunc(vr.Status.ManagedResources, lists) || slices.ContainsFunc(FirstInventory(vr), lists))
 }
 
 // isAt reports whether a cluster is, or may be, the destination of a VidraResource.

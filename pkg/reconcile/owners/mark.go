@@ -13,7 +13,7 @@ import (
 
 // Signature is what the objects show of the VidraResource.
 func (s *Claimant) Signature() object.Signature {
-	return object.SignatureOf(s.Installation, s.Owner.Name)
+	return object.SignatureOf(s.Installation, s.Owner.Name, s.ShardLabels...)
 }
 
 // Applied reports whether managedFields show that we applied an object.

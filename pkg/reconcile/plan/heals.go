@@ -58,7 +58,7 @@ func (s *State) DropFoundAgain() {
 // foundAgain reports whether the next reconcile finds a change again that no status has.
 func foundAgain(change events.Change) bool {
 	switch change.Action {
-	case events.Created, events.Configured, events.Retyped, events.Deleted, events.Rotated, events.Detected, events.Contended, events.Settled, events.Answered:
+	case events.Created, events.Configured, events.Retyped, events.Deleted, events.Rotated, events.Progressed, events.Detected, events.Contended, events.Settled, events.Answered:
 		return true
 	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
 	}

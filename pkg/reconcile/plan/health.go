@@ -34,13 +34,25 @@ type HealthReport struct {
 type Illness struct {
 	Object v1alpha1.ProblemObject
 	trigger.Health
+	// Blocked reports that the object is being deleted, and that this counts as blocked.
+	Blocked bool
 }
 
 // failed reports whether an object will not become healthy by itself.
 func (r *HealthReport) failed() bool { return slices.ContainsFunc(r.Ill, Illness.failed) }
 
 func (i Illness) failed() bool {
-	return i.Status == kstatus.FailedStatus || i.Status == kstatus.UnknownStatus
+	return i.Blocked || i.Status == kstatus.FailedStatus || i.Status == kstatus.UnknownStatus
+}
+
+// wakes returns when deletions count as blocked, not before the status may name other objects.
+func (r *HealthReport) wakes(notBefore time.Time) (wakes []Wake) {
+	for _, ill := range r.Ill {
+		if at := ill.BlockedAt(); !at.IsZero() && !ill.Blocked {
+			wakes = append(wakes, Wake{at.Add(max(0, notBefore.Sub(at))), wakeBlocked})
+		}
+	}
+	return wakes
 }
 
 // Checkup finds out how healthy the objects are, from what the watches keep, at no
@@ -71,7 +83,8 @@ func (p *Planner) Checkup() {
 			report.Unknown = true
 			report.Starting = report.Starting || s.Watches[p.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
-			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health}
+			at := health.BlockedAt()
+			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health, Blocked: !at.IsZero() && !p.Now.Before(at)}
 			report.Ill = append(report.Ill, ill)
 			o.checked = v1alpha1.ObjectInProgress
 			if ill.failed() {
@@ -112,21 +125,24 @@ func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
 	return HealthOf(before) != nil && (r.Starting || r.Unknown && len(r.Ill) == 0)
 }
 
-// Problems returns the objects that are not healthy, those that have failed first.
+// Problems returns the objects that are not healthy, those first whose deletion is blocked, then those that have failed.
 func (r *HealthReport) Problems() []v1alpha1.Problem {
-	var failed, others []v1alpha1.Problem
+	var blocked, failed, others []v1alpha1.Problem
 	for _, one := range r.Ill {
 		message := fmt.Sprintf("%s: %s", one.Status, display.Truncate(one.Message, object.MaxReason))
-		if one.failed() {
+		switch {
+		case one.Blocked:
+			blocked = append(blocked, object.ProblemOf(&one.Object, v1alpha1.ReasonDeletionBlocked, "is being deleted, and "+one.Message))
+		case one.failed():
 			failed = append(failed, object.ProblemOf(&one.Object, v1alpha1.ReasonUnhealthy, message))
-		} else {
+		default:
 			others = append(others, object.ProblemOf(&one.Object, v1alpha1.ReasonProgressing, message))
 		}
 	}
 	if len(r.Ill) == 0 && r.Unknown {
 		return []v1alpha1.Problem{object.ProblemOf(nil, v1alpha1.ReasonStarting, "Not every object has been seen yet")}
 	}
-	return append(failed, others...)
+	return slices.Concat(blocked, failed, others)
 }
 
 // HealthOf is the Healthy condition of a status; nil if it has none.

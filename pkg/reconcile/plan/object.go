@@ -45,8 +45,8 @@ type Object struct {
 	// Unobserved reports that no watch has shown the applied object yet; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool
-	// BackstopSuspect is the version that the last comparison with the API server found
-	// different; nil if it found no difference.
+	// BackstopSuspect is the version in which a LIST or the last comparison found the object
+	// different; empty if it did not exist, and nil if it is no suspect.
 	BackstopSuspect *string
 	// KindGoneSince is since when the kind of an object that is to be removed is not served;
 	// zero while it is.

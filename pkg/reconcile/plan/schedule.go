@@ -14,12 +14,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// backstopDue reports whether it is time for a comparison, or to compare suspects again.
-func (s *State) backstopDue(now time.Time) bool {
-	return !s.Schedule.Backstop.IsZero() && !now.Before(s.Schedule.Backstop) || s.Suspects() && !now.Before(s.Schedule.Suspects)
+// suspectsDue reports whether it is time to compare the suspects of the backstop.
+func (s *State) suspectsDue(now time.Time) bool {
+	return s.Suspects() && !now.Before(s.Schedule.Suspects)
 }
 
-// Suspects reports whether the last comparison found objects that differ.
+// Suspects reports whether the backstop has suspects.
 func (s *State) Suspects() bool {
 	for o := range s.All() {
 		if o.BackstopSuspect != nil {
@@ -74,9 +74,8 @@ type Schedule struct {
 	Retries int
 	// Flush is when the status counts the reverts; zero if there are none.
 	Flush time.Time
-	// Backstop is when the objects are compared with the API server, zero if they are not;
-	// Suspects, when those that differed are compared again.
-	Backstop, Suspects time.Time
+	// Suspects is when the suspects of the backstop are compared with the API server.
+	Suspects time.Time
 	// health is until when the status does not name other objects that are not healthy.
 	health time.Time
 }
@@ -115,9 +114,9 @@ const (
 	wakeFlush      = "the status counts reverts"
 	wakeUnobserved = "a watch has not shown an applied object"
 	wakeHealth     = "the status names other objects that are not healthy"
+	wakeBlocked    = "a deletion that waits for finalizers counts as blocked"
 	wakeDigest     = "digests of another version are replaced"
-	wakeBackstop   = "the objects are compared with the API server"
-	wakeSuspects   = "objects that differed are compared again"
+	wakeSuspects   = "suspects of the backstop are compared with the API server"
 	wakeExemption  = "an exemption ends"
 	wakeContention = "a contended object is reverted, or its contention ends"
 	wakeWatch      = "a watch that fails is reported"
@@ -156,6 +155,9 @@ func (p *Planner) Wakes(e Ending) []Wake {
 	if p.healthDelayed {
 		wakes = append(wakes, Wake{s.Schedule.health, wakeHealth})
 	}
+	if s.Health != nil {
+		wakes = append(wakes, s.Health.wakes(s.Schedule.health)...)
+	}
 	if p.digestsOutdated {
 		wakes = append(wakes, Wake{p.Now.Add(time.Second), wakeDigest})
 	}
@@ -165,8 +167,8 @@ func (p *Planner) Wakes(e Ending) []Wake {
 				wakes = append(wakes, w)
 			}
 		}
-		if !e.All && s.backstopDue(p.Now) { // a revert does not compare
-			wakes = append(wakes, Wake{p.Now, wakeBackstop})
+		if !e.All && s.suspectsDue(p.Now) { // a revert does not compare
+			wakes = append(wakes, Wake{p.Now, wakeSuspects})
 		}
 	}
 	before := Watched(s.Status, p.VR.Generation)
@@ -182,7 +184,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 // may not be.
 func (p *Planner) objectWakes() []Wake {
 	s := p.State
-	wakes := []Wake{{s.Schedule.Backstop, wakeBackstop}, {p.HeldUntil, wakeExemption}}
+	wakes := []Wake{{p.HeldUntil, wakeExemption}}
 	if s.Suspects() {
 		wakes = append(wakes, Wake{s.Schedule.Suspects, wakeSuspects})
 	}

@@ -19,9 +19,8 @@ type Scope struct {
 	Retry bool
 	// flush reports that it is time for the status to count reverts.
 	flush bool
-	// Backstop reports that it is time to compare the objects with the API server; Suspects,
-	// to compare those again that differed.
-	Backstop, Suspects bool
+	// Suspects reports that it is time to compare the suspects of the backstop with the API server.
+	Suspects bool
 }
 
 // ScopeInput is what a scope is decided from.
@@ -40,8 +39,7 @@ type ScopeInput struct {
 	Reread, AccountMissing bool
 	Causes                 trigger.Causes
 	Schedule               Schedule
-	// ComparesObjects reports that the backstop is on; HasSuspects, that it found objects
-	// that differ.
+	// ComparesObjects reports that the backstop is on; HasSuspects, that it found suspects.
 	ComparesObjects, HasSuspects bool
 }
 
@@ -63,8 +61,6 @@ func DecideScope(in ScopeInput) Scope {
 	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
 
 	// A revert does not wait for comparisons.
-	compares := s.All && in.ComparesObjects
-	s.Backstop = compares && !in.Schedule.Backstop.IsZero() && due(in.Schedule.Backstop)
-	s.Suspects = compares && in.HasSuspects && due(in.Schedule.Suspects)
+	s.Suspects = s.All && in.ComparesObjects && in.HasSuspects && due(in.Schedule.Suspects)
 	return s
 }

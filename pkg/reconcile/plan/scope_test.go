@@ -51,28 +51,31 @@ func TestDecideScope(t *testing.T) {
 		"FlushWaits": {
 			"It is not time to count them.", func(in *ScopeInput) { in.Schedule.Flush = future }, Scope{Retry: true},
 		},
-		"EditAtBackstop": {
+		"EditBesideSuspects": {
 			"A revert does not wait for comparisons.",
 			func(in *ScopeInput) {
-				in.ComparesObjects, in.HasSuspects, in.Schedule.Backstop, in.Schedule.Suspects = true, true, past, past
+				in.ComparesObjects, in.HasSuspects, in.Schedule.Suspects = true, true, past
 			},
 			Scope{Retry: true},
 		},
-		"Backstop": {
-			"All objects are compared.",
+		"SuspectsOff": {
+			"The backstop may be off.",
 			func(in *ScopeInput) {
-				in.Causes, in.ComparesObjects, in.Schedule.Backstop = trigger.Causes{}, true, past
+				in.Causes, in.HasSuspects, in.Schedule.Suspects = trigger.Causes{}, true, past
 			},
-			Scope{All: true, Retry: true, Backstop: true},
+			Scope{All: true, Retry: true},
 		},
-		"BackstopOff": {
-			"It may be off.", func(in *ScopeInput) { in.Causes, in.Schedule.Backstop = trigger.Causes{}, past }, Scope{All: true, Retry: true},
+		"SuspectsWait": {
+			"The events of suspects have some time to come.",
+			func(in *ScopeInput) {
+				in.Causes, in.ComparesObjects, in.HasSuspects, in.Schedule.Suspects = trigger.Causes{}, true, true, future
+			},
+			Scope{All: true, Retry: true},
 		},
 		"Suspects": {
-			"What differed is compared again.",
+			"What differed in a LIST is compared.",
 			func(in *ScopeInput) {
-				in.Causes, in.ComparesObjects, in.HasSuspects = trigger.Causes{}, true, true
-				in.Schedule.Backstop, in.Schedule.Suspects = future, past
+				in.Causes, in.ComparesObjects, in.HasSuspects, in.Schedule.Suspects = trigger.Causes{}, true, true, past
 			},
 			Scope{All: true, Retry: true, Suspects: true},
 		},

@@ -34,6 +34,8 @@ type State struct {
 	// Unjudged reports that the status calls the objects drifted, and that no reconcile of this
 	// process has compared all of them: their watches have not synced.
 	Unjudged bool
+	// Shards are those whose labels the objects have, as far as they were applied.
+	Shards []string
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -75,7 +77,7 @@ type State struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Objects: map[object.Identity]*Object{},
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Objects: map[object.Identity]*Object{},
 		Inherited: map[v1alpha1.Subject]string{},
 	}
 	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)

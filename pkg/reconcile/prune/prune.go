@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -138,7 +139,7 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case live.GetDeletionTimestamp() != nil && stays: // another client deletes it
 		return Removal{Gone: true}
 	case live.GetDeletionTimestamp() != nil:
-		return Removal{Deleted: true, waitsFor: object.WaitsFor(live), blocked: object.DeletionBlocked(live, time.Now())}
+		return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
 	case stays:
 		return a.release(ctx, key, live)
 	}
@@ -186,5 +187,5 @@ func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *u
 	if err := a.Delete(ctx, key, live); err != nil {
 		return Removal{Err: err}
 	}
-	return Removal{Deleted: true, waitsFor: object.WaitsFor(live), blocked: object.DeletionBlocked(live, time.Now())}
+	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
 }

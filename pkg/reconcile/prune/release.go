@@ -28,8 +28,17 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 		metadata["ownerReferences"] = references
 	}
 	others, err := a.Finder.AllOwners(ctx, key, live)
+	labels := map[string]any{}
+	for _, shard := range a.ShardLabels {
+		if ownership.OnlyLabelledBy(live, shard, a.Manager) {
+			labels[shard] = nil
+		}
+	}
 	if err == nil && len(others) == 0 {
-		metadata["labels"] = map[string]any{v1alpha1.ManagedByLabel: nil}
+		labels[v1alpha1.ManagedByLabel] = nil
+	}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
 	}
 	if err == nil {
 		_, err = a.EditMetadata(ctx, key, live, metadata)

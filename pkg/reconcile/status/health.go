@@ -26,7 +26,10 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 	case !o.Health.AsBefore(before):
 		all = o.Health.Problems()
 		same := len(all) >= len(was) && (len(all) == len(was) || before.UnlistedProblems > 0) && slices.EqualFunc(was, all[:len(was)],
-			func(a, b v1alpha1.Problem) bool { return a.Subject() == b.Subject() && a.Reason == b.Reason })
+			func(a, b v1alpha1.Problem) bool {
+				stable := a.Reason != v1alpha1.ReasonDeletionBlocked || a.Message == b.Message // finalizers are removed one by one
+				return a.Subject() == b.Subject() && a.Reason == b.Reason && stable
+			})
 		if same {
 			copy(all, was)
 		}

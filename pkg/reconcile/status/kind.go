@@ -7,6 +7,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -40,9 +41,9 @@ func (p *Recorder) noteKind(r apply.Result) {
 // beingReplaced is why an object is not applied that is being deleted, to be created again.
 func beingReplaced(r apply.Result) *object.Failure {
 	found := r.Cause.Found
-	if found == nil || !object.DeletionBlocked(found, time.Now()) {
+	if found == nil || !deletion.Blocked(found, time.Now()) {
 		return &plan.BeingReplaced
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
-		display.Truncate(object.WaitsFor(found), object.MaxMessage)}
+		display.Truncate(deletion.WaitsFor(found), object.MaxMessage)}
 }

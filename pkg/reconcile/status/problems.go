@@ -79,10 +79,15 @@ func (o *Outcome) problems(before v1alpha1.VidraResourceStatus) []v1alpha1.Probl
 			all = append(all, p)
 		}
 	}
+	sortBySeverity(all)
+	return all
+}
+
+// sortBySeverity sorts problems, the worst first.
+func sortBySeverity(all []v1alpha1.Problem) {
 	slices.SortStableFunc(all, func(a, b v1alpha1.Problem) int {
 		return slices.Index(severity, a.Reason) - slices.Index(severity, b.Reason)
 	})
-	return all
 }
 
 // unread reports that the reconcile could not read the manifest or reach the destination.

@@ -163,7 +163,7 @@ func (p *Recorder) emit(r apply.Result) {
 		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
 		p.Contend(r.Known, r.Fields, r.Requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
-		events.Retyped, events.Deleted, events.Rotated, events.Detected, events.Contended, events.Settled, events.Answered:
+		events.Retyped, events.Deleted, events.Rotated, events.Progressed, events.Detected, events.Contended, events.Settled, events.Answered:
 		note(events.Change{Action: r.Action})
 	}
 	if len(r.Reverted) > 0 {
@@ -175,16 +175,12 @@ func (p *Recorder) emit(r apply.Result) {
 // recordFailure notes that a task failed. The object is tried again later.
 func (p *Recorder) recordFailure(r apply.Result) {
 	o, entry := r.Known, r.Known.Entry
-	why := object.Explain(r.Err, r.GVK, r.ID, r.Sensitive)
+	why := failureOf(r)
 	o.Problem = &why
 	p.Applier.Refused(o, r.Err, r.Key, "get", "patch", "create", "delete")
 	if r.Why == plan.WhyDrift {
+		r.Cause.Unanswered = r.Cause.Unanswered || object.Unanswered(r.Err)
 		p.PendingDrift[r.Key] = r.Cause
-		if why.Reason == v1alpha1.ReasonManifestInvalid {
-			// The same configuration was accepted before.
-			why.Reason = v1alpha1.ReasonApplyFailed
-			why.Message += ". It was accepted before: a field that another field manager added may be in the way"
-		}
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {

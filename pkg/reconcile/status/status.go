@@ -58,6 +58,8 @@ type Outcome struct {
 	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
+	// shards are those whose labels the objects have.
+	shards []string
 	// Synced reports that this reconcile applied what was left of the manifest.
 	Synced bool
 	now    time.Time
@@ -68,7 +70,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches = p.Watched, s.Watches
+	o.watched, o.watches, o.shards = p.Watched, s.Watches, s.Shards
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -125,6 +127,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		after.LastHandledReconcileAt = o.request
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
+	after.Shards = o.shards
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
@@ -158,6 +161,8 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 			set(kind, metav1.ConditionFalse, wrong, why)
 		}
 	}
+	// The first one in a new status.
+	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.entries)))
 	if !o.unread() { // otherwise nothing was watched
 		if o.watched {
 			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches)))
@@ -182,7 +187,6 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		}
 	}
 	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
-	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.entries)))
 	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.

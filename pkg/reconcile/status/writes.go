@@ -9,12 +9,21 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// handoverTime is how long this process takes a status that it has not written for one of the process before: the watch
+// of the VidraResource may be late. Afterwards, another client has written it.
+const handoverTime = time.Minute
+
 // maxWrites is how many own writes of a status are remembered whose events have not come.
 const maxWrites = 64
 
 // Writes distinguishes the writes of a status by this process from those of other clients.
 // Reconciler.mu guards it.
 type Writes struct {
+	// Begun is when this process read the status, in the version Read. Written reports that it has
+	// written it since, and attempted that it may have.
+	Begun              time.Time
+	Read               string
+	Written, attempted bool
 	// Own are the resourceVersions that own writes made and no event has shown, oldest first.
 	Own []string
 	// Writing is whether a write is under way; during are the versions that events showed
@@ -25,6 +34,18 @@ type Writes struct {
 	// this process last wrote it again.
 	Foreign  bool
 	Restored time.Time
+}
+
+// Begin notes that a write begins.
+func (w *Writes) Begin() { w.Writing, w.attempted = true, true }
+
+// Outdated reports whether vr has a status that the process before this one wrote, and that this one has not read.
+func (w *Writes) Outdated(read v1alpha1.VidraResourceStatus, vr *v1alpha1.VidraResource) bool {
+	if w.attempted || vr.ResourceVersion == w.Read || time.Since(w.Begun) > handoverTime {
+		return false
+	}
+	w.Read = vr.ResourceVersion
+	return !Same(read, vr.Status)
 }
 
 // Seen notes an event that shows another status, and reports whether another client wrote
@@ -50,7 +71,7 @@ func (w *Writes) End(version string) (foreign bool) {
 		shown = shown || during == version
 		foreign = foreign || during != version
 	}
-	w.Writing, w.during = false, nil
+	w.Writing, w.during, w.Written = false, nil, w.Written || version != ""
 	w.Foreign = w.Foreign || foreign
 	if version != "" && !shown {
 		w.Own = append(w.Own, version)

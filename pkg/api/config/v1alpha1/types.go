@@ -69,6 +69,8 @@ type OperatorConfiguration struct {
 	RequireServiceAccount *bool `json:"requireServiceAccount,omitempty"`
 	// UserStamps is --user-stamps.
 	UserStamps *bool `json:"userStamps,omitempty"`
+	// WatchLabelSelector is --watch-label-selector.
+	WatchLabelSelector *string `json:"watchLabelSelector,omitempty"`
 	// Workers is --workers.
 	Workers *int `json:"workers,omitempty"`
 	// ZapDevel is --zap-devel.

@@ -1,4 +1,5 @@
-package object
+// Package deletion reports what an object that is being deleted waits for. It is pure.
+package deletion
 
 import (
 	"strings"
@@ -9,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deletionGrace is how long an object may be terminating before its deletion counts as blocked by
-// its finalizers.
-const deletionGrace = 30 * time.Second
+// Grace is how long an object may be terminating before its deletion counts as blocked by its
+// finalizers.
+const Grace = 30 * time.Second
 
-// DeletionBlocked reports whether an object has been terminating for long because of its finalizers.
-func DeletionBlocked(live *unstructured.Unstructured, now time.Time) bool {
+// Blocked reports whether an object has been terminating for long because of its finalizers.
+func Blocked(live *unstructured.Unstructured, now time.Time) bool {
 	since := live.GetDeletionTimestamp()
-	return since != nil && now.Sub(since.Time) >= deletionGrace && WaitsFor(live) != ""
+	return since != nil && now.Sub(since.Time) >= Grace && WaitsFor(live) != ""
 }
 
 // WaitsFor returns what has to happen before the object is gone: the finalizers that are to
@@ -28,7 +29,7 @@ func WaitsFor(live *unstructured.Unstructured) string {
 	case schema.GroupKind{Kind: "Namespace"}:
 		more, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
 		finalizers, conditions = append(finalizers, more...), "Namespace"
-	case CRDKind:
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		conditions = "Terminating"
 	}
 	if len(finalizers) == 0 {

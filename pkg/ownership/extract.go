@@ -1,0 +1,137 @@
+package ownership
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Extract returns the configuration that manager applied to obj, with the values that obj has: an apply of it
+// changes nothing. What another manager has taken from manager is not in it. ok is false if manager applied
+// nothing, or if a field that it owns cannot be found in obj: an apply would remove that field.
+func Extract(obj *unstructured.Unstructured, manager string) (configuration *unstructured.Unstructured, ok bool) {
+	fields := applied(obj, manager)
+	if fields == nil {
+		return nil, false
+	}
+	var others []fieldsV1
+	for r := range records(obj) {
+		if f := r.fields(); f != nil && (!r.applies() || r.text("manager") != manager) {
+			others = append(others, f)
+		}
+	}
+	x := extractor{others: others}
+	content, ok := x.mapping(fields, obj.Object)
+	if !ok {
+		return nil, false
+	}
+	configuration = &unstructured.Unstructured{Object: content}
+	configuration.SetGroupVersionKind(obj.GroupVersionKind())
+	configuration.SetNamespace(obj.GetNamespace())
+	configuration.SetName(obj.GetName())
+	return configuration, true
+}
+
+// extractor makes a configuration from a tree and the live values.
+type extractor struct {
+	// others are the trees of all other managers, and path leads to the field that is being extracted.
+	others []fieldsV1
+	path   []string
+}
+
+// value returns what is owned of a live value. below is the tree of the field; it is empty for a leaf.
+func (x *extractor) value(below fieldsV1, live any) (any, bool) {
+	switch at := live.(type) {
+	case map[string]any:
+		if len(below) > 0 {
+			return x.mapping(below, at)
+		}
+		for _, fields := range x.others {
+			if hasBelow(fields, x.path) { // it was applied empty, and what is in it is of others
+				return map[string]any{}, true
+			}
+		}
+	case []any:
+		if len(below) > 0 {
+			return x.list(below, at)
+		}
+	default:
+		if _, self := below["."]; len(below) > 1 || len(below) == 1 && !self {
+			return nil, false
+		}
+	}
+	return runtime.DeepCopyJSONValue(live), true
+}
+
+func (x *extractor) mapping(fields fieldsV1, live map[string]any) (map[string]any, bool) {
+	content := make(map[string]any, len(fields))
+	for key, sub := range fields {
+		if key == "." {
+			continue
+		}
+		name, isField := strings.CutPrefix(key, "f:")
+		child, found := live[name]
+		if !isField || !found {
+			return nil, false
+		}
+		below, _ := sub.(map[string]any)
+		x.path = append(x.path, key)
+		extracted, ok := x.value(below, child)
+		x.path = x.path[:len(x.path)-1]
+		if !ok {
+			return nil, false
+		}
+		content[name] = extracted
+	}
+	return content, true
+}
+
+// list returns the owned items of a list, in the order of the list.
+func (x *extractor) list(fields fieldsV1, live []any) ([]any, bool) {
+	type owned struct {
+		key     string
+		element fieldpath.PathElement
+	}
+	var wanted []owned
+	for key := range fields {
+		if key == "." {
+			continue
+		}
+		element, err := fieldpath.DeserializePathElement(key)
+		if err != nil || element.Key == nil && element.Value == nil {
+			return nil, false
+		}
+		wanted = append(wanted, owned{key, element})
+	}
+	items := make([]any, 0, len(wanted))
+	for _, item := range live {
+		for _, w := range wanted {
+			if !selects(w.element, item) {
+				continue
+			}
+			extracted, ok := x.item(w.key, w.element, fields, item)
+			if !ok {
+				return nil, false
+			}
+			items = append(items, extracted)
+		}
+	}
+	return items, len(items) == len(wanted)
+}
+
+// item returns what is owned of an item of a list, with the keys by which the API server finds it.
+func (x *extractor) item(key string, element fieldpath.PathElement, fields fieldsV1, live any) (any, bool) {
+	below, _ := fields[key].(map[string]any)
+	if element.Value != nil {
+		return runtime.DeepCopyJSONValue(live), true
+	}
+	at, is := live.(map[string]any)
+	if _, self := below["."]; !is || len(below) == 0 || len(below) == 1 && self {
+		return nil, false // of such an item, the keys that were applied are not known
+	}
+	x.path = append(x.path, key)
+	defer func() { x.path = x.path[:len(x.path)-1] }()
+	return x.mapping(below, at)
+}

@@ -1,0 +1,92 @@
+package assignment
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Assignment is which VidraResources an operator reconciles. The zero value is that of an operator without flags. Its
+// fields must not be changed after the first call of a method. It is safe for concurrent use.
+type Assignment struct {
+	// Installation reconciles the VidraResources that name it.
+	Installation v1alpha1.Installation
+	// Shard is the one whose VidraResources the cache has; empty if it has all.
+	Shard v1alpha1.Shard
+	// Elsewhere reads the VidraResources of other shards; nil without a shard.
+	Elsewhere client.Reader
+
+	// mu guards cancels.
+	mu sync.Mutex
+	// cancels end the reconciles that run.
+	cancels map[trigger.Owner]context.CancelFunc
+}
+
+// Reconciles reports whether the operator reconciles a VidraResource of the cache.
+func (a *Assignment) Reconciles(vr *v1alpha1.VidraResource) bool {
+	return v1alpha1.InstallationOf(vr) == a.Installation
+}
+
+// Holds reports whether the installation has not released a VidraResource yet.
+func (a *Assignment) Holds(vr *v1alpha1.VidraResource) bool {
+	return controllerutil.ContainsFinalizer(vr, a.Installation.Finalizer())
+}
+
+// Release has a reconcile of a VidraResource that another installation reconciles from now on
+// leave its objects in place, unmanaged: the other one then adopts them. Where the
+// VidraResource is being deleted, spec.deletionPolicy decides.
+func Release(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }
+
+// Requested is a predicate of the controller. It reports whether an update gave a VidraResource to another
+// installation, ended that another one holds it, changed its shards, or requests a reconcile.
+func (a *Assignment) Requested(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
+	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
+	if !ok || !is {
+		return false
+	}
+	_, wasHeld := a.Installation.HeldByAnother(before)
+	_, isHeld := a.Installation.HeldByAnother(after)
+	return v1alpha1.InstallationOf(before) != v1alpha1.InstallationOf(after) || wasHeld && !isHeld ||
+		!slices.Equal(v1alpha1.ShardsOf(before, a.Shard), v1alpha1.ShardsOf(after, a.Shard)) || before.ReconcileRequest() != after.ReconcileRequest()
+}
+
+// Running returns a context for a reconcile, which ends when the VidraResource leaves the shard. done must be called
+// at the end of the reconcile. Reconciles of one VidraResource do not overlap.
+func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconciling context.Context, done func()) {
+	if a.Shard == "" {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancels == nil {
+		a.cancels = map[trigger.Owner]context.CancelFunc{}
+	}
+	a.cancels[owner] = cancel
+	return ctx, func() {
+		a.mu.Lock()
+		delete(a.cancels, owner)
+		a.mu.Unlock()
+		cancel()
+	}
+}
+
+// Left is a predicate of the controller. It ends the reconcile of a VidraResource that has left the cache: another
+// shard may reconcile it from now on.
+func (a *Assignment) Left(e event.DeleteEvent) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if end := a.cancels[trigger.Owner{Name: e.Object.GetName()}]; end != nil && e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
+		end()
+	}
+	return true
+}

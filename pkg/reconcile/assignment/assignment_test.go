@@ -1,0 +1,84 @@
+package assignment
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+func TestRequested(t *testing.T) {
+	t.Parallel()
+	labelled := func(key, value string) func(*v1alpha1.VidraResource) {
+		return func(vr *v1alpha1.VidraResource) { vr.Labels = map[string]string{key: value} }
+	}
+	shards := func(all ...string) func(*v1alpha1.VidraResource) {
+		return func(vr *v1alpha1.VidraResource) {
+			vr.Labels, vr.Status.Shards = map[string]string{"key": "one"}, all
+		}
+	}
+	held := func(vr *v1alpha1.VidraResource) { vr.Finalizers = []string{v1alpha1.Installation("east").Finalizer()} }
+	request := func(vr *v1alpha1.VidraResource) {
+		vr.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
+	}
+	none := func(*v1alpha1.VidraResource) {}
+	cases := map[string]struct {
+		reason        string
+		before, after func(*v1alpha1.VidraResource)
+		own           v1alpha1.Shard
+		want          bool
+	}{
+		"Nothing":      {"Nothing has changed.", none, none, "", false},
+		"A label":      {"It is not one of Vidra's.", none, labelled("team", "web"), "", false},
+		"Installation": {"Another one reconciles it.", none, labelled(v1alpha1.InstallationLabel, "east"), "", true},
+		"Held":         {"It has to wait.", none, held, "", false},
+		"Released":     {"It need not wait any more.", held, none, "", true},
+		"Request":      {"A user asks for it.", none, request, "", true},
+		"Own shard":    {"The operator wrote it.", shards(), shards("key=one"), "key=one", false},
+		"Overlap":      {"Another operator reconciles it, too.", shards("key=one"), shards("key", "key=one"), "key=one", true},
+		"Left":         {"The shard is left.", shards("key=one"), func(vr *v1alpha1.VidraResource) { vr.Status.Shards = []string{"key=one"} }, "", true},
+		"Old one":      {"The shard before does not match.", shards("key=two"), shards("key=one"), "key=one", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := &v1alpha1.VidraResource{}, &v1alpha1.VidraResource{}
+			tc.before(before)
+			tc.after(after)
+			a := &Assignment{Shard: tc.own}
+			require.Equal(t, tc.want, a.Requested(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.reason)
+		})
+	}
+}
+
+// TestLeft: the reconcile of a VidraResource that leaves the shard ends, and no other one.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	a := &Assignment{Shard: "key=one"}
+	web, endWeb := a.Running(t.Context(), trigger.Owner{Name: "web"})
+	api, endAPI := a.Running(t.Context(), trigger.Owner{Name: "api"})
+	gone := &v1alpha1.VidraResource{}
+	gone.Name = "web"
+	require.True(t, a.Left(event.DeleteEvent{Object: gone}), "it is forgotten next")
+	require.ErrorIs(t, web.Err(), context.Canceled)
+	require.NoError(t, api.Err())
+	deleted := &v1alpha1.VidraResource{}
+	deleted.Name, deleted.DeletionTimestamp = "api", new(metav1.Now())
+	require.True(t, a.Left(event.DeleteEvent{Object: deleted}))
+	require.NoError(t, api.Err(), "its finalizer was removed by that reconcile")
+	endWeb()
+	endAPI()
+	require.Empty(t, a.cancels)
+	require.True(t, a.Left(event.DeleteEvent{Object: gone}), "none runs")
+
+	all := &Assignment{}
+	ctx, end := all.Running(t.Context(), trigger.Owner{Name: "web"})
+	require.True(t, all.Left(event.DeleteEvent{Object: gone}))
+	require.NoError(t, ctx.Err(), "without a shard nothing leaves it")
+	end()
+}

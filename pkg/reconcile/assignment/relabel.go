@@ -1,0 +1,93 @@
+package assignment
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// Relabel gives the objects of the manifest that were applied the labels of shards, and takes those of other shards
+// from them, if the state has other shards. It reports whether it has. It changes no other field: one that another
+// writer has changed is found by the watch, which shows the object from now on. An object that cannot be relabelled is
+// missing in the watch, and is applied as one that has lost its label.
+func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) (relabelled bool) {
+	if slices.Equal(s.Shards, shards) {
+		return false
+	}
+	var objects []*plan.Object
+	for _, o := range s.Manifest {
+		if o.Entry != nil && o.Entry.UID != "" {
+			objects = append(objects, o)
+		}
+	}
+	failed := make([]error, len(objects))
+	a.Parallel(len(objects), func(i int) {
+		failed[i] = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error { return relabel(ctx, a, objects[i]) })
+	})
+	for i, err := range failed {
+		if err != nil {
+			ctrllog.FromContext(ctx).Info("Cannot write the label of the shard alone. The object is applied instead.", "object", objects[i].ID.String(), "error", err.Error())
+		}
+	}
+	s.Shards = shards
+	return true
+}
+
+// relabel relabels one object, by an apply of what is ours in it as it is.
+func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
+	key := o.Desired.Key
+	live, err := a.Get(ctx, key)
+	if err != nil || live == nil || live.GetDeletionTimestamp() != nil {
+		return err
+	}
+	ours, ok := ownership.Extract(live, a.Manager)
+	if !ok || !mark(ours, a) {
+		return nil
+	}
+	ours.SetUID(live.GetUID()) // an apply creates what does not exist, unless it names the one that it is for
+	ours.SetResourceVersion(live.GetResourceVersion())
+	body, err := desired.Encode(ours)
+	if err != nil {
+		return err
+	}
+	written, err := a.ApplyBody(ctx, key, body, false)
+	if err != nil {
+		return err
+	}
+	if digest := trigger.DigestOf(live, a.Manager, false, nil); digest.String() == o.Entry.Digest {
+		o.Entry.Digest = trigger.DigestOf(written, a.Manager, false, nil).String()
+	}
+	return nil
+}
+
+// mark sets the labels of the shards, and reports whether that is a change.
+func mark(u *unstructured.Unstructured, a *apply.Applier) (changed bool) {
+	labels := u.GetLabels()
+	for key := range labels {
+		if a.Installation.IsShardLabel(key) && !slices.Contains(a.ShardLabels, key) {
+			delete(labels, key)
+			changed = true
+		}
+	}
+	for _, key := range a.ShardLabels {
+		if _, set := labels[key]; !set {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[key] = ""
+			changed = true
+		}
+	}
+	u.SetLabels(labels)
+	return changed
+}

@@ -1,0 +1,39 @@
+package owners
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// maxElsewhere is how many VidraResources a Lookup asks the API server for. An object has MaxOwners owners at
+// most; who may edit it can write any number of further names.
+const maxElsewhere = 2 * MaxOwners
+
+// Lookup reads the VidraResources that an object names: from the cache, and those of other shards, which the
+// cache does not have, from the API server. The next ones after maxElsewhere are as if they did not exist.
+type Lookup struct {
+	Cache client.Reader
+	// Elsewhere is nil where the cache has all VidraResources.
+	Elsewhere client.Reader
+
+	asked int
+}
+
+// Get returns a VidraResource, which must not be changed, and reports whether it is one of another shard; nil if there
+// is none.
+func (l *Lookup) Get(ctx context.Context, name string) (vr *v1alpha1.VidraResource, elsewhere bool, err error) {
+	vr, err = Cached(ctx, l.Cache, name)
+	if vr != nil || err != nil || l.Elsewhere == nil || l.asked == maxElsewhere || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return vr, false, err
+	}
+	l.asked++
+	vr = &v1alpha1.VidraResource{}
+	if err := l.Elsewhere.Get(ctx, client.ObjectKey{Name: name}, vr); err != nil {
+		return nil, false, client.IgnoreNotFound(err)
+	}
+	return vr, true, nil
+}

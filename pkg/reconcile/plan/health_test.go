@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestBlockedDeletions: an object that is being deleted and waits for its finalizers is a problem of its own once it has
+// waited long, and the worst one.
+func TestBlockedDeletions(t *testing.T) {
+	t.Parallel()
+	const waits = "waits for its finalizers (example.com/a)"
+	began := time.Now().Truncate(time.Second)
+	ill := func(name string, status kstatus.Status, since time.Duration) Illness {
+		i := Illness{Object: v1alpha1.ProblemObject{Name: name}, Health: trigger.Health{Status: status, Message: waits}}
+		if since > 0 {
+			i.WaitsSince = began.Add(since).Unix()
+		}
+		return i
+	}
+	r := HealthReport{Ill: []Illness{
+		ill("starts", kstatus.InProgressStatus, 0), ill("later", kstatus.TerminatingStatus, 2*time.Second), ill("failed", kstatus.FailedStatus, 0),
+		ill("first", kstatus.TerminatingStatus, time.Second), ill("graceful", kstatus.TerminatingStatus, 0), ill("blocked", kstatus.TerminatingStatus, 1),
+	}}
+	r.Ill[5].Blocked = true
+	later, first := began.Add(2*time.Second).Add(deletion.Grace), began.Add(time.Second).Add(deletion.Grace)
+	require.Equal(t, []Wake{{later, wakeBlocked}, {first, wakeBlocked}}, r.wakes(began))
+	require.Equal(t, []Wake{{later, wakeBlocked}, {later, wakeBlocked}}, r.wakes(later))
+	var got []string
+	for _, p := range r.Problems() {
+		got = append(got, p.Object.Name+" "+p.Reason)
+	}
+	require.Equal(t, []string{"blocked DeletionBlocked", "failed Unhealthy", "starts Progressing", "later Progressing", "first Progressing", "graceful Progressing"}, got)
+	require.Equal(t, "is being deleted, and "+waits, r.Problems()[0].Message)
+	require.True(t, (&HealthReport{Ill: r.Ill[5:]}).failed())
+	require.False(t, (&HealthReport{Ill: r.Ill[3:5]}).failed())
+}

@@ -1,0 +1,58 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+)
+
+// count counts what came of a task. An object that is terminating is applied by another reconcile.
+func count(run *progress.Run, r apply.Result) {
+	switch {
+	case r.Err != nil:
+		run.Failed(status.ProblemOf(r))
+	case !r.Ending && r.Replaced == "":
+		run.Applied()
+	}
+}
+
+// noteApplying writes the inventory of a VidraResource that has no status yet.
+func (p *pass) noteApplying(ctx context.Context) error {
+	if len(p.state.Status.Conditions) > 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.writeInventory(ctx)
+}
+
+// reportProgress reports an apply that has not ended. Problems of objects are written into the status first, so that
+// their Events have the reason of a condition, and neither the end of the reconcile nor the next process reports
+// them again. It fails if the next report is to have them.
+func (p *pass) reportProgress(ctx context.Context, now progress.Report) error {
+	if ctx.Err() != nil { // Vidra ends, and requests fail for that
+		return ctx.Err()
+	}
+	if !access.Usable(p.applier.Destination) { // all that failed may have failed for that
+		return fmt.Errorf("the destination of VidraResource %s may be unreachable", p.VR.Name)
+	}
+	s, before := p.state, p.before
+	if len(now.Problems) > 0 {
+		if err := p.writeStatus(ctx, status.Failing(s.Status, now.Problems, time.Now())); err != nil {
+			return err
+		}
+		p.before = s.Status
+	}
+	var changes []events.Change
+	if now.Counted {
+		changes = append(changes, events.Change{Action: events.Progressed, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
+			"is being applied: %d of %d objects are applied, %d failed", now.Applied, now.Total, now.Failed)})
+	}
+	p.record(p.Owner, object.ReferenceToOwner(p.VR), before, p.before, changes)
+	return nil
+}

@@ -1,0 +1,64 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// failureOf returns why a task failed.
+func failureOf(r apply.Result) object.Failure {
+	why := object.Explain(r.Err, r.GVK, r.ID, r.Sensitive)
+	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
+		// The same configuration was accepted before.
+		why.Reason = v1alpha1.ReasonApplyFailed
+		why.Message += ". It was accepted before: a field that another field manager added may be in the way"
+	}
+	return why
+}
+
+// ProblemOf returns the problem that the status has at the end of a reconcile because of a task that failed.
+func ProblemOf(r apply.Result) v1alpha1.Problem {
+	why := failureOf(r)
+	return object.ProblemOf(object.ProblemObject(r.GVK, r.ID), why.Reason, why.Message, v1alpha1.ConditionReady)
+}
+
+// Failing returns the status while objects are applied some of which have failed. The inventory stays as it is.
+func Failing(before v1alpha1.VidraResourceStatus, failed []v1alpha1.Problem, now time.Time) v1alpha1.VidraResourceStatus {
+	after := *before.DeepCopy()
+	all := after.Problems
+	for _, p := range failed {
+		key := keyOfProblem(&p)
+		i := slices.IndexFunc(all, func(was v1alpha1.Problem) bool { return keyOfProblem(&was) == key })
+		if i < 0 {
+			p.Since = metav1.NewTime(now.Truncate(time.Second))
+			all = append(all, p)
+			continue
+		}
+		p.Since = all[i].Since
+		all[i] = p
+	}
+	sortBySeverity(all)
+	var more int32
+	after.Problems, more = bounded(all)
+	after.UnlistedProblems += more
+	reason, message := describe(inCondition(all, v1alpha1.ConditionReady))
+	message = display.Truncate(message, maxCondition)
+	set := func(kind string, value metav1.ConditionStatus) metav1.Condition {
+		is := metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: after.ObservedGeneration}
+		meta.SetStatusCondition(&after.Conditions, is)
+		return is
+	}
+	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	after.DeployState, after.LastError = v1alpha1.DeployRunning, lastError(set(v1alpha1.ConditionReady, metav1.ConditionFalse), all)
+	noteFirstReady(&before, &after, now)
+	return after
+}

@@ -1,0 +1,131 @@
+package trigger
+
+import (
+	"math/rand/v2"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// Listing compares the objects of one watch, as the pages of a LIST show them, with what their
+// owners expect. It enqueues the owners of suspects: objects that differ, and expected objects
+// that the LIST does not have. An event may report the same change a moment later, so a suspect
+// is no drift yet. It is not safe for concurrent use.
+type Listing struct {
+	factory   *Factory
+	watch     unique.Handle[watched]
+	namespace string
+	number    uint16
+	// verify reports whether an object may be a suspect only because its digest was read from
+	// a status.
+	verify func() bool
+	// first is the version of the first page.
+	first version
+}
+
+// NewListing returns the Listing of a watch, whose objects are in one namespace unless it is empty.
+// verify limits how many objects are suspects although they are as expected, because the process
+// knows their digests from statuses alone, which other clients may write.
+func (f *Factory) NewListing(cluster string, gvr schema.GroupVersionResource, namespace string, verify func() bool) *Listing {
+	f.index.mu.Lock()
+	defer f.index.mu.Unlock()
+	f.index.listings++
+	if f.index.listings == 0 { // no claim that was never listed counts as listed
+		f.index.listings++
+	}
+	return &Listing{
+		factory: f, watch: unique.Make(watched{cluster: cluster, gvr: gvr}), namespace: namespace,
+		number: f.index.listings, verify: verify,
+	}
+}
+
+// maxPageBytes is where Page stops to add up memory.
+const maxPageBytes = 1 << 30
+
+// Page compares the objects of one page, and returns how many bytes they take in memory.
+func (l *Listing) Page(page *unstructured.UnstructuredList) (size int64) {
+	if l.first == (version{}) {
+		l.first = newVersion(page.GetResourceVersion())
+	}
+	suspects := map[Owner]map[ObjectKey]string{}
+	// At random, as verify may refuse what comes last, and some objects are never verified.
+	for _, i := range rand.Perm(len(page.Items)) {
+		u := &page.Items[i]
+		size += memoryOf(u.Object, maxPageBytes)
+		key, s, _, _ := l.factory.reduce(l.watch, u)
+		for _, owner := range l.factory.index.listed(key, s, u.GetUID(), l) {
+			addSuspect(suspects, owner, key, u.GetResourceVersion())
+		}
+	}
+	l.factory.suspect(suspects)
+	return size
+}
+
+// End compares what the pages did not have, after the last one.
+func (l *Listing) End() { l.factory.suspect(l.factory.index.unlisted(l)) }
+
+func addSuspect(suspects map[Owner]map[ObjectKey]string, owner Owner, key compactKey, version string) {
+	if suspects[owner] == nil {
+		suspects[owner] = map[ObjectKey]string{}
+	}
+	suspects[owner][key.objectKey()] = version
+}
+
+// suspect enqueues the owners of suspects, as routine work.
+func (f *Factory) suspect(suspects map[Owner]map[ObjectKey]string) {
+	for owner, objects := range suspects {
+		f.pending.merge(owner, Causes{Suspects: objects})
+		f.enqueue(owner, priorityqueue.AddOpts{})
+	}
+}
+
+// listed notes that an object is in a page, and returns the owners that do not find it as
+// expected. An owner whose apply is running has no use for an older state.
+func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (suspecting []Owner) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := x.claims[key]; c != nil; c = c.next {
+		c.listing = l.number
+		if !c.known {
+			continue
+		}
+		switch judge(c, observation{snapshot: s}) {
+		case VerdictAsExpected:
+			if expected := c.expected.uid.get(); expected != "" && expected != id || c.unverified() && l.verify() {
+				suspecting = append(suspecting, c.holder.owner)
+			}
+		case VerdictDrift:
+			suspecting = append(suspecting, c.holder.owner)
+		case VerdictUnchanged, VerdictForeign, VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating, VerdictDeleted, VerdictGone, VerdictUnknown:
+		}
+	}
+	return suspecting
+}
+
+// unverified reports whether what is expected of the object was read from a status.
+func (c *claim) unverified() bool { return !c.unreverted && c.expected.version == (version{}) }
+
+// unlisted returns the objects that were expected in a LIST and were not there.
+func (x *Index) unlisted(l *Listing) map[Owner]map[ObjectKey]string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	suspects := map[Owner]map[ObjectKey]string{}
+	for key, first := range x.claims {
+		if key.watch != l.watch || l.namespace != "" && key.namespace.Value() != l.namespace {
+			continue
+		}
+		for c := first; c != nil; c = c.next {
+			if c.listing == l.number || !c.known || c.inFlight || c.expectsRemoval {
+				continue
+			}
+			if order, ok := c.expected.version.compare(l.first); ok && order > 0 {
+				continue // it was applied after the LIST had begun
+			}
+			addSuspect(suspects, c.holder.owner, key, "")
+		}
+	}
+	return suspects
+}
