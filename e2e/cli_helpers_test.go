@@ -44,12 +44,13 @@ func writeKubeconfig(t *testing.T, config *rest.Config) string {
 	return path
 }
 
-// commandLine runs `vidra events`.
-type commandLine struct{ binary, kubeconfig string }
+// commandLine runs a command of `vidra`.
+type commandLine struct{ binary, kubeconfig, name string }
 
 func (v commandLine) command(args []string) *exec.Cmd {
-	cmd := exec.Command(v.binary, append([]string{"events", "--kubeconfig", v.kubeconfig}, args...)...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // the race detector is slow to end otherwise
+	cmd := exec.Command(v.binary, append([]string{v.name, "--kubeconfig", v.kubeconfig}, args...)...)
+	// The race detector is slow to end otherwise. What the command line discovers is cached beside the control plane.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "HOME="+filepath.Dir(env.KubeconfigPath))
 	return cmd
 }
 

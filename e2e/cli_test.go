@@ -29,7 +29,7 @@ import (
 // TestEventsCommand lists and follows with `vidra events` what the operator said.
 func TestEventsCommand(t *testing.T) {
 	t.Parallel()
-	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath}
+	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath, name: "events"}
 	t.Run("list", func(t *testing.T) {
 		t.Parallel()
 		testListEvents(t, vidra)
@@ -65,7 +65,7 @@ func testListEvents(t *testing.T, vidra commandLine) {
 		require.Contains(t, vidra.events(t, "-n", ns, "-o", "wide"), "ACTION")
 	})
 	t.Run("as a plugin of kubectl", func(t *testing.T) {
-		plugin := commandLine{binary: filepath.Join(t.TempDir(), "kubectl-vidra"), kubeconfig: vidra.kubeconfig}
+		plugin := commandLine{binary: filepath.Join(t.TempDir(), "kubectl-vidra"), kubeconfig: vidra.kubeconfig, name: "events"}
 		require.NoError(t, os.Symlink(vidra.binary, plugin.binary))
 		require.Contains(t, plugin.events(t, "--help"), "kubectl vidra events [flags]")
 		require.Contains(t, plugin.events(t, "--vidraresource", ns), "DriftCorrected")

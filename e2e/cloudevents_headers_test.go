@@ -53,6 +53,7 @@ func TestCloudEventsHeaders(t *testing.T) {
 	for _, got := range sink.await(t, "Applied", ns+"/page") {
 		require.Equal(t, "shop", got.header.Get("X-Tenant"))
 	}
+	sink.await(t, "Ready", "VidraResource "+ns+" ") // otherwise it is refused first, and what follows waits for it
 
 	sink.require(t, "Authorization", "Bearer second-token")
 	page := declared(t, ns, configMap("page", "hello"))[0]

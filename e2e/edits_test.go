@@ -59,6 +59,8 @@ type anEdit struct {
 	// paths that the Event names. value is true if the edit changes only values, and refused if
 	// the API server refuses the first attempt to revert it.
 	by string
+	// added are those of names that the edit added.
+	added []string
 	// more is how many requests the heal needs besides.
 	more           int
 	names          []string
@@ -94,21 +96,22 @@ func TestF21Edits(t *testing.T) {
 			require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), kind)))
 		}
 	})
-	rows := 0
+	rows, x := 0, newExplainer(t)
 	for _, table := range []map[string]map[string]anEdit{coreEdits, workloadEdits, configurationEdits, customEdits} {
 		for kind, edits := range table {
 			rows += len(edits)
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				testEditsOf(t, kind, group, edits)
+				ns, attempts := testEditsOf(t, kind, group, edits)
+				x.explain(t, ns, attempts)
 			})
 		}
 	}
 	t.Logf("%d edits", rows)
 }
 
-// testEditsOf does the edits of one kind.
-func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, options ...func(*v1alpha1.VidraResource)) {
+// testEditsOf does the edits of one kind. It returns the VidraResource and the edits.
+func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, options ...func(*v1alpha1.VidraResource)) (string, map[string]*attempt) {
 	ns := newNamespace(t)
 	var objs []*unstructured.Unstructured
 	var documents []string
@@ -156,6 +159,7 @@ func testEditsOf(t *testing.T, kind, group string, edits map[string]anEdit, opti
 	for row, a := range attempts {
 		a.checkRequests(t, row, sent.Only(nameIs(a.obj.GetName())))
 	}
+	return ns, attempts
 }
 
 // fenceHeals is how often passFence has the fence reverted.
@@ -251,20 +255,28 @@ func (a *attempt) checkRequests(t *testing.T, row string, sent requests) {
 	assert.Equal(t, verbs, were, "%s: %s\n%s", row, a.reason, sent)
 }
 
-// requireTold requires the Event on the object, where a person looks.
+// report is what the Event on the object, where a person looks, and the history have of the edit; nil if it is not
+// reported.
+func (a *attempt) report() []string {
+	switch told := a.told; {
+	case a.want == undoneWhole && a.by != "":
+		return append([]string{fmt.Sprintf("%q", a.by)}, a.names...)
+	case a.want == recreated:
+		return []string{"created it again after it had been deleted"}
+	case a.want == relabelled:
+		return []string{"restored the label managed-by=vidra"}
+	case told != "":
+		return []string{told}
+	}
+	return nil
+}
+
+// requireTold requires the Event on the object and the entry of the history.
 func (a *attempt) requireTold(t *testing.T) {
 	t.Helper()
-	told := a.told
-	switch a.want {
-	case recreated:
-		told = "created it again after it had been deleted"
-	case relabelled:
-		told = "restored the label managed-by=vidra"
-	case stays, reverted, undoneWhole:
-	}
-	if told != "" {
-		awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", "VidraResource "+a.owner, told)
-		a.requireListed(t, told)
+	if told := a.report(); told != nil {
+		awaitEvent(t, a.obj, corev1.EventTypeNormal, "ChangeReverted", "Restore", append([]string{"VidraResource " + a.owner}, told...)...)
+		a.requireListed(t, told...)
 	}
 }
 
@@ -286,7 +298,7 @@ func requireAllListed(t *testing.T, owner string, attempts map[string]*attempt) 
 	t.Helper()
 	var edits int64
 	for _, a := range attempts {
-		if a.told != "" || a.by != "" || a.want == recreated || a.want == relabelled {
+		if a.report() != nil {
 			edits++
 		}
 	}
@@ -346,11 +358,7 @@ func applying(obj *unstructured.Unstructured, what, manager string) error {
 
 // asVidra applies the manifest with a change, under the name of the VidraResource.
 func asVidra(owner string, obj *unstructured.Unstructured, what string) error {
-	marks := map[string]any{"metadata": map[string]any{
-		"labels":      map[string]any{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-		"annotations": map[string]any{v1alpha1.OwnerAnnotationKey(owner): owner},
-	}}
-	config, err := changed(merged(obj.Object, marks), what)
+	config, err := changed(marked(owner, obj), what)
 	if err != nil {
 		return err
 	}
@@ -359,6 +367,14 @@ func asVidra(owner string, obj *unstructured.Unstructured, what string) error {
 		return err
 	}
 	return edit(obj, types.ApplyPatchType, string(patch), client.ForceOwnership, client.FieldOwner("vidra/"+owner))
+}
+
+// marked is what Vidra applies for an object of the VidraResource owner: the manifest, with its marks.
+func marked(owner string, obj *unstructured.Unstructured) map[string]any {
+	return merged(obj.Object, map[string]any{"metadata": map[string]any{
+		"labels":      map[string]any{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		"annotations": map[string]any{v1alpha1.OwnerAnnotationKey(owner): owner},
+	}})
 }
 
 // underOurName updates the object under the name of the VidraResource.

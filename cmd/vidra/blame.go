@@ -21,7 +21,8 @@ import (
 
 const blameHelp = `Show a live object as YAML, and beside each line its owner: the document and line of the
 manifest, or the field manager and the time of its last write. Lines without an owner
-are defaults of the API server. Edits of a line that were reverted are beside it.
+are defaults of the API server. An edit that was reverted is beside the first line of
+the field.
 
 --foreign shows only what the manifest does not have. Values of Secrets and of
 environment variables are masked.`
@@ -40,7 +41,7 @@ func newBlame(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "blame KIND/NAME", Short: "Show a live object with the owner of each line",
 		Long: blameHelp, Example: blameExample,
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeObject,
+		Args: objectArgs, ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -176,6 +177,7 @@ func (b *blame) lines() ([]blameLine, error) {
 	for i := range lines {
 		b.attribute(&lines[i])
 	}
+	b.addEdits(lines)
 	return lines, nil
 }
 
@@ -228,9 +230,31 @@ func (b *blame) attribute(line *blameLine) {
 		}
 		line.Managers = append(line.Managers, lineManager{Manager: w.Manager, Subresource: w.Subresource, Time: metav1.NewTime(w.Time)})
 	}
+}
+
+// addEdits adds each edit to the lines on which its fields begin: of an item, a map or a list, the first one. An edit
+// of fields that have no line, because the API server keeps no empty list, is added to the field above.
+func (b *blame) addEdits(lines []blameLine) {
 	for _, e := range b.edits {
-		if path := b.paths[line.Pointer]; path != "" && listed(e.fields, path) {
-			line.Edits = append(line.Edits, e)
+		added, above := map[int]bool{}, ""
+		add := func(pointer string) {
+			i := slices.IndexFunc(lines, func(line blameLine) bool {
+				return line.Pointer == pointer || strings.HasPrefix(line.Pointer, pointer+"/")
+			})
+			if i >= 0 && !added[i] {
+				lines[i].Edits, added[i] = append(lines[i].Edits, e), true
+			}
+		}
+		for pointer, path := range b.paths {
+			switch {
+			case listed(e.fields, path):
+				add(pointer)
+			case strings.Contains(","+e.fields, ","+path+".") && len(path) > len(b.paths[above]):
+				above = pointer
+			}
+		}
+		if len(added) == 0 && above != "" {
+			add(above)
 		}
 	}
 }
@@ -275,36 +299,4 @@ func foreignLines(lines []blameLine) []blameLine {
 // isBelow reports whether a path is below another one.
 func isBelow(path, above []string) bool {
 	return len(path) > len(above) && slices.Equal(path[:len(above)], above)
-}
-
-// text are lines for users.
-func (b *blame) text(lines []blameLine, colour bool, now time.Time) string {
-	var out strings.Builder
-	for _, source := range b.sources {
-		out.WriteString(styled{"# " + oneLine(source), faint}.paint(colour) + "\n")
-	}
-	if len(lines) == 0 {
-		return out.String() + "The manifest has all fields.\n"
-	}
-	text := &textTable{colour: colour}
-	rows := make([][]styled, 0, len(lines))
-	for _, line := range lines {
-		owner := styled{code: green}
-		owners := slices.Clone(line.Manifest)
-		for _, m := range line.Managers {
-			name := m.Manager
-			if m.Subresource != "" {
-				name += " through " + m.Subresource
-			}
-			owners, owner.code = append(owners, name+", "+ageOf(m.Time.Time, now)+" ago"), yellow
-		}
-		owner.text = oneLine(strings.Join(owners, "; "))
-		content := oneLine(line.Text)
-		if len(line.Edits) > 0 {
-			e := line.Edits[0]
-			content += fmt.Sprintf("  # %s ago: %s", ageOf(e.Last.Time, now), oneLine(e.Note))
-		}
-		rows = append(rows, []styled{owner, {text: "│ " + content}})
-	}
-	return out.String() + text.rows(rows...)
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -26,7 +28,8 @@ API server decides that, by dry runs with your rights; nothing is written.
   diff NAME           the VidraResource as it is in the cluster
   diff -f FILE        the VidraResources in a file, before they are applied
   diff NAME -f FILE   the VidraResource with the objects in the file as its manifest
-  diff -f FILE        of other objects: those, as the manifest of a new VidraResource
+  diff -f FILE        other objects in a file, as the manifest of a new VidraResource
+                      whose objects are in the namespace of -n
 
 FILE may be - for the standard input. For objects in another cluster, the kubeconfig in
 the Secret of that cluster is used, if you may read it. Values of Secrets and of
@@ -44,7 +47,7 @@ type diffFlags struct {
 	*kube
 	file   string
 	output string
-	at     destinations
+	at     dryrun.Destinations
 }
 
 func newDiff(k *kube) *cobra.Command {
@@ -68,7 +71,7 @@ func newDiff(k *kube) *cobra.Command {
 
 // addFile adds the flags that name what is compared, and where.
 func (f *diffFlags) addFile(cmd *cobra.Command) {
-	f.at.addNamespace(cmd)
+	addKubeconfigNamespace(cmd, &f.at.Namespace)
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
 }
 
@@ -115,9 +118,13 @@ func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, e
 	if err != nil {
 		return nil, err
 	}
+	local, err := cluster.New(config)
+	if err != nil {
+		return nil, err
+	}
 	var differs []*differ
 	for _, vr := range all {
-		at, err := f.at.of(ctx, config, vr)
+		at, err := f.at.Of(ctx, local, config, vr)
 		if err != nil {
 			return nil, err
 		}

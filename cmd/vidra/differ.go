@@ -58,6 +58,9 @@ type objectDifference struct {
 	Conflicts []fieldConflict `json:"conflicts,omitempty"`
 	// AlsoRemoved is what users added in the place of what they removed, and what is removed with it.
 	AlsoRemoved []string `json:"alsoRemoved,omitempty"`
+	// Reverted are the fields that users removed or changed, where Diff cannot show it: what they added is in the
+	// way of the dry run.
+	Reverted []string `json:"reverted,omitempty"`
 	// Diff is a unified diff of the object as it is and as it would be.
 	Diff string `json:"diff,omitempty"`
 }
@@ -108,7 +111,14 @@ func (d *differ) run(ctx context.Context) (*difference, error) {
 		return nil, err
 	}
 	pruned, err := d.pruned(ctx, resolved)
-	diff.Objects = append(append(diff.Objects, found...), pruned...)
+	diff.Objects = append(diff.Objects, found...)
+	refused := slices.IndexFunc(diff.Objects, func(o *objectDifference) bool { return o.Action == actionRefuse })
+	for _, o := range pruned {
+		if o.Action == actionPrune && refused >= 0 {
+			o.Why += ". It is not deleted before " + diff.Objects[refused].name() + " and all else is applied"
+		}
+	}
+	diff.Objects = append(diff.Objects, pruned...)
 	return diff, err
 }
 
@@ -143,7 +153,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 		namespace := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 		if _, err := d.At.Dynamic().Resource(namespace).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
-			diff.Diff = unifiedDiff(nil, o.Unstructured())
+			diff.Diff = d.unified(nil, o.Unstructured())
 			return diff, nil
 		}
 	}
@@ -162,12 +172,8 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return nil, err
 	}
 	if _, err := d.Apply(ctx, o, body, false); apierrors.IsConflict(err) {
-		for _, c := range owners.FieldConflictsIn(err) {
-			if live != nil && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
-				name, _ := v1alpha1.ParseFieldManager(c.Manager)
-				return diff.refused(fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)), nil
-			}
-			diff.Conflicts = append(diff.Conflicts, fieldConflict(c))
+		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager); why != "" {
+			return diff.refused(why), nil
 		}
 	}
 	applied, err := d.Apply(ctx, o, body, true)
@@ -175,10 +181,24 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return d.failed(diff, o, live, err)
 	}
 	if live == nil {
-		diff.Action, diff.Diff = actionCreate, unifiedDiff(nil, applied)
+		diff.Action, diff.Diff = actionCreate, d.unified(nil, applied)
 		return diff, nil
 	}
 	return d.changed(diff, o, live, applied), nil
+}
+
+// addConflicts adds the fields that an apply by manager takes from others. It returns why an object that exists
+// is refused: an apply takes no field from another VidraResource. An update under the name of manager is an edit
+// like others.
+func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string) (refused string) {
+	for _, c := range conflicts {
+		if exists && c.Manager != manager && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
+			name, _ := v1alpha1.ParseFieldManager(c.Manager)
+			return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)
+		}
+		o.Conflicts = append(o.Conflicts, fieldConflict(c))
+	}
+	return ""
 }
 
 // failed is about an object that the API server refused.
@@ -188,11 +208,18 @@ func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstruc
 	}
 	why := object.Explain(err, o.GVK, o.ID, o.Sensitive || live != nil && ownership.Sensitive(live)).Message
 	invalid := live != nil && apierrors.IsInvalid(err) && !object.Denied(err)
+	var edit ownership.Addition
+	if invalid && d.Owns(live) {
+		edit = d.InTheWay(o, live)
+	}
 	switch {
 	case apierrors.IsForbidden(err) && !object.Denied(err):
 		return diff.refused("you may not write it, so that it is not compared: " + why), nil
-	case invalid && d.Owns(live) && len(d.added(o, live)) > 0:
-		diff.Action, diff.AlsoRemoved = actionChange, d.added(o, live)
+	case len(edit.Changes) > 0:
+		diff.Action, diff.AlsoRemoved = actionChange, additions(edit.Changes)
+		for _, c := range edit.Lost {
+			diff.Reverted = append(diff.Reverted, events.Differences([]ownership.Change{c}))
+		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
 	case invalid && d.VR.Spec.Force && d.Owns(live):
@@ -210,10 +237,10 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// added describes what an edit added in the place of what it removed: it is removed with the revert.
-func (d *differ) added(o *desired.Object, live *unstructured.Unstructured) []string {
+// additions describes what an edit added: it is removed with the revert.
+func additions(changes []ownership.Change) []string {
 	var added []string
-	for _, c := range d.Added(o, live) {
+	for _, c := range changes {
 		added = append(added, fmt.Sprintf("%s, which %q added", c.Path, c.Manager))
 	}
 	return added
@@ -233,9 +260,12 @@ func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applie
 		}
 		diff.Action = actionAdopt
 	}
-	diff.Diff = unifiedDiff(live, applied)
+	owned, recorded := ownership.Of(live, d.By.Manager)
+	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after { // the order of items is not owned
+		diff.Diff = d.unified(live, applied)
+	}
 	if d.Owns(live) {
-		diff.AlsoRemoved = d.added(o, live)
+		diff.AlsoRemoved = additions(d.Added(o, live))
 	}
 	if diff.Action == actionNone && (diff.Diff != "" || len(diff.AlsoRemoved) > 0) {
 		diff.Action = actionChange
@@ -286,6 +316,6 @@ func (d *differ) removal(diff *objectDifference, live *unstructured.Unstructured
 	case !d.Owns(live):
 		diff.Why = "it is no longer in the manifest, and Vidra does not own it any more"
 	default:
-		diff.Action, diff.Why, diff.Diff = actionPrune, "it is no longer in the manifest", unifiedDiff(live, nil)
+		diff.Action, diff.Why, diff.Diff = actionPrune, "it is no longer in the manifest", d.unified(live, nil)
 	}
 }

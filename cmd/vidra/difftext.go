@@ -14,14 +14,25 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// unifiedDiff is a diff of an object before and after, in YAML, without what the API server writes itself
-// and without values that are never shown; empty for no difference. Nil is no object.
-func unifiedDiff(before, after *unstructured.Unstructured) string {
-	left, right := shownYAML(before, after, "(before)"), shownYAML(after, before, "(after)")
+// unified is a diff of an object before and after, in YAML, without what the API server writes itself
+// and without values that are never shown; empty for no difference. Nil is no object. The status is shown only
+// if the VidraResource owns fields of it, as in a kind without the subresource.
+func (d *differ) unified(before, after *unstructured.Unstructured) string {
+	status := d.ownsStatus(before) || d.ownsStatus(after)
+	left, right := shownYAML(before, after, status, "(before)"), shownYAML(after, before, status, "(after)")
 	if left == right {
 		return ""
 	}
 	return strings.TrimPrefix(udiff.Unified("live", "applied", left, right), "--- live\n+++ applied\n")
+}
+
+// ownsStatus reports whether the VidraResource owns fields of the status of an object.
+func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
+	if obj == nil {
+		return false
+	}
+	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil)
+	return slices.ContainsFunc(fields, func(f ownership.Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
 }
 
 // serverMetadata are the fields of metadata that the API server writes.
@@ -29,7 +40,7 @@ var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creati
 
 // shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
 // that of the other object.
-func shownYAML(obj, other *unstructured.Unstructured, side string) string {
+func shownYAML(obj, other *unstructured.Unstructured, status bool, side string) string {
 	if obj == nil {
 		return ""
 	}
@@ -39,7 +50,9 @@ func shownYAML(obj, other *unstructured.Unstructured, side string) string {
 		}
 		return "***"
 	})
-	delete(obj.Object, "status")
+	if !status {
+		delete(obj.Object, "status")
+	}
 	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
 		for _, name := range serverMetadata {
 			delete(metadata, name)
@@ -121,6 +134,7 @@ func (o *objectDifference) remarks() []string {
 	for _, c := range o.Conflicts {
 		all = append(all, fmt.Sprintf("takes %s from field manager %q", c.Field, c.Manager))
 	}
+	all = append(all, o.Reverted...)
 	for _, added := range o.AlsoRemoved {
 		all = append(all, "removes "+added)
 	}

@@ -22,7 +22,8 @@ The edit changes the value of one annotation that starts nothing: the annotation
 of the first object whose manifest sets it. Without one, nothing is edited.
 If Vidra does not revert the edit within --within, the command does, and restores
 the field ownership. It edits nothing that Vidra would not revert, such as an object
-of a suspended VidraResource.
+of a suspended VidraResource. For objects in another cluster, the kubeconfig in the
+Secret of that cluster is used, if you may read it.
 
 Exit code 0 means that the edit was reverted and attributed, 1 that it was not
 reverted in time, and 2 that the command failed, or that nothing was edited.`
@@ -32,12 +33,13 @@ const drillExample = `  vidra drill shop
 
 func newDrill(k *kube) *cobra.Command {
 	var within time.Duration
+	var kubeconfigs string
 	cmd := &cobra.Command{
 		Use: "drill NAME", Short: "Edit a sentinel of a VidraResource, and report how Vidra reverts that",
 		Long: drillHelp, Example: drillExample,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			err := k.drill(cmd.Context(), names[0], within, cmd.OutOrStdout())
+			err := k.drill(cmd.Context(), names[0], kubeconfigs, within, cmd.OutOrStdout())
 			if errors.Is(err, vidratest.ErrNotUndone) && cmd.Context().Err() != nil { // otherwise that it was interrupted hides it
 				printMessage(cmd.ErrOrStderr(), err.Error())
 			}
@@ -45,12 +47,13 @@ func newDrill(k *kube) *cobra.Command {
 		},
 	}
 	const patience = 10 * time.Second
+	addKubeconfigNamespace(cmd, &kubeconfigs)
 	cmd.Flags().DurationVar(&within, "within", patience, "for how long the edit may stand at most")
 	return cmd
 }
 
 // drill makes a drill and prints what happened.
-func (k *kube) drill(ctx context.Context, name string, within time.Duration, out io.Writer) error {
+func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.Duration, out io.Writer) error {
 	client, err := k.dynamic()
 	if err != nil {
 		return err
@@ -58,7 +61,7 @@ func (k *kube) drill(ctx context.Context, name string, within time.Duration, out
 	if _, err := getVidraResource(ctx, client, name); err != nil { // an error of it says what to do
 		return err
 	}
-	cluster, err := k.cluster()
+	cluster, err := k.cluster(kubeconfigs)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ const expectHelp = `Require that Vidra reverts edits of an object, for a test su
 With COMMAND, the time is measured: it begins when a watch of the object shows the edit,
 and ends when the same watch shows the object as it was. What an edit only adds is not
 an edit of a field that Vidra owns. The command needs the right to patch the object,
-because it compares by dry runs.
+because it compares by dry runs. For an object in another cluster, the kubeconfig in the
+Secret of that cluster is used, if you may read it.
 
 --junit writes a report with one test case. The Go package pkg/vidratest does the same.
 
@@ -46,6 +47,8 @@ type expectFlags struct {
 	*kube
 	within time.Duration
 	junit  string
+	// kubeconfigs is the namespace of the Secrets with the kubeconfigs of other clusters.
+	kubeconfigs string
 }
 
 func newExpect(k *kube) *cobra.Command {
@@ -69,6 +72,7 @@ func newExpect(k *kube) *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&f.within, "within", time.Second, "for how long an edit may stand at most")
+	addKubeconfigNamespace(cmd, &f.kubeconfigs)
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write a report in JUnit XML to a file")
 	return cmd
 }
@@ -102,13 +106,18 @@ func (f *expectFlags) run(ctx context.Context, args, command []string, out, errO
 	return printText(out, text)
 }
 
-// cluster is the cluster of a test.
-func (k *kube) cluster() (*vidratest.Cluster, error) {
+// cluster is the cluster of a test, in which Secrets in a namespace have the kubeconfigs of other clusters.
+func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 	config, err := k.config()
 	if err != nil {
 		return nil, err
 	}
-	return vidratest.New(config)
+	c, err := vidratest.New(config)
+	if err != nil {
+		return nil, err
+	}
+	c.Destinations.Namespace = kubeconfigs
+	return c, nil
 }
 
 // expect measures the heal of the edit that a command makes, or waits for that of an earlier edit.
@@ -117,7 +126,7 @@ func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut
 	if err != nil {
 		return vidratest.Heal{}, err
 	}
-	cluster, err := f.cluster()
+	cluster, err := f.cluster(f.kubeconfigs)
 	if err != nil {
 		return vidratest.Heal{}, err
 	}

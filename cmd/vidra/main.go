@@ -79,7 +79,8 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 	case errors.Is(err, errInterrupted):
 		code = exitInterrupted
 	}
-	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", oneLine(reachable(err).Error()))
+	// cobra proposes a command on lines of their own.
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", oneLine(strings.Join(strings.Fields(reachable(err).Error()), " ")))
 	return code
 }
 

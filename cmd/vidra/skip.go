@@ -40,7 +40,7 @@ func newSkip(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "skip KIND/NAME", Short: "Have Vidra revert no edit of an object for a time (break-glass)",
 		Long: skipHelp, Example: skipExample,
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeObject,
+		Args: objectArgs, ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -50,13 +50,14 @@ func newSkip(k *kube) *cobra.Command {
 	cmd.Flags().BoolVar(&f.end, "end", false, "end it")
 	cmd.MarkFlagsMutuallyExclusive("for", "end")
 	cmd.MarkFlagsMutuallyExclusive("reason", "end")
-	cmd.MarkFlagsOneRequired("for", "end")
 	return cmd
 }
 
 func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	switch {
-	case !f.end && f.duration <= 0:
+	case !f.end && f.duration == 0:
+		return errors.New("say for how long with --for, such as --for 1h, or end an exemption with --end")
+	case !f.end && f.duration < 0:
 		return fmt.Errorf("--for %s: want a duration above 0, such as 1h", f.duration)
 	case !f.end && strings.TrimSpace(f.reason) == "":
 		return errors.New("--reason is missing: without one, Vidra ignores the exemption")

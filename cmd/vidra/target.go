@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,17 @@ type target struct {
 	missing []string
 }
 
+// objectArgs accepts the arguments that name an object.
+func objectArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return fmt.Errorf("%d arguments: %s", len(args), wantObject)
+	}
+	return nil
+}
+
+// wantObject is how an object is named.
+const wantObject = "want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n"
+
 // readTarget finds and reads the object that the arguments name, see newTarget and read.
 func (k *kube) readTarget(ctx context.Context, args []string) (*target, error) {
 	t, err := k.newTarget(args)
@@ -54,7 +66,7 @@ func (k *kube) newTarget(args []string) (*target, error) {
 	if len(args) == 2 && !found {
 		name = args[1]
 	} else if len(args) != 1 || !found {
-		return nil, fmt.Errorf("%q: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n", strings.Join(args, " "))
+		return nil, fmt.Errorf("%q: %s; about a VidraResource: vidra status NAME", strings.Join(args, " "), wantObject)
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return nil, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))

@@ -37,7 +37,7 @@ func newWhy(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "why KIND/NAME", Short: "Explain who manages and who edited an object, and how to keep a change",
 		Long: whyHelp, Example: whyExample,
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeObject,
+		Args: objectArgs, ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -56,7 +56,7 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 		e.Missing = append(e.Missing, "the newest edits: "+err.Error())
 	}
 	for i := range e.ManagedBy {
-		e.ManagedBy[i].addRule(t, e.Edits)
+		e.ManagedBy[i].addRemedies(t, e.Edits)
 	}
 	switch f.output {
 	case outputJSON, outputYAML:
@@ -108,7 +108,10 @@ type managedBy struct {
 	BreakGlass *v1alpha1.BreakGlassStatus `json:"breakGlass,omitempty"`
 	// Problems are those of the object.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
-	// Lines are where the manifest has the fields that were edited last.
+	// Left are the fields that rules of spec.drift.ignore leave to others.
+	Left []string `json:"left,omitempty"`
+	// Lines are where the manifest has the fields that were edited last. The one without a field is the
+	// whole object, which was deleted.
 	Lines []fieldLine `json:"lines,omitempty"`
 	// Rule leaves those fields to others, if it is added to spec.drift.ignore.
 	Rule *v1alpha1.IgnoreRule `json:"ignoreRule,omitempty"`
@@ -116,8 +119,9 @@ type managedBy struct {
 	Example bool `json:"example,omitempty"`
 
 	located *located
-	// owned are Fields with what is above them.
-	owned []ownership.Field
+	// configured are the fields with what is above them, and those that the manifest has and another
+	// manager owns now.
+	configured []ownership.Field
 }
 
 // fieldLine is where the manifest has a field.
@@ -163,7 +167,7 @@ func (t *target) explain(ctx context.Context) *explanation {
 			m.DefinedIn, m.EditWith = m.located.place(), m.located.how()
 		}
 		if t.live != nil && !remote(vr) {
-			m.addFields(t, vr)
+			m.addFields(t.live, signature(vr).Manager)
 		}
 		e.ManagedBy = append(e.ManagedBy, m)
 	}
@@ -189,14 +193,29 @@ func (t *target) explain(ctx context.Context) *explanation {
 }
 
 // addFields adds the fields that the VidraResource owns.
-func (m *managedBy) addFields(t *target, vr *v1alpha1.VidraResource) {
+func (m *managedBy) addFields(live *unstructured.Unstructured, manager string) {
 	var configuration map[string]any
 	if m.located != nil {
 		configuration = m.located.Object.Object
 	}
-	leaves, above := ownership.FieldsOf(t.live, signature(vr).Manager, configuration)
+	leaves, above := ownership.FieldsOf(live, manager, configuration)
 	m.Fields = paths(leaves)
-	m.owned = slices.Concat(leaves, above)
+	m.configured = slices.Concat(leaves, above)
+	if configuration == nil {
+		return
+	}
+	for _, entry := range live.GetManagedFields() {
+		for _, field := range ownership.FieldsOfEntry(live, entry, configuration) {
+			known := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
+			switch {
+			case known || field.Tokens == nil || entry.Subresource == "status":
+			case m.located.Exempts(entry.Manager, field.Tokens):
+				m.Left = append(m.Left, field.Path)
+			default:
+				m.configured = append(m.configured, field)
+			}
+		}
+	}
 }
 
 // paths are the paths of fields.
@@ -219,7 +238,7 @@ func othersOf(t *target) []otherWriter {
 		if entry.Time != nil {
 			o.Time = *entry.Time
 		}
-		for _, field := range ownership.FieldsOfEntry(t.live, entry) {
+		for _, field := range ownership.FieldsOfEntry(t.live, entry, nil) {
 			if !strings.HasPrefix(field.Path, "status") {
 				o.Fields = append(o.Fields, field.Path)
 			}

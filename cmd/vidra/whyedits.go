@@ -28,6 +28,11 @@ type edit struct {
 	fields string
 }
 
+// deleted reports whether the edit was the deletion of the object: it has no fields.
+func (e *edit) deleted() bool {
+	return e.fields == "" && slices.Contains([]string{"DriftCorrected", "DriftDetected", "ChangeReverted"}, e.Reason)
+}
+
 // edits are the edits in the history of the VidraResources, and those that are newer and known from Events, the newest
 // first. With an error, the newer ones are missing.
 func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]edit, error) {
@@ -89,30 +94,35 @@ func (f *whyFlags) newerEdits(ctx context.Context, t *target, newest map[string]
 	return edits, nil
 }
 
-// addRule adds the lines of the fields that were edited last, and the rule that leaves them to others.
-func (m *managedBy) addRule(t *target, edits []edit) {
+// addRemedies adds the lines of the fields that were edited last, and the rule that leaves them to others.
+func (m *managedBy) addRemedies(t *target, edits []edit) {
 	if m.located == nil {
 		return
 	}
 	var edited []ownership.Field
-	for _, e := range edits {
-		for _, field := range m.owned {
-			if listed(e.fields, field.Path) && field.Tokens != nil {
+	for _, e := range edits[:min(len(edits), shownEdits)] {
+		if e.deleted() && len(m.Lines) == 0 {
+			m.Lines = append(m.Lines, fieldLine{Place: m.located.place()})
+		}
+		for _, field := range m.configured {
+			known := slices.ContainsFunc(edited, func(f ownership.Field) bool { return f.Path == field.Path })
+			if !known && listed(e.fields, field.Path) && field.Tokens != nil {
 				edited = append(edited, field)
 			}
 		}
-		if len(edited) > 0 {
-			break
-		}
 	}
-	if len(edited) == 0 { // the first field that a user may mean
-		i := slices.IndexFunc(m.owned, func(field ownership.Field) bool {
+	switch {
+	case len(edited) > 0:
+	case len(m.Lines) > 0:
+		return
+	default: // the first field that a user may mean
+		i := slices.IndexFunc(m.configured, func(field ownership.Field) bool {
 			return len(field.Tokens) > 1 && field.Tokens[0] != "metadata" && !slices.Contains(seldomEdited, field.Tokens[len(field.Tokens)-1])
 		})
 		if i < 0 {
 			return
 		}
-		edited, m.Example = m.owned[i:i+1], true
+		edited, m.Example = m.configured[i:i+1], true
 	}
 	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: t.id.Group, Kind: t.id.Kind, Name: t.id.Name, Namespace: t.id.Namespace}}
 	for _, field := range edited {

@@ -27,6 +27,9 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 		if len(m.Fields) > 0 {
 			fmt.Fprintf(&b, "  owns        %s\n", few(m.Fields, wide))
 		}
+		if len(m.Left) > 0 {
+			fmt.Fprintf(&b, "  ignores     %s, by spec.drift.ignore\n", few(m.Left, wide))
+		}
 		if g := m.BreakGlass; g != nil {
 			fmt.Fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), oneLine(g.Message))
 		}
@@ -103,6 +106,8 @@ func (m managedBy) remarks() string {
 	switch {
 	case m.Suspended:
 		all = append(all, "suspended: edits are not reverted")
+	case m.exempt() != nil:
+		all = append(all, "no edit is reverted"+until(m.exempt()))
 	case m.Drift == string(v1alpha1.DriftCorrect):
 		all = append(all, "edits of owned fields are reverted")
 	case m.Drift == string(v1alpha1.DriftWarn):
@@ -145,25 +150,58 @@ func (e *explanation) keep(t *target, b *strings.Builder, title func(string)) {
 			name = " against VidraResource " + m.VidraResource
 		}
 		title("To keep a change" + name)
-		b.WriteString("1. Make it in the manifest, or where the VidraResource comes from:\n")
+		ways := 0
+		way := func(format string, args ...any) {
+			ways++
+			fmt.Fprintf(b, "%d. "+format+"\n", append([]any{ways}, args...)...)
+		}
+		way("Make it in the manifest, or where the VidraResource comes from:")
 		for _, line := range m.Lines {
-			fmt.Fprintf(b, "     %s  (%s)\n", line.Place, oneLine(line.Field))
+			field := line.Field
+			if field == "" {
+				field = "the object: remove it there to keep it deleted"
+			}
+			fmt.Fprintf(b, "     %s  (%s)\n", line.Place, oneLine(field))
 		}
 		fmt.Fprintf(b, "     %s\n", m.EditWith)
 		if m.Rule != nil {
-			example := ""
-			if m.Example {
-				example = ", with the path of your field"
-			}
-			fmt.Fprintf(b, "2. Leave the field to others: paste this rule into VidraResource %s%s\n", m.VidraResource, example)
-			rule, err := ruleYAML(t.owners[i], *m.Rule)
-			if err != nil {
-				rule = err.Error()
-			}
-			for line := range strings.Lines(rule) {
-				b.WriteString("     " + line)
-			}
+			m.keepByRule(t.owners[i], b, way)
 		}
-		fmt.Fprintf(b, "3. Keep all edits of the object for a while:\n     vidra skip %s --for 1h --reason \"...\"\n", t.argument())
+		if g := m.exempt(); g != nil {
+			way("All edits of the object are kept%s. To end that:\n     vidra skip %s --end", until(g), t.argument())
+		} else {
+			way("Keep all edits of the object for a while:\n     vidra skip %s --for 1h --reason \"WHY\"", t.argument())
+		}
 	}
+}
+
+// keepByRule describes the rule that leaves the fields to others.
+func (m managedBy) keepByRule(vr *v1alpha1.VidraResource, b *strings.Builder, way func(format string, args ...any)) {
+	what, with := "the field", ""
+	switch {
+	case m.Example:
+		with = ", with the path of your field"
+	case len(m.Rule.Paths) > 1:
+		what, with = "the fields", ", without the paths that you do not mean"
+	}
+	rules := "this rule"
+	if vr.Spec.Drift != nil && len(vr.Spec.Drift.Ignore) > 0 {
+		rules = "these rules, of which the last one is new,"
+	}
+	way("Leave %s to others: paste %s into VidraResource %s%s, and make your change again", what, rules, m.VidraResource, with)
+	rule, err := ruleYAML(vr, *m.Rule)
+	if err != nil {
+		rule = err.Error()
+	}
+	for line := range strings.Lines(rule) {
+		b.WriteString("     " + line)
+	}
+}
+
+// exempt is the exemption by break-glass that is in force; nil if none is.
+func (m managedBy) exempt() *v1alpha1.BreakGlassStatus {
+	if m.BreakGlass != nil && m.BreakGlass.State == v1alpha1.BreakGlassAccepted {
+		return m.BreakGlass
+	}
+	return nil
 }

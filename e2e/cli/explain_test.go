@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +35,7 @@ func TestKeep(t *testing.T) {
 	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "metadata.labels.tier")
 	why := ok(t, "why", "cm/settings", "-n", "keep")
 	require.Contains(t, why, "spec.manifest of VidraResource keep, document 1, line 6  (metadata.labels.tier)")
-	_, rest, found := strings.Cut(why, "paste this rule into VidraResource keep\n")
+	_, rest, found := strings.Cut(why, "paste these rules, of which the last one is new, into VidraResource keep, and make your change again\n")
 	require.True(t, found, why)
 	rule, _, _ := strings.Cut(rest, "3. ")
 	body, err := yaml.YAMLToJSONStrict([]byte(rule))
@@ -46,6 +48,47 @@ func TestKeep(t *testing.T) {
 	require.NoError(t, cluster.MergePatch(cm, `{"metadata":{"labels":{"tier":null}}}`))
 	ok(t, "reconcile", "keep", "--wait")
 	require.NotContains(t, cluster.Get(t, cm).GetLabels(), "tier", "the change is kept")
+	require.NoError(t, cluster.MergePatch(cm, `{"data":{"colour":"red"}}`))
+	require.Contains(t, ok(t, "why", "cm/settings", "-n", "keep"), "ignores     data.colour, by spec.drift.ignore")
+}
+
+// TestRemedies: `why` has a way to keep each of several edits, a deletion among them, and knows what is
+// kept already.
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "remedies")
+	cluster.NewVidraResource(t, "remedies", settings)
+	vr := cluster.AwaitReady(t, "remedies")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "remedies", Name: "settings"}}
+	for _, key := range []string{"greeting", "colour"} {
+		require.NoError(t, cluster.MergePatch(cm, `{"data":{%q:"mine"}}`, key))
+		cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data."+key)
+	}
+	require.NoError(t, admin.Delete(t.Context(), cm.DeepCopy()))
+	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "deleted")
+	why := ok(t, "why", "cm/settings", "-n", "remedies")
+	require.Contains(t, why, "document 1, line 1  (the object: remove it there to keep it deleted)")
+	require.Contains(t, why, "document 1, line 8  (data.colour)")
+	require.Contains(t, why, "document 1, line 9  (data.greeting)")
+	require.Contains(t, why, "2. Leave the fields to others: paste this rule into VidraResource remedies, without the paths that you do not mean, and make")
+	require.Contains(t, why, "- /data/colour\n")
+	require.Contains(t, why, "- /data/greeting\n")
+
+	unknown := filepath.Join(t.TempDir(), "unknown.yaml")
+	require.NoError(t, os.WriteFile(unknown, []byte("apiVersion: v1\nkind: ConfigMapp\nmetadata: {name: settings}\n"), 0o600))
+	diff := vidra(t, "diff", "remedies", "-f", unknown)
+	require.Equal(t, 2, diff.code, diff.stderr)
+	require.Contains(t, diff.stdout, "it is no longer in the manifest. It is not deleted before ConfigMapp")
+
+	ok(t, "skip", "cm/settings", "-n", "remedies", "--for", "1h", "--reason", "tests")
+	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"mine"}}`))
+	suite.Await(t, func(c *assert.CollectT) {
+		why := vidra(c, "why", "cm/settings", "-n", "remedies").stdout
+		require.Contains(c, why, "; no edit is reverted until ")
+		require.Contains(c, why, "line 9  (data.greeting)", "another manager owns it")
+		require.Contains(c, why, "vidra skip cm/settings -n remedies --end")
+		require.NotContains(c, why, "--for 1h")
+	})
 }
 
 // TestCompletion completes names of VidraResources, and managed objects: those of the namespace, and those
@@ -236,6 +279,9 @@ func TestUnanswered(t *testing.T) {
 		"kind":        {reason: "a typing error", args: []string{"why", "deploymnt/web"}, says: `the cluster serves no kind "deploymnt"`},
 		"not found":   {reason: "no owner either", args: []string{"why", "cm/missing"}, says: "ConfigMap default/missing does not exist, and no VidraResource manages it"},
 		"not managed": {reason: "another tool's", args: []string{"blame", "cm/kube-root-ca.crt"}, says: "is not managed by Vidra"},
+		"no object":   {reason: "no argument", args: []string{"why"}, says: "0 arguments: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings"},
+		"command":     {reason: "none of the name", args: []string{"who"}, says: `unknown command "who" for "vidra" Did you mean this? why`},
+		"no time":     {reason: "neither --for nor --end", args: []string{"skip", "cm/settings"}, says: "say for how long with --for, such as --for 1h, or end an exemption with --end"},
 		"form":        {reason: "a name alone", args: []string{"why", "settings"}, says: "want KIND/NAME"},
 		"namespace":   {reason: "no name of a namespace", args: []string{"why", "cm/a", "-n", "A"}, says: `--namespace "A": want the name of a namespace`},
 		"output":      {reason: "no such output", args: []string{"get", "-o", "jsonn"}, says: `--output "jsonn": want wide, json, yaml or name`},

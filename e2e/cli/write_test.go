@@ -89,7 +89,7 @@ func TestSkip(t *testing.T) {
 		"--reason is missing":             {"skip", "cm/settings", "-n", "skip", "--for", "1h"},
 		"want a duration above 0":         {"skip", "cm/settings", "-n", "skip", "--for", "-1h", "--reason", "x"},
 		"is not managed by Vidra":         {"skip", "cm/kube-root-ca.crt", "-n", "skip", "--for", "1h", "--reason", "x"},
-		"at least one of the flags":       {"skip", "cm/settings", "-n", "skip"},
+		"say for how long with --for":     {"skip", "cm/settings", "-n", "skip"},
 		"want KIND/NAME or KIND.GROUP":    {"skip", "settings", "--end"},
 		`the cluster serves no kind "cn"`: {"skip", "cn/settings", "--end"},
 	} {

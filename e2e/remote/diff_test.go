@@ -18,16 +18,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestDiffOfADestination compares objects in another cluster, with the kubeconfig that the operator uses. The
-// error for a user who may not read that says so.
-func TestDiffOfADestination(t *testing.T) {
-	t.Parallel()
+// cli runs vidra with a kubeconfig.
+type cli func(t require.TestingT, kubeconfig string, args ...string) (stdout, stderr string, code int)
+
+// newCLI builds vidra.
+func newCLI(t *testing.T) cli {
+	t.Helper()
 	binary, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
 	require.NoError(t, err)
-	d, _ := newDestination(t)
-	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
-	awaitReady(t, d.name)
-	vidra := func(t require.TestingT, kubeconfig string, args ...string) (stdout, stderr string, code int) {
+	return func(t require.TestingT, kubeconfig string, args ...string) (stdout, stderr string, code int) {
 		var out, said bytes.Buffer
 		cmd := exec.Command(binary, args...)
 		cmd.Stdout, cmd.Stderr = &out, &said
@@ -37,6 +36,16 @@ func TestDiffOfADestination(t *testing.T) {
 		}
 		return out.String(), said.String(), cmd.ProcessState.ExitCode()
 	}
+}
+
+// TestDiffOfADestination compares objects in another cluster, with the kubeconfig that the operator uses. The
+// error for a user who may not read that says so.
+func TestDiffOfADestination(t *testing.T) {
+	t.Parallel()
+	vidra := newCLI(t)
+	d, _ := newDestination(t)
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	awaitReady(t, d.name)
 	out, said, code := vidra(t, here.KubeconfigPath, "diff", d.name)
 	require.Equal(t, "VidraResource "+d.name+": 1 unchanged\n", out, said)
 	require.Equal(t, 0, code)
@@ -68,6 +77,11 @@ func TestDiffOfADestination(t *testing.T) {
 		require.Empty(c, out)
 		require.Contains(c, said, "VidraResource "+d.name+" applies to "+d.url()+": a dry run there is not possible: you may not read its kubeconfig: "+
 			"ask for the right to list Secrets in namespace vidra-system")
+		for _, measure := range [][]string{{"drill", d.name}, {"expect", "healed", "configmap/page", "-n", d.name}} {
+			_, said, code = vidra(c, reader, measure...)
+			require.Equal(c, 2, code)
+			require.Contains(c, said, "you may not read its kubeconfig")
+		}
 	})
 
 	_, said, code = vidra(t, here.KubeconfigPath, "diff", d.name, "--kubeconfig-namespace", d.name)

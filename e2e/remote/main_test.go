@@ -51,10 +51,10 @@ func setUp(ctx context.Context) (err error) {
 	return launch(ctx)
 }
 
-// launch starts the operator as its Deployment does.
-func launch(ctx context.Context) (err error) {
+// launch starts the operator as its Deployment does, with more flags.
+func launch(ctx context.Context, args ...string) (err error) {
 	operator, err = here.StartOperator(ctx, testenv.OperatorOptions{
-		Binary: operatorBinary, Args: []string{"--kubeconfig-namespace=" + testenv.OperatorNamespace},
+		Binary: operatorBinary, Args: append(args, "--kubeconfig-namespace="+testenv.OperatorNamespace),
 	})
 	return err
 }

@@ -33,7 +33,9 @@ type Runner struct {
 // New returns a Runner for a VidraResource, whose manifest is read with local and whose objects are in the
 // cluster at. It sends no request.
 func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *Runner {
-	return &Runner{VR: vr, By: object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name), At: at, local: local}
+	installation := v1alpha1.InstallationOf(vr)
+	shards := installation.ShardLabelKeys(v1alpha1.ShardsOf(vr, ""))
+	return &Runner{VR: vr, By: object.SignatureOf(installation, vr.Name, shards...), At: at, local: local}
 }
 
 // Parts reads the parts of the manifest.
@@ -99,11 +101,29 @@ func (r *Runner) Owns(live *unstructured.Unstructured) bool {
 
 // Added is what an edit added in the place of what it removed: it is removed with the revert.
 func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
+	return r.undo(o, live, ownership.BesideRemoved).Changes
+}
+
+// InTheWay is the edit that the operator undoes first where the API server calls the apply of an object
+// invalid: what other field managers added, as little of it as there is a reason for, and which fields they
+// removed or changed. Its Changes are empty if no edit is in the way.
+func (r *Runner) InTheWay(o *desired.Object, live *unstructured.Unstructured) ownership.Addition {
+	for scope := ownership.BesideRemoved; scope <= ownership.Everything; scope++ {
+		// Everything covers what was added beside nothing of ours, too.
+		if found := r.undo(o, live, scope); len(found.Changes) > 0 && (scope < ownership.Everything || len(found.Lost) > 0) {
+			return found
+		}
+	}
+	return ownership.Addition{}
+}
+
+// undo finds what an edit added.
+func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope ownership.Scope) ownership.Addition {
 	undo := ownership.Undo{
 		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
-		Keep: o.Exempts, Scope: ownership.BesideRemoved,
+		Keep: o.Exempts, Scope: scope,
 	}
-	return undo.Added(live, live).Changes
+	return undo.Added(live, live)
 }
 
 // Changes are what an apply would revert in an object that exists: fields, and what edits added in the place

@@ -23,7 +23,14 @@ import (
 )
 
 // Cluster is a cluster in which Vidra runs. Its methods are safe for concurrent use.
-type Cluster struct{ at *cluster.Cluster }
+type Cluster struct {
+	// Destinations opens other clusters to which VidraResources apply. It must not be changed after the first
+	// call of a method.
+	Destinations dryrun.Destinations
+
+	at     *cluster.Cluster
+	config *rest.Config
+}
 
 // New returns the cluster of a configuration. It sends no request.
 func New(config *rest.Config) (*Cluster, error) {
@@ -31,10 +38,11 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{at: at}, nil
+	return &Cluster{at: at, config: config}, nil
 }
 
-// Object names an object that a VidraResource manages, in the cluster of the VidraResource.
+// Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such
+// an object there, in the one other cluster in which one does.
 type Object struct {
 	schema.GroupKind
 	// Namespace is empty for cluster-scoped kinds.
@@ -71,26 +79,37 @@ func fromUnstructured(u *unstructured.Unstructured) (*v1alpha1.VidraResource, er
 	return vr, nil
 }
 
-// keepers returns the VidraResources that have an object of this cluster in their inventory.
+// keepers returns the VidraResources that have an object in their inventory.
 func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
 	list, err := c.at.Dynamic().Resource(vidraResources).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list VidraResources: %w", err)
 	}
-	var keepers []*keeper
+	var local, remote []*v1alpha1.VidraResource
 	for i := range list.Items {
 		vr, err := fromUnstructured(&list.Items[i])
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case entryOf(vr, o) == nil:
+		case access.IsLocal(vr.Spec.Destination.Server):
+			local = append(local, vr)
+		default:
+			remote = append(remote, vr)
 		}
-		if entryOf(vr, o) == nil || !access.IsLocal(vr.Spec.Destination.Server) {
-			continue
-		}
+	}
+	if len(local) == 0 {
+		local = remote
+	}
+	var keepers []*keeper
+	for _, vr := range local {
 		k, err := c.keeper(ctx, vr, o)
 		if err != nil {
 			return nil, err
 		}
-		keepers = append(keepers, k)
+		if keepers = append(keepers, k); k.At != keepers[0].At {
+			return nil, fmt.Errorf("VidraResources %s and %s manage %s in different clusters: name one with `vidra drill NAME`", keepers[0].VR.Name, vr.Name, o)
+		}
 	}
 	if len(keepers) == 0 {
 		return nil, fmt.Errorf("no VidraResource of this cluster manages %s: none has it in its inventory (%d searched)", o, len(list.Items))
@@ -98,9 +117,21 @@ func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
 	return keepers, nil
 }
 
+// runner sends dry runs to the cluster of the objects of a VidraResource.
+func (c *Cluster) runner(ctx context.Context, vr *v1alpha1.VidraResource) (*dryrun.Runner, error) {
+	at, err := c.Destinations.Of(ctx, c.at, c.config, vr)
+	if err != nil {
+		return nil, err
+	}
+	return dryrun.New(c.at.Dynamic(), at, vr), nil
+}
+
 // keeper finds an object in the manifest of a VidraResource.
 func (c *Cluster) keeper(ctx context.Context, vr *v1alpha1.VidraResource, o Object) (*keeper, error) {
-	runner := dryrun.New(c.at.Dynamic(), c.at, vr)
+	runner, err := c.runner(ctx, vr)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := runner.Objects(ctx)
 	if err != nil {
 		return nil, err

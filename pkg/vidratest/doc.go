@@ -1,6 +1,7 @@
 // Package vidratest measures whether Vidra reverts edits, for the test suite of a platform: on kind, or on
 // any cluster in which Vidra is installed. It needs no right but those of its caller, who must be allowed to
-// read VidraResources and to patch the objects.
+// read VidraResources and to patch the objects, and for objects in other clusters to list the Secrets with the
+// kubeconfigs of these.
 //
 // [Cluster.Healed] makes an edit and measures how long it can be seen. [Cluster.AwaitHealed] waits until an
 // object is as its VidraResources want it. [Cluster.Drill] makes an edit that starts nothing, and reverts it

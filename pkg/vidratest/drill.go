@@ -17,9 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -69,10 +67,10 @@ func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) 
 	if err != nil {
 		return DrillReport{}, err
 	}
-	if !access.IsLocal(vr.Spec.Destination.Server) {
-		return DrillReport{}, fmt.Errorf("VidraResource %s applies to %s: a drill there is not possible from here", name, vr.Spec.Destination.Server)
+	runner, err := c.runner(ctx, vr)
+	if err != nil {
+		return DrillReport{}, err
 	}
-	runner := dryrun.New(c.at.Dynamic(), c.at, vr)
 	resolved, err := runner.Objects(ctx)
 	if err != nil {
 		return DrillReport{}, err

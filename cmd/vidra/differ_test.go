@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// differOf compares the objects of the VidraResource shop.
+func differOf() *differ {
+	vr := &v1alpha1.VidraResource{}
+	vr.Name = "shop"
+	return &differ{Runner: &dryrun.Runner{VR: vr, By: object.SignatureOf("", vr.Name)}}
+}
+
+// entries are the managedFields of an object that shop applied, and that kubectl-edit wrote to since.
+func entries(ours, theirs string) string {
+	return `
+  managedFields:
+  - {manager: vidra/shop, operation: Apply, apiVersion: v1, time: "2026-01-02T03:04:05Z", fieldsType: FieldsV1, fieldsV1: ` + ours + `}
+  - {manager: kubectl-edit, operation: Update, apiVersion: v1, time: "2026-01-02T03:05:00Z", fieldsType: FieldsV1, fieldsV1: ` + theirs + `}
+`
+}
+
+// TestConflicts: an apply takes no field from another VidraResource, and those of an update under its own name.
+func TestConflicts(t *testing.T) {
+	tests := map[string]struct {
+		reason, manager string
+		exists          bool
+		refused         string
+	}{
+		"Other":    {reason: "two VidraResources would take it from each other", manager: "vidra/other", exists: true, refused: "VidraResource other wants another value of data.a"},
+		"New":      {reason: "nothing conflicts with an object that does not exist", manager: "vidra/other"},
+		"Own":      {reason: "a user updates the object under our name", manager: "vidra/shop", exists: true},
+		"Somebody": {reason: "an edit", manager: "kubectl-edit", exists: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			diff := &objectDifference{}
+			refused := diff.addConflicts([]owners.FieldConflict{{Field: "data.a", Manager: tt.manager}}, tt.exists, "vidra/shop")
+			if tt.refused != "" {
+				require.Contains(t, refused, tt.refused, tt.reason)
+				return
+			}
+			require.Empty(t, refused, tt.reason)
+			require.Equal(t, []fieldConflict{{Field: "data.a", Manager: tt.manager}}, diff.Conflicts, tt.reason)
+		})
+	}
+}
+
+// TestChanged compares objects with what an apply makes of them.
+func TestChanged(t *testing.T) {
+	const (
+		list   = `{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:port":{}},"k:{\"port\":81}":{".":{},"f:port":{}}}}}`
+		value  = `{"f:spec":{"f:size":{}},"f:status":{"f:phase":{}}}`
+		theirs = `{"f:status":{"f:seen":{}}}`
+	)
+	tests := map[string]struct{ reason, live, applied, want string }{
+		"Reordered": {
+			reason:  "the order of items with a key is not owned",
+			live:    entries(list, theirs) + "spec: {ports: [{port: 81}, {port: 80}]}",
+			applied: entries(list, theirs) + "spec: {ports: [{port: 80}, {port: 81}]}",
+		},
+		"Removed": {
+			reason:  "an item that is owned",
+			live:    entries(`{"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:port":{}}}}}`, theirs) + "spec: {ports: [{port: 80}]}",
+			applied: entries(list, theirs) + "spec: {ports: [{port: 80}, {port: 81}]}", want: "+  - port: 81\n",
+		},
+		"Status": {
+			reason:  "a field of the status that the manifest has",
+			live:    entries(`{"f:spec":{"f:size":{}}}`, `{"f:status":{"f:phase":{}}}`) + "spec: {size: 1}\nstatus: {phase: Changed}",
+			applied: entries(value, theirs) + "spec: {size: 1}\nstatus: {phase: Wanted}", want: "-  phase: Changed\n+  phase: Wanted\n",
+		},
+		"StatusOfOthers": {
+			reason:  "a controller writes between the requests",
+			live:    entries(`{"f:spec":{}}`, theirs) + "spec: {size: 1}\nstatus: {phase: Pending}",
+			applied: entries(`{"f:spec":{"f:size":{}}}`, theirs) + "spec: {size: 1}\nstatus: {phase: Running}",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			const head = "apiVersion: v1\nkind: Thing\nmetadata:\n  name: web"
+			live, applied := objectOf(t, head+tt.live), objectOf(t, head+tt.applied)
+			diff := differOf().changed(&objectDifference{Action: actionNone}, &desired.Object{Body: []byte(`{}`)}, live, applied)
+			if tt.want == "" {
+				require.Equal(t, actionNone, diff.Action, "%s: %s", tt.reason, diff.Diff)
+				return
+			}
+			require.Equal(t, actionChange, diff.Action, tt.reason)
+			require.Contains(t, diff.Diff, tt.want, tt.reason)
+		})
+	}
+}
+
+// TestInvalid is about objects of which the API server calls the apply invalid: an edit may be in the way, which
+// the operator undoes first.
+func TestInvalid(t *testing.T) {
+	const (
+		left = `{"f:metadata":{"f:labels":{"f:app":{}}}}`
+		both = `{"f:spec":{"f:type":{},"f:rolling":{"f:surge":{}}}}`
+	)
+	tests := map[string]struct {
+		reason, configuration, live string
+		reverted, removed           []string
+	}{
+		"Union": {
+			reason: "one member removed, another one added", configuration: `{"spec":{"type":{"of":"a"}}}`,
+			live:     entries(left, `{"f:spec":{"f:rolling":{"f:surge":{}}}}`) + "spec: {rolling: {surge: 1}}",
+			reverted: []string{`spec.type was removed and should be {"of":"a"}`}, removed: []string{`spec.rolling, which "kubectl-edit" added`},
+		},
+		"Changed": {
+			reason: "a value changed, and a field added that goes with it alone", configuration: `{"spec":{"type":"Recreate"}}`,
+			live:     entries(left, both) + "spec: {type: Rolling, rolling: {surge: 1}}",
+			reverted: []string{`spec.type is "Rolling" and should be "Recreate", set by "kubectl-edit"`}, removed: []string{`spec.rolling, which "kubectl-edit" added`},
+		},
+		"DefaultedKey": {
+			reason: "an item of two keys, of which the manifest leaves out one", configuration: `{"spec":{"ports":[{"port":80}]}}`,
+			live:     entries(left, `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`) + "spec: {ports: [{port: 81, protocol: TCP}]}",
+			reverted: []string{`spec.ports[port=80] was removed and should be {"port":80}`}, removed: []string{`spec.ports[port=81,protocol="TCP"], which "kubectl-edit" added`},
+		},
+		"Elsewhere": {
+			reason: "a key moved to another map, which excludes it", configuration: `{"data":{"a":"1"}}`,
+			live:     entries(left, `{"f:binary":{"f:a":{}}}`) + "binary: {a: MQ==}",
+			reverted: []string{`data was removed and should be {"a":"1"}`}, removed: []string{`binary, which "kubectl-edit" added`},
+		},
+		"Immutable": {
+			reason: "the manifest has another value, and a label of another tool is not in the way", configuration: `{"spec":{"type":"Recreate"}}`,
+			live: entries(`{"f:spec":{"f:type":{}}}`, `{"f:metadata":{"f:labels":{"f:team":{}}}}`) + "  labels: {team: web}\nspec: {type: Rolling}",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			live := objectOf(t, "apiVersion: v1\nkind: Thing\nmetadata:\n  name: web"+tt.live)
+			head := `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"web"},`
+			o := &desired.Object{Body: []byte(head + strings.TrimPrefix(tt.configuration, "{"))}
+			invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{field.Forbidden(field.NewPath("spec"), "may not be")})
+			diff, err := differOf().failed(&objectDifference{}, o, live, invalid)
+			require.NoError(t, err)
+			require.Equal(t, tt.reverted, diff.Reverted, tt.reason)
+			require.Equal(t, tt.removed, diff.AlsoRemoved, tt.reason)
+			if tt.removed == nil {
+				require.Equal(t, actionRefuse, diff.Action, tt.reason)
+				return
+			}
+			require.Equal(t, actionChange, diff.Action, tt.reason)
+			require.Contains(t, diff.Why, "an edit is in the way, which is removed first: ", tt.reason)
+		})
+	}
+	_, err := differOf().failed(&objectDifference{}, &desired.Object{}, nil, errors.New("connection refused"))
+	require.ErrorContains(t, err, "connection refused", "no answer of the API server")
+}
