@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,13 +14,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// kubeconfigFlag is a flag of every child.
+const kubeconfigFlag = "kubeconfig"
+
 // child is this program in another process, with a sub-command of its own. It ends
 // with this process, or with stop.
 type child struct {
 	// what it is, for errors.
 	what string
 	cmd  *exec.Cmd
-	hold io.Closer
+	hold io.WriteCloser
 	out  *bufio.Reader
 }
 
@@ -44,9 +49,20 @@ func startChild(ctx context.Context, what string, args ...string) (*child, error
 	return &child{what: what, cmd: cmd, hold: hold, out: bufio.NewReader(out)}, nil
 }
 
-// childConfig is how a child reaches the API server. client-go does not hold its requests back.
-func childConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+// childFlags are the flags of a sub-command, for childConfig.
+func childFlags(command string) *flag.FlagSet {
+	fs := flag.NewFlagSet(command, flag.ContinueOnError)
+	fs.String(kubeconfigFlag, "", "The kubeconfig of an account for it.")
+	return fs
+}
+
+// childConfig parses the arguments of a child, and returns how it reaches the API server. client-go does not
+// hold its requests back.
+func childConfig(fs *flag.FlagSet, args []string) (*rest.Config, error) {
+	if err := parseFlags(fs, os.Stderr, args); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", fs.Lookup(kubeconfigFlag).Value.String())
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +87,16 @@ func (c *child) await(line string) error {
 		return fmt.Errorf("%s did not become %s", c.what, line)
 	}
 	return nil
+}
+
+// finish ends the child, and reads what it prints at its end.
+func (c *child) finish(into any) error {
+	_ = c.hold.Close()
+	err := json.NewDecoder(c.out).Decode(into)
+	if stopped := c.stop(); stopped != nil {
+		err = stopped
+	}
+	return err
 }
 
 // stop ends the child, and returns an error if it had failed.

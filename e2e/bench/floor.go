@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,13 +33,10 @@ const (
 // for authentication, authorization, its connection and the scheduler what the
 // operator pays.
 func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	fs := flag.NewFlagSet(floorCommand, flag.ContinueOnError)
-	kubeconfig := fs.String("kubeconfig", "", "The kubeconfig of the floor's ServiceAccount.")
+	fs := childFlags(floorCommand)
 	namespace := fs.String("namespace", "", "The namespace of the floor's objects.")
-	if err := parseFlags(fs, os.Stderr, args); err != nil {
-		return err
-	}
-	config, err := childConfig(*kubeconfig)
+	thing := fs.Bool("thing", false, "Keep an object of the first kind that the benchmark installs, and of no other kind.")
+	config, err := childConfig(fs, args)
 	if err != nil {
 		return err
 	}
@@ -51,8 +46,12 @@ func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 	}
 	ctx, cancel := untilParentEnds(ctx, in)
 	defer cancel()
+	kept := kinds
+	if *thing {
+		kept = []*kind{thingKind(0)}
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, k := range kinds {
+	for _, k := range kept {
 		w, err := newWatcher(ctx, client, k, *namespace)
 		if err != nil {
 			return err
@@ -67,10 +66,14 @@ func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 
 // watcher keeps one object as it is applied.
 type watcher struct {
-	resource dynamic.ResourceInterface
-	want     *unstructured.Unstructured
-	body     []byte
-	events   watch.Interface
+	// all are the objects of the kind in all namespaces, of which the one in namespace is kept.
+	all       dynamic.NamespaceableResourceInterface
+	namespace string
+	want      *unstructured.Unstructured
+	body      []byte
+	events    watch.Interface
+	// seen is the version from which a watch that ended goes on.
+	seen string
 }
 
 // newWatcher applies the object and begins to watch its kind, in all namespaces
@@ -84,24 +87,42 @@ func newWatcher(ctx context.Context, client dynamic.Interface, k *kind, namespac
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{resource: client.Resource(k.gvr).Namespace(namespace), want: want, body: body}
+	w := &watcher{all: client.Resource(k.gvr), namespace: namespace, want: want, body: body}
 	live, err := w.apply(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.events, err = client.Resource(k.gvr).Watch(ctx, metav1.ListOptions{
-		LabelSelector: "bench=" + namespace, ResourceVersion: live.GetResourceVersion(),
-	})
-	return w, err
+	w.seen = live.GetResourceVersion()
+	return w, w.watch(ctx)
 }
 
 func (w *watcher) apply(ctx context.Context) (*unstructured.Unstructured, error) {
-	return w.resource.Patch(ctx, w.want.GetName(), types.ApplyPatchType, w.body,
+	return w.all.Namespace(w.namespace).Patch(ctx, w.want.GetName(), types.ApplyPatchType, w.body,
 		metav1.PatchOptions{FieldManager: floorCommand, Force: ptr.To(true)})
 }
 
-// run answers events until ctx ends.
+// watch watches from what was seen on.
+func (w *watcher) watch(ctx context.Context) (err error) {
+	w.events, err = w.all.Watch(ctx, metav1.ListOptions{
+		LabelSelector: "bench=" + w.namespace, ResourceVersion: w.seen, AllowWatchBookmarks: true,
+	})
+	return err
+}
+
+// run answers events until ctx ends. The API server ends a watch whose client is slow, and each after some minutes.
 func (w *watcher) run(ctx context.Context) error {
+	for {
+		if err := w.answer(ctx); ctx.Err() != nil || err != nil {
+			return err
+		}
+		if err := w.watch(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the floor could not watch %s: %w", w.want.GetKind(), err)
+		}
+	}
+}
+
+// answer answers the events of one watch.
+func (w *watcher) answer(ctx context.Context) error {
 	defer w.events.Stop()
 	for event := range w.events.ResultChan() {
 		if ctx.Err() != nil {
@@ -111,6 +132,10 @@ func (w *watcher) run(ctx context.Context) error {
 		if !ok || event.Type == watch.Error {
 			return fmt.Errorf("the floor's watch of %s failed: %v", w.want.GetKind(), event.Object)
 		}
+		w.seen = live.GetResourceVersion()
+		if live.GetName() != w.want.GetName() || live.GetNamespace() != w.want.GetNamespace() {
+			continue // that of a storm, or no object at all
+		}
 		if event.Type != watch.Deleted && stopwatch.Covers(live.Object, w.want.Object) {
 			continue // our own echo, or a status
 		}
@@ -118,15 +143,12 @@ func (w *watcher) run(ctx context.Context) error {
 			return fmt.Errorf("the floor could not apply %s: %w", w.want.GetKind(), err)
 		}
 	}
-	if ctx.Err() == nil {
-		return fmt.Errorf("the floor's watch of %s ended", w.want.GetKind())
-	}
 	return nil
 }
 
 // startFloor starts a process that runs runFloor, and returns when it watches.
-func startFloor(ctx context.Context, kubeconfig, namespace string) (*child, error) {
-	f, err := startChild(ctx, "the floor", floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace)
+func startFloor(ctx context.Context, kubeconfig, namespace string, args ...string) (*child, error) {
+	f, err := startChild(ctx, "the floor", append([]string{floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace}, args...)...)
 	if err != nil {
 		return nil, err
 	}

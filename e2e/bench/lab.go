@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"os"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -23,40 +27,57 @@ import (
 )
 
 const (
-	// Where the objects of the two sides live.
+	// Where the objects of the sides live.
 	floorNamespace = "bench-floor"
 	vidraNamespace = "bench-vidra"
-	// resourceName is the name of the VidraResource.
+	// resourceName is the name of the VidraResource whose objects are edited.
 	resourceName = "bench"
 	// applyTimeout bounds how long Vidra may take to apply every object.
 	applyTimeout = 3 * time.Minute
 )
 
-// lab is a control plane with an operator and a floor on it.
+// setup is what a benchmark needs of a lab. The zero value is a control plane with an operator.
+type setup struct {
+	// bare is whether no operator runs.
+	bare bool
+	// args are added to those of the operator.
+	args []string
+}
+
+// lab is a control plane with an operator, and accounts for what it is compared with.
 type lab struct {
-	env      *testenv.Env
-	operator *testenv.Operator
+	env         *testenv.Env
+	operator    *testenv.Operator
+	setup       setup
+	environment environment
 	// binary is the executable of the operator.
 	binary string
-	// floor is the floor of heal, and floorConfig the kubeconfig of each floor's account.
-	floor       *child
-	floorConfig string
+	// quiet is how long the operator must send nothing until it counts as done.
+	quiet time.Duration
+	// peer is whether Flux is measured, too.
+	peer bool
+	// pprof is where the operator serves its profiles, and profile where they are written.
+	pprof   string
+	profile profileOptions
+	// kubeconfigs are those of the accounts of the floor and of the peer, by namespace.
+	kubeconfigs map[string]string
 	// client and dynamic reach the API server as an administrator.
 	client  client.WithWatch
 	dynamic dynamic.Interface
-	// kubernetes is the version of the API server.
-	kubernetes string
 }
 
-// newLab starts a control plane and the operator, and makes the account of the floor. binary is
-// the operator, or empty for that of the checkout.
-func newLab(ctx context.Context, binary string) (*lab, error) {
+// newLab starts a control plane and the operator, and makes the accounts.
+func newLab(ctx context.Context, o commonOptions, s setup) (*lab, error) {
 	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{env: env, binary: binary}
-	for _, step := range []func(context.Context) error{l.connect, l.install, l.startOperator, l.prepareFloor} {
+	l := &lab{env: env, setup: s, binary: o.operator, peer: o.peer, profile: o.profile, quiet: 3 * time.Second}
+	steps := []func(context.Context) error{l.connect, l.install, l.prepareSides, func(ctx context.Context) error { return l.startOperator(ctx) }}
+	if s.bare {
+		steps = []func(context.Context) error{l.connect}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
@@ -64,24 +85,9 @@ func newLab(ctx context.Context, binary string) (*lab, error) {
 	return l, nil
 }
 
-// newHealLab is newLab with the floor of heal, and with a VidraResource of n objects.
-func newHealLab(ctx context.Context, binary string, n int) (*lab, error) {
-	l, err := newLab(ctx, binary)
-	if err != nil {
-		return nil, err
-	}
-	if l.floor, err = startFloor(ctx, l.floorConfig, floorNamespace); err == nil {
-		err = l.applyResource(ctx, n)
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.close())
-	}
-	return l, nil
-}
-
-func (l *lab) connect(context.Context) error {
+func (l *lab) connect(ctx context.Context) error {
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return err
 	}
@@ -96,10 +102,11 @@ func (l *lab) connect(context.Context) error {
 		return err
 	}
 	version, err := server.ServerVersion()
-	if err == nil {
-		l.kubernetes = version.GitVersion
+	if err != nil {
+		return err
 	}
-	return err
+	l.environment = newEnvironment(ctx, version.GitVersion, l.binary)
+	return nil
 }
 
 // install builds the operator, unless a binary is given, and installs config/default.
@@ -112,46 +119,67 @@ func (l *lab) install(ctx context.Context) (err error) {
 	return l.env.Install(ctx)
 }
 
-func (l *lab) startOperator(ctx context.Context) (err error) {
-	l.operator, err = l.env.StartOperator(ctx, testenv.OperatorOptions{Binary: l.binary})
-	return err
-}
-
-// prepareFloor makes a ServiceAccount that may do what the operator may do, and a kubeconfig
-// of it.
-func (l *lab) prepareFloor(ctx context.Context) (err error) {
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: floorNamespace, Name: floorCommand}
-	objects := []map[string]any{
-		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": floorNamespace}},
-		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": vidraNamespace}},
-		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{
-			"name": account.Name, "namespace": account.Namespace,
-		}},
-		{
-			"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRoleBinding",
-			"metadata": map[string]any{"name": floorNamespace},
-			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "vidra-managed-kinds"},
-			"subjects": []any{map[string]any{"kind": account.Kind, "namespace": account.Namespace, "name": account.Name}},
-		},
-	}
-	var all []*unstructured.Unstructured
-	for _, object := range objects {
-		all = append(all, &unstructured.Unstructured{Object: object})
-	}
-	if err := testenv.Apply(ctx, l.env.Config, all); err != nil {
+// startOperator starts the operator with arguments beside those of the setup.
+func (l *lab) startOperator(ctx context.Context, args ...string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
+	if err != nil {
 		return err
 	}
-	l.floorConfig, err = l.env.ServiceAccountKubeconfig(ctx, account.Namespace, account.Name)
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return err
+	}
+	l.pprof = "http://" + address
+	args = append(append([]string{"--pprof-bind-address=" + address}, l.setup.args...), args...)
+	l.operator, err = l.env.StartOperator(ctx, testenv.OperatorOptions{Binary: l.binary, Args: args})
 	return err
 }
 
-// applyResource makes the VidraResource and waits until it is ready.
-func (l *lab) applyResource(ctx context.Context, n int) error {
+// accounts are the ServiceAccounts of the sides that are no operators, by their namespaces.
+var accounts = map[string]string{floorNamespace: floorCommand, fluxNamespace: fluxCommand}
+
+// prepareSides makes the namespaces of the sides, and ServiceAccounts that may do what the
+// operator may do, each with a kubeconfig.
+func (l *lab) prepareSides(ctx context.Context) error {
+	if err := applyObject(ctx, l.env.Config, "v1", "Namespace", "", vidraNamespace, nil); err != nil {
+		return err
+	}
+	l.kubeconfigs = map[string]string{}
+	for namespace, account := range accounts {
+		subject := map[string]any{"kind": rbacv1.ServiceAccountKind, "namespace": namespace, "name": account}
+		err := errors.Join(
+			applyObject(ctx, l.env.Config, "v1", "Namespace", "", namespace, nil),
+			applyObject(ctx, l.env.Config, "v1", "ServiceAccount", namespace, account, nil),
+			applyObject(ctx, l.env.Config, rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding", "", namespace, map[string]any{
+				"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "vidra-managed-kinds"},
+				"subjects": []any{subject},
+			}))
+		if err != nil {
+			return err
+		}
+		if l.kubeconfigs[namespace], err = l.env.ServiceAccountKubeconfig(ctx, namespace, account); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyObject applies an object, with fields beside its metadata, as an administrator.
+func applyObject(ctx context.Context, config *rest.Config, apiVersion, kind, namespace, name string, fields map[string]any) error {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	maps.Copy(object.Object, fields)
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(kind)
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return testenv.Apply(ctx, config, []*unstructured.Unstructured{object})
+}
+
+// applyResource makes a VidraResource and waits until it is ready with its n objects.
+func (l *lab) applyResource(ctx context.Context, name, manifest string, n int) error {
 	vr := &v1alpha1.VidraResource{
-		ObjectMeta: metav1.ObjectMeta{Name: resourceName},
-		Spec: v1alpha1.VidraResourceSpec{
-			Manifest: manifest(vidraNamespace, n),
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.VidraResourceSpec{Manifest: manifest},
 	}
 	if err := l.client.Create(ctx, vr); err != nil {
 		return err
@@ -171,10 +199,4 @@ func (l *lab) applyResource(ctx context.Context, n int) error {
 }
 
 // close ends all of it.
-func (l *lab) close() error {
-	var errs []error
-	if l.floor != nil {
-		errs = append(errs, l.floor.stop())
-	}
-	return errors.Join(append(errs, l.env.Stop())...)
-}
+func (l *lab) close() error { return l.env.Stop() }

@@ -26,10 +26,10 @@ func TestRunRefuses(t *testing.T) {
 		want   string
 	}{
 		"nothing": {
-			reason: "without a benchmark, the error names all", want: "There is: apply, heal",
+			reason: "without a benchmark, the error names all", want: "There is: all, apply, change, heal",
 		},
 		"unknown": {
-			reason: "with an unknown benchmark, too", args: []string{"heel"}, want: `no benchmark "heel", there is: apply, heal`,
+			reason: "with an unknown benchmark, too", args: []string{"heel"}, want: `no benchmark "heel", there is: all, apply, change, heal`,
 		},
 		"argument": {
 			reason: "a forgotten dash is not ignored", args: []string{"heal", "rounds"}, want: `unexpected argument "rounds"`,
@@ -47,7 +47,13 @@ func TestRunRefuses(t *testing.T) {
 			reason: "no VidraResource gives no figure", args: []string{"apply", "-resources", "0"}, want: "-resources is 0",
 		},
 		"many edits": {
-			reason: "only objects that exist can be edited", args: []string{"restart", "-edited", "10001"}, want: "from 0 to the 10000",
+			reason: "only objects that exist can be edited", args: []string{"restart", "-damaged", "10001"}, want: "from 0 to the 10000",
+		},
+		"no objects": {
+			reason: "no object gives no figure", args: []string{"memory", "-objects", "0"}, want: "-objects is 0",
+		},
+		"no owners": {
+			reason: "each object belongs to a VidraResource", args: []string{"memory", "-per-resource", "0"}, want: "at least one",
 		},
 		"output": {
 			reason: "a format that is not known is not guessed", args: []string{"heal", "-o", "yaml"}, want: "table or json",

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -23,7 +21,7 @@ const (
 	observerReady = "ready"
 )
 
-// watchFigures is what an observer measured.
+// watchFigures are what an observer measured.
 type watchFigures struct {
 	// Bytes of live heap for each object, when all were seen, and when each was
 	// edited once.
@@ -44,20 +42,19 @@ type watchFigures struct {
 // which takes memory; then it prints observerReady, and when each of n objects was
 // edited once, its figures. It ends with its standard input.
 func runObserver(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	fs := flag.NewFlagSet(observerCommand, flag.ContinueOnError)
-	kubeconfig := fs.String("kubeconfig", "", "The kubeconfig of an administrator.")
+	fs := childFlags(observerCommand)
 	name := fs.String("way", "", "In which way to watch.")
 	n := fs.Int("objects", 0, "How many objects there are.")
-	if err := parseFlags(fs, os.Stderr, args); err != nil {
-		return err
-	}
-	config, err := childConfig(*kubeconfig)
+	config, err := childConfig(fs, args)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := untilParentEnds(ctx, in)
 	defer cancel()
 	figures, err := measureWatch(ctx, config, *name, int64(*n), out)
+	if ctx.Err() != nil {
+		return nil // the parent needs no figures
+	}
 	if err != nil {
 		return err
 	}

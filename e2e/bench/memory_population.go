@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +17,6 @@ import (
 const (
 	// populationNamespaces is how many namespaces the objects live in.
 	populationNamespaces = 20
-	// parallel is how many requests are under way at a time.
-	parallel = 32
 	// editedAnnotation is what the benchmark changes in an object that is not Vidra's.
 	editedAnnotation = "bench.example.com/edited"
 )
@@ -89,14 +86,18 @@ func (p population) patch(ctx context.Context, i int, as types.PatchType, body [
 
 // each does something to every object, several at a time.
 func (p population) each(ctx context.Context, what string, do func(context.Context, int) error) error {
-	_, _ = fmt.Fprintf(os.Stderr, "%s %d objects\n", what, p.objects)
+	bar := newProgress(fmt.Sprintf("%s %d objects", what, p.objects), p.objects)
+	defer bar.end()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i := range p.objects {
 		if ctx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return do(ctx, i) })
+		group.Go(func() error {
+			defer bar.step("")
+			return do(ctx, i)
+		})
 	}
 	return group.Wait()
 }

@@ -49,11 +49,8 @@ type watching struct {
 var ways = []way{
 	{"dynamic informer", prepareDynamic},
 	{"metadata informer", prepareMetadata},
-	{vidraWay, prepareVidra},
+	{vidraSide, prepareVidra},
 }
-
-// vidraWay is the name of the way of Vidra.
-const vidraWay = "vidra"
 
 func wayOf(name string) (way, error) {
 	i := slices.IndexFunc(ways, func(w way) bool { return w.name == name })

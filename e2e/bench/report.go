@@ -5,90 +5,203 @@ import (
 	"io"
 	"math"
 	"slices"
-	"time"
+	"strings"
 )
 
+// The sides that a benchmark compares.
 const (
-	// healGoal is how many times the floor a heal may take.
-	healGoal = 1.3
-	// structuralGoal is how many times the floor of one PATCH the heal of a structural edit
-	// may take, which needs two.
-	structuralGoal = 2.2
+	// floorSide is the least that can do the work.
+	floorSide = "floor"
+	vidraSide = "Vidra"
+	// fluxSide is the peer: see runFlux.
+	fluxSide = "Flux ssa"
 )
 
-// environment is what the figures depend on.
-type environment struct {
-	Kubernetes string `json:"kubernetes"`
-	CPUs       int    `json:"cpus"`
+// report is the result of a benchmark.
+type report struct {
+	Benchmark string `json:"benchmark"`
+	// Settings are the sizes of this run, as a sentence.
+	Settings    string      `json:"settings"`
+	Environment environment `json:"environment"`
+	// Lines have what was measured, one for each thing that all sides did.
+	Lines []*line `json:"lines"`
+	// Costs are what the sides took of the machine, and which requests they sent.
+	Costs []*cost `json:"costs"`
+	Goals []goal  `json:"goals,omitempty"`
+	// Notes are what a reader has to know of the figures.
+	Notes []string `json:"notes,omitempty"`
+	// Failures are why the figures are not what they are said to be.
+	Failures []string `json:"failures,omitempty"`
 }
 
-// healReport is the result of heal.
-type healReport struct {
-	Environment environment  `json:"environment"`
-	Rounds      int          `json:"rounds"`
-	Objects     int          `json:"objects"`
-	Edits       []editReport `json:"edits"`
-	// Ratio is the median of the ratios of the edits of values, StructuralRatio that of the
-	// structural ones.
-	Ratio           float64 `json:"ratio"`
-	Goal            float64 `json:"goal"`
-	StructuralRatio float64 `json:"structuralRatio"`
-	StructuralGoal  float64 `json:"structuralGoal"`
-	// Heals is how many edits Vidra reverted, with how many Requests.
-	Heals    int      `json:"heals"`
-	Requests requests `json:"requests"`
+// line is one thing that was measured.
+type line struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// Sides begin with the one that the others are compared with.
+	Sides []*figures `json:"sides"`
 }
 
-// editReport is the result for one edit.
-type editReport struct {
-	Edit  string  `json:"edit"`
-	Floor figures `json:"floor"`
-	Vidra figures `json:"vidra"`
-	// Ratio of the medians, Vidra to floor.
-	Ratio float64 `json:"ratio"`
-}
-
-// figures sum up the laps of one edit on one side. Times are in milliseconds.
+// figures sum up what was measured of one side.
 type figures struct {
+	Side string `json:"side"`
+	// N is how many values there are, and Missed how often there was none.
 	N      int     `json:"n"`
 	Missed int     `json:"missed"`
-	Median float64 `json:"medianMs"`
-	P95    float64 `json:"p95Ms"`
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+	// Ratio is the median divided by that of the first side of the line; 0 if there is none.
+	Ratio  float64   `json:"ratio,omitempty"`
+	Values []float64 `json:"values"`
 }
 
-// newHealReport sums up the laps of both sides.
-func newHealReport(o healOptions, env environment, floor, vidra []laps, sent requests) *healReport {
-	r := &healReport{
-		Environment: env, Rounds: o.rounds, Objects: o.objects, Goal: healGoal, StructuralGoal: structuralGoal, Requests: sent,
+// cost is what one side took.
+type cost struct {
+	Side     string   `json:"side"`
+	Usage    usage    `json:"usage"`
+	Requests requests `json:"requests"`
+	// CPU is that of all processes while the side worked.
+	CPU cpuTimes `json:"cpuSecondsOfAll,omitempty"`
+	// Of is how many things of the kind Per the requests were sent for.
+	Of  int    `json:"of"`
+	Per string `json:"per"`
+}
+
+// goal is a figure that should not be above a limit.
+type goal struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+}
+
+// reached reports whether the goal is.
+func (g goal) reached() bool { return g.Value <= g.Limit }
+
+// side returns the figures of a side in a line, and makes what is missing.
+func (r *report) side(name, unit, side string) *figures {
+	var of *line
+	if i := slices.IndexFunc(r.Lines, func(l *line) bool { return l.Name == name }); i >= 0 {
+		of = r.Lines[i]
+	} else {
+		of = &line{Name: name, Unit: unit}
+		r.Lines = append(r.Lines, of)
 	}
-	var ratios, structural []float64
-	for i, e := range edits {
-		line := editReport{Edit: e.name, Floor: sumUp(floor[i]), Vidra: sumUp(vidra[i])}
-		r.Heals += line.Vidra.N
-		if line.Floor.N > 0 && line.Vidra.N > 0 {
-			line.Ratio = round2(line.Vidra.Median / line.Floor.Median)
-			if e.structural == "" {
-				ratios = append(ratios, line.Ratio)
-			} else {
-				structural = append(structural, line.Ratio)
+	if f := of.side(side); f != nil {
+		return f
+	}
+	f := &figures{Side: side, Values: []float64{}}
+	of.Sides = append(of.Sides, f)
+	slices.SortStableFunc(of.Sides, func(a, b *figures) int { return rank(a.Side) - rank(b.Side) })
+	return f
+}
+
+// rank is the place of a side in a line: the floor comes first, and the peer last.
+func rank(side string) int {
+	switch side {
+	case floorSide:
+		return 0
+	case vidraSide:
+		return 2
+	case fluxSide:
+		return 3
+	}
+	return 1
+}
+
+// side returns the figures of a side, nil if there are none.
+func (l *line) side(name string) *figures {
+	if i := slices.IndexFunc(l.Sides, func(f *figures) bool { return f.Side == name }); i >= 0 {
+		return l.Sides[i]
+	}
+	return nil
+}
+
+// add notes a value.
+func (r *report) add(name, unit, side string, value float64) {
+	f := r.side(name, unit, side)
+	f.Values = append(f.Values, value)
+}
+
+// cost returns the cost of a side, and makes it if it is missing.
+func (r *report) cost(side string) *cost {
+	if i := slices.IndexFunc(r.Costs, func(c *cost) bool { return c.Side == side }); i >= 0 {
+		return r.Costs[i]
+	}
+	c := &cost{Side: side, Requests: requests{Other: map[string]int{}}}
+	r.Costs = append(r.Costs, c)
+	slices.SortStableFunc(r.Costs, func(a, b *cost) int { return rank(a.Side) - rank(b.Side) })
+	return c
+}
+
+// values is how many values a side has in all lines.
+func (r *report) values(side string) (n int) {
+	for _, l := range r.Lines {
+		if f := l.side(side); f != nil {
+			n += len(f.Values)
+		}
+	}
+	return n
+}
+
+// sumUp computes the figures from the values.
+func (r *report) sumUp() {
+	for _, l := range r.Lines {
+		for i, f := range l.Sides {
+			f.N = len(f.Values)
+			for _, q := range []struct {
+				of *float64
+				q  float64
+			}{{&f.Min, 0}, {&f.Median, 0.5}, {&f.P90, 0.9}, {&f.P99, 0.99}, {&f.Max, 1}} {
+				*q.of = rounded(quantile(f.Values, q.q))
+			}
+			if i > 0 && f.N > 0 && l.Sides[0].Median > 0 {
+				f.Ratio = round2(f.Median / l.Sides[0].Median)
+			}
+			for j := range f.Values {
+				f.Values[j] = rounded(f.Values[j])
 			}
 		}
-		r.Edits = append(r.Edits, line)
 	}
-	r.Ratio, r.StructuralRatio = round2(quantile(ratios, 0.5)), round2(quantile(structural, 0.5))
-	return r
 }
 
-func sumUp(l laps) figures {
-	var ms []float64
-	for _, d := range l.stood {
-		ms = append(ms, float64(d)/float64(time.Millisecond))
+// ratio is the median of Vidra's ratios in the lines that are asked for.
+func (r *report) ratio(of func(name string) bool) float64 {
+	var ratios []float64
+	for _, l := range r.Lines {
+		if vidra := l.side(vidraSide); vidra != nil && vidra.Ratio > 0 && of(l.Name) {
+			ratios = append(ratios, vidra.Ratio)
+		}
 	}
-	return figures{
-		N: len(ms), Missed: l.missed,
-		Median: round2(quantile(ms, 0.5)), P95: round2(quantile(ms, 0.95)),
-	}
+	return round2(quantile(ratios, 0.5))
 }
+
+// verdict is an error if the figures are not what they are said to be: over what a side did not
+// do, they say nothing.
+func (r *report) verdict() error {
+	failures := r.Failures
+	for _, side := range []string{vidraSide, floorSide} {
+		missed, all := 0, 0
+		for _, l := range r.Lines {
+			if f := l.side(side); f != nil {
+				missed += f.Missed
+				all += f.Missed + f.N
+			}
+		}
+		if missed > 0 {
+			failures = append(failures, fmt.Sprintf("%s missed %d of %d", side, missed, all))
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: the measurement is void: %s", r.Benchmark, strings.Join(failures, "; "))
+}
+
+// json prints the report for programs.
+func (r *report) json(out io.Writer) error { return printJSON(out, r) }
 
 // quantile is the q-quantile of values, interpolated linearly between the two
 // nearest; 0 for no values.
@@ -105,56 +218,11 @@ func quantile(values []float64, q float64) float64 {
 
 func round2(v float64) float64 { return math.Round(v*100) / 100 }
 
-// verdict is an error if an edit was missed: a figure over what was reverted
-// says nothing then.
-func (r *healReport) verdict() error {
-	floor, vidra := 0, 0
-	for _, e := range r.Edits {
-		floor += e.Floor.Missed
-		vidra += e.Vidra.Missed
+// rounded has four digits that count: more are noise.
+func rounded(v float64) float64 {
+	if v == 0 {
+		return 0
 	}
-	switch {
-	case vidra > 0:
-		return fmt.Errorf("vidra missed %d of %d edits", vidra, vidra+r.Heals)
-	case floor > 0:
-		return fmt.Errorf("the floor missed %d edits: the measurement is void", floor)
-	}
-	return nil
-}
-
-// json prints the report for programs.
-func (r *healReport) json(out io.Writer) error { return printJSON(out, r) }
-
-// table prints the report as a table.
-func (r *healReport) table(out io.Writer) error {
-	_, _ = fmt.Fprintf(out, "%-28s %4s %7s   %12s %9s   %12s %9s   %5s\n",
-		"EDIT", "N", "MISSED", "FLOOR MEDIAN", "P95", "VIDRA MEDIAN", "P95", "RATIO")
-	for _, e := range r.Edits {
-		_, _ = fmt.Fprintf(out, "%-28s %4d %7d   %9.1f ms %6.1f ms   %9.1f ms %6.1f ms   %5.2f\n", e.Edit,
-			e.Vidra.N+e.Vidra.Missed, e.Vidra.Missed, e.Floor.Median, e.Floor.P95, e.Vidra.Median, e.Vidra.P95, e.Ratio)
-	}
-	_, err := fmt.Fprintf(out, "\nMedian ratio %.2f: goal %.1f %s. Structural edits, beside the floor of one PATCH: %.2f, goal %.1f %s.\n"+
-		"%d objects, Kubernetes %s, %d CPUs.\n%s\n",
-		r.Ratio, r.Goal, reached(r.Ratio, r.Goal), r.StructuralRatio, r.StructuralGoal, reached(r.StructuralRatio, r.StructuralGoal),
-		r.Objects, r.Environment.Kubernetes, r.Environment.CPUs, r.sent())
-	return err
-}
-
-// reached says whether a ratio is within its goal.
-func reached(ratio, goal float64) string {
-	if ratio > goal {
-		return "missed"
-	}
-	return "reached"
-}
-
-// sent says what the heals cost the API server.
-func (r *healReport) sent() string {
-	per := func(n int) float64 { return float64(n) / float64(max(r.Heals, 1)) }
-	text := fmt.Sprintf("The operator sent per heal: %.2f PATCH, %.2f GET; %.2f status patches, %.2f for Events.",
-		per(r.Requests.Patch), per(r.Requests.Get), per(r.Requests.Status), per(r.Requests.Events))
-	if len(r.Requests.Other) > 0 {
-		text += fmt.Sprintf(" In all: %v.", r.Requests.Other)
-	}
-	return text
+	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
 }

@@ -5,179 +5,191 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"runtime"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// quiet is how long the operator must send nothing until it counts as done.
-const quiet = 3 * time.Second
+// The lines of restart.
+const (
+	readyLine    = "ready, all objects as applied"
+	damagedLine  = "ready, some objects damaged"
+	revertedLine = "all damage reverted"
+)
 
 // restartOptions are the flags of restart.
 type restartOptions struct {
-	applyOptions
-	edited int
+	batchOptions
+	damaged int
 }
 
-func (o *restartOptions) parse(args []string) error {
-	fs := flag.NewFlagSet("restart", flag.ContinueOnError)
-	fs.IntVar(&o.resources, "resources", 100, "How many VidraResources there are.")
-	fs.IntVar(&o.perOwner, "per-resource", 100, "How many ConfigMaps are in each of them.")
-	fs.IntVar(&o.edited, "edited", 100, "How many objects are edited while the operator is stopped.")
-	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long the rollout may take, and the restart.")
-	if err := o.labOptions.parse(fs, args); err != nil {
-		return err
-	}
-	if o.edited < 0 || o.edited > o.resources*o.perOwner {
-		return fmt.Errorf("-edited is %d: it can be from 0 to the %d objects that there are", o.edited, o.resources*o.perOwner)
-	}
-	return errors.Join(atLeastOne("resources", o.resources), atLeastOne("per-resource", o.perOwner))
+func (o *restartOptions) flags(fs *flag.FlagSet) {
+	o.bind(fs, 100, 100, 3)
+	fs.IntVar(&o.damaged, "damaged", 100, "How many objects are edited or deleted while the operator is stopped, in the second restart of a round.")
 }
 
-// runRestart measures a restart of the operator: the time until it is ready and until the edits
-// are reverted that were made while it was stopped, and which requests it sends. The floor is one
-// LIST of the objects.
-func runRestart(ctx context.Context, args []string) error {
-	var o restartOptions
-	if err := o.parse(args); err != nil {
-		return err
+func (o *restartOptions) check() error {
+	if o.damaged < 0 || o.damaged > o.resources*o.perOwner {
+		return fmt.Errorf("-damaged is %d: it can be from 0 to the %d objects that there are", o.damaged, o.resources*o.perOwner)
 	}
-	return o.run(ctx, newLab, func(l *lab) (report, error) { return restart(ctx, l, o) })
+	return o.batchOptions.check()
 }
 
-// restart rolls out, stops the operator, edits, and starts it again.
-func restart(ctx context.Context, l *lab, o restartOptions) (*restartReport, error) {
-	const round = 1000 // no round of apply
-	ctx, cancel := context.WithTimeout(ctx, 2*o.timeout)
-	defer cancel()
-	rolledOut, err := l.rollOut(ctx, o.applyOptions, round)
-	if err != nil {
+// measure measures restarts of the operator: the time until it is ready and until the damage is
+// reverted that was done while it was stopped, and which requests it sends. A round is a restart
+// with all objects as they were applied, and one with some damaged. The floor is one LIST of the objects.
+func (o *restartOptions) measure(ctx context.Context, l *lab) (*report, error) {
+	b := o.batch(1000) // no round of apply
+	if err := bounded(ctx, o.timeout, func(ctx context.Context) error {
+		return errors.Join(l.rollOut(ctx, b), l.awaitQuiet(ctx))
+	}); err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(os.Stderr, "rolled out in %.1f s\n", rolledOut)
-	if err := l.awaitQuiet(ctx); err != nil {
-		return nil, err
+	r := &report{
+		Settings:    fmt.Sprintf("%s, %d damaged", o.settings(), o.damaged),
+		Environment: l.environment,
 	}
-	r := &restartReport{
-		Environment: environment{Kubernetes: l.kubernetes, CPUs: runtime.NumCPU()},
-		Resources:   o.resources, PerResource: o.perOwner, Edited: o.edited, Before: readUsage(l.operator.PID),
+	before := readUsage(l.operator.PID)
+	bar := newProgress("restart", 2*o.rounds)
+	defer bar.end()
+	for number := range o.rounds {
+		for _, damaged := range []int{0, o.damaged} {
+			err := bounded(ctx, o.timeout, func(ctx context.Context) error { return l.restart(ctx, r, b, damaged) })
+			if err != nil {
+				return nil, fmt.Errorf("round %d: %w", number+1, err)
+			}
+			bar.step("round %d of %d, %d damaged", number+1, o.rounds, damaged)
+		}
 	}
+	r.sumUp()
+	r.Notes = append(r.Notes,
+		"The floor is one LIST of all objects in pages. Vidra's times begin with the start of the process.",
+		fmt.Sprintf("Before the restarts, the operator has %.0f MiB of memory, %.0f MiB at most.", mib(before.Resident), mib(before.Peak)))
+	r.Goals = append(r.Goals, goal{"ratio of ready, all objects as applied", r.ratio(func(name string) bool { return name == readyLine }), 2})
+	r.memoryGoal(before, b.objects())
+	return r, nil
+}
+
+// memoryGoal adds the goal for the resident memory of an operator with so many objects.
+func (r *report) memoryGoal(u usage, objects int) {
+	switch {
+	case objects <= 10_000:
+		r.Goals = append(r.Goals, goal{"MiB of memory with up to 10,000 objects", round2(mib(u.Resident)), 90})
+	case objects <= 100_000:
+		r.Goals = append(r.Goals, goal{"MiB of memory with up to 100,000 objects", round2(mib(u.Resident)), 300})
+	}
+}
+
+// restart stops the operator, damages objects, and starts it again.
+func (l *lab) restart(ctx context.Context, r *report, b batch, damaged int) error {
 	if err := l.operator.Stop(time.Minute); err != nil {
-		return nil, err
+		return err
 	}
 	objects, err := l.managedObjects(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := l.editObjects(ctx, o.edited, round); err != nil {
-		return nil, err
+	if err := l.damage(ctx, b, damaged); err != nil {
+		return err
 	}
-	r.List, err = runTimed(ctx, "the floor", listerCommand, "-kubeconfig", l.floorConfig,
-		"-selector", v1alpha1.ManagedByLabel+"="+v1alpha1.ManagedByValue, "-objects", strconv.Itoa(objects))
+	list, err := runWork(ctx, "the floor", listerCommand, "-kubeconfig", l.kubeconfigs[floorNamespace],
+		"-selector", managedSelector, "-objects", strconv.Itoa(objects-damaged/2))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mark, began := l.env.AuditMark(), time.Now()
 	if err := l.startOperator(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	r.Ready = time.Since(began).Seconds()
-	if err := l.awaitReverted(ctx, o.edited, round); err != nil {
-		return nil, fmt.Errorf("%w; see %s", err, l.operator.Log)
+	line := readyLine
+	if damaged > 0 {
+		line = damagedLine
 	}
-	r.Reverted = time.Since(began).Seconds()
+	r.add(line, "s", floorSide, list.Seconds)
+	r.add(line, "s", vidraSide, time.Since(began).Seconds())
+	if damaged > 0 {
+		if err := l.awaitReverted(ctx, b, damaged); err != nil {
+			return fmt.Errorf("%w; see %s", err, l.operator.Log)
+		}
+		r.add(revertedLine, "s", floorSide, list.Seconds)
+		r.add(revertedLine, "s", vidraSide, time.Since(began).Seconds())
+	}
 	if err := l.awaitQuiet(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	audited, err := l.env.AuditSince(mark)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.After, r.Requests = readUsage(l.operator.PID), countRequests(audited)
-	return r, nil
+	sent := countRequests(audited, operatorUser)
+	if sent.Patch > damaged {
+		r.Failures = append(r.Failures, fmt.Sprintf("the operator sent %d PATCH requests for %d damaged objects after a restart", sent.Patch, damaged))
+	}
+	r.cost(floorSide).Usage.add(list.Usage)
+	c := r.cost(vidraSide)
+	c.Usage.add(readUsage(l.operator.PID))
+	c.Requests.add(sent)
+	c.Of++
+	c.Per = "restart"
+	return nil
 }
 
 // managedObjects counts the ConfigMaps that Vidra manages.
 func (l *lab) managedObjects(ctx context.Context) (int, error) {
-	found, err := l.dynamic.Resource(configMap.gvr).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue,
-	})
-	if err != nil {
-		return 0, err
+	n := 0
+	for options := (metav1.ListOptions{LabelSelector: managedSelector, Limit: pageSize}); ; {
+		page, err := l.dynamic.Resource(configMap.gvr).List(ctx, options)
+		if err != nil {
+			return 0, err
+		}
+		n += len(page.Items)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return n, nil
+		}
 	}
-	return len(found.Items), nil
 }
 
-// editObjects changes the value of the first n objects of a round.
-func (l *lab) editObjects(ctx context.Context, n, round int) error {
+// damage deletes every second of the first n objects of a batch, and edits the others.
+func (l *lab) damage(ctx context.Context, b batch, n int) error {
 	resource := l.dynamic.Resource(configMap.gvr).Namespace(vidraNamespace)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i := range n {
 		group.Go(func() error {
-			_, err := resource.Patch(ctx, fmt.Sprintf("settings-%d-%d", round, i), types.MergePatchType,
-				[]byte(`{"data":{"number":"edited"}}`), metav1.PatchOptions{FieldManager: editor})
+			if i%2 == 1 {
+				return resource.Delete(ctx, b.name(i), metav1.DeleteOptions{})
+			}
+			_, err := resource.Patch(ctx, b.name(i), types.MergePatchType, []byte(`{"data":{"number":"edited"}}`),
+				metav1.PatchOptions{FieldManager: editor})
 			return err
 		})
 	}
 	return group.Wait()
 }
 
-// awaitReverted returns when the first n objects of a round have their values.
-func (l *lab) awaitReverted(ctx context.Context, n, round int) error {
+// awaitReverted returns when the first n objects of a batch have their values.
+func (l *lab) awaitReverted(ctx context.Context, b batch, n int) error {
 	resource := l.dynamic.Resource(configMap.gvr).Namespace(vidraNamespace)
 	for i := range n {
-		name, want := fmt.Sprintf("settings-%d-%d", round, i), strconv.Itoa(i)
 		for {
-			live, err := resource.Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return fmt.Errorf("%s is not reverted: %w", name, err)
+			live, err := resource.Get(ctx, b.name(i), metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s is not reverted: %w", b.name(i), err)
 			}
-			if got, _, _ := unstructured.NestedString(live.Object, "data", "number"); got == want {
-				break
+			if err == nil {
+				if got, _, _ := unstructured.NestedString(live.Object, "data", "number"); got == b.number(i) {
+					break
+				}
 			}
 			if err := sleep(ctx, 10*time.Millisecond); err != nil {
-				return fmt.Errorf("%s is not reverted: %w", name, err)
+				return fmt.Errorf("%s is not reverted: %w", b.name(i), err)
 			}
 		}
 	}
 	return nil
-}
-
-// awaitQuiet returns when the operator has sent nothing for a while.
-func (l *lab) awaitQuiet(ctx context.Context) error {
-	for mark, since := l.env.AuditMark(), time.Now(); time.Since(since) < quiet; {
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("the operator goes on sending requests: %w", err)
-		}
-		audited, err := l.env.AuditSince(mark)
-		if err != nil {
-			return err
-		}
-		for _, a := range audited {
-			if a.User == operatorUser && a.Verb != "watch" {
-				mark, since = l.env.AuditMark(), time.Now()
-				break
-			}
-		}
-	}
-	return nil
-}
-
-// sleep waits, or returns the error of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,8 +77,13 @@ spec:
 
 // in is the object of the kind in a namespace.
 func (k *kind) in(namespace string) (*unstructured.Unstructured, error) {
+	return asObject(k.text(namespace))
+}
+
+// asObject is the object of a manifest.
+func asObject(manifest string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
-	json, err := yaml.YAMLToJSON([]byte(k.text(namespace)))
+	json, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +144,7 @@ var edits = []edit{
 	},
 }
 
-// structuralEdits is the number of edits that are structural.
-func structuralEdits() (n int) {
-	for _, e := range edits {
-		if e.structural != "" {
-			n++
-		}
-	}
-	return n
+// structural reports whether an edit is structural.
+func structural(name string) bool {
+	return slices.ContainsFunc(edits, func(e edit) bool { return e.name == name && e.structural != "" })
 }

@@ -32,5 +32,11 @@ func (u usage) since(before usage) usage {
 	return u
 }
 
+// add adds the usage of a later time, or of another process that does the same.
+func (u *usage) add(later usage) {
+	u.CPU = round2(u.CPU + later.CPU)
+	u.Resident, u.Peak = later.Resident, max(u.Peak, later.Peak)
+}
+
 // mib is a number of bytes in MiB.
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
