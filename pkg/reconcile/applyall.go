@@ -40,7 +40,9 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	results := make([]apply.Result, len(tasks))
 	run.While(func() {
 		p.applier.Parallel(len(tasks), func(i int) {
-			results[i] = p.applier.Apply(ctx, tasks[i])
+			if results[i] = p.applier.Apply(ctx, tasks[i]); results[i].Unmet {
+				results[i] = p.applier.ApplyUnmet(ctx, tasks[i], results[i])
+			}
 			count(run, results[i])
 		})
 	})

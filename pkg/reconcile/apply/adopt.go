@@ -2,8 +2,11 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -12,7 +15,59 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
+
+// ApplyUnmet ends a task whose object could not be created, by what it finds in its place: it applies
+// the task again with the object, or refuses it if the object may not be adopted.
+func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
+	met, err := a.Preflight(ctx, t)
+	switch refused := new(owners.Refusal); {
+	case errors.As(err, &refused):
+		done.Err = err
+	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
+		return a.Apply(ctx, met)
+	case apierrors.IsForbidden(done.Err):
+		done.Unread = err != nil && !t.Begun
+	}
+	return done
+}
+
+// Preflight reads an object that was never applied, and refuses it if it exists
+// and may not be adopted. The cause then has what was found.
+func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
+	live, err := a.Get(ctx, t.Key)
+	if err != nil {
+		return t, err
+	}
+	if live != nil {
+		if err := a.mayTake(ctx, t, live); err != nil {
+			return t, err
+		}
+	}
+	t.Cause = trigger.Cause{Deleted: live == nil, Found: live}
+	t.Begun = t.Begun && live != nil && a.Applied(live)
+	return t, nil
+}
+
+// mayTake fails if an object that exists may not be applied for the first time. It may
+// be if we applied it before, if it names us as an owner, as the first Vidra operator
+// noted it, if other VidraResources own it, to own it together, or if it is adopted.
+func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
+	if a.Applied(live) {
+		return nil
+	}
+	others, err := a.Finder.CoOwners(ctx, t.Key, live)
+	switch {
+	case err != nil:
+		return err
+	case len(others) >= owners.MaxOwners:
+		return owners.Crowded(others)
+	case len(others) > 0, slices.Contains(a.Installation.Owners(live.GetAnnotations()), a.Owner.Name):
+		return nil
+	}
+	return a.adopts(ctx, t, live)
+}
 
 // notManaged returns the refusal of an object that no VidraResource owns.
 func notManaged(why string) error {

@@ -2,12 +2,8 @@ package apply
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -53,54 +49,6 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	}
 	answered := time.Now()
 	done = a.record(r, warnings.all())
-	done.Answered = answered
-	if r.kind != failed || !k.unmet() {
-		return done
-	}
-	met, err := a.Preflight(ctx, t) // the create has failed: the object may exist
-	switch refused := new(owners.Refusal); {
-	case errors.As(err, &refused):
-		done.Err = err
-	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
-		return a.Apply(ctx, met)
-	case apierrors.IsForbidden(done.Err):
-		done.Unread = err != nil && !t.Begun
-	}
+	done.Answered, done.Unmet = answered, r.kind == failed && k.unmet()
 	return done
-}
-
-// Preflight reads an object that was never applied, and refuses it if it exists
-// and may not be adopted. The cause then has what was found.
-func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
-	live, err := a.Get(ctx, t.Key)
-	if err != nil {
-		return t, err
-	}
-	if live != nil {
-		if err := a.mayTake(ctx, t, live); err != nil {
-			return t, err
-		}
-	}
-	t.Cause = trigger.Cause{Deleted: live == nil, Found: live}
-	t.Begun = t.Begun && live != nil && a.Applied(live)
-	return t, nil
-}
-
-// mayTake fails if an object that exists may not be applied for the first time. It may
-// be if we applied it before, if it names us as an owner, as the first Vidra operator
-// noted it, if other VidraResources own it, to own it together, or if it is adopted.
-func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	if a.Applied(live) {
-		return nil
-	}
-	others, err := a.Finder.CoOwners(ctx, t.Key, live)
-	switch {
-	case err != nil:
-		return err
-	case len(others) >= owners.MaxOwners:
-		return owners.Crowded(others)
-	case len(others) > 0, slices.Contains(a.Installation.Owners(live.GetAnnotations()), a.Owner.Name):
-		return nil
-	}
-	return a.adopts(ctx, t, live)
 }

@@ -34,8 +34,9 @@ func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.H
 type Result struct {
 	plan.Task
 	Err error
-	// Unread reports that the object was not created, and may not be read either.
-	Unread bool
+	// Unmet reports that the object could not be created, and that it is not known whether it exists:
+	// ApplyUnmet ends the task. Unread reports that it may not be read either.
+	Unmet, Unread bool
 	// Answered is when the last request was answered.
 	Answered time.Time
 	// Live is the object as the API server has it now; nil if it was not applied.
