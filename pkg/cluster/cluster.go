@@ -109,17 +109,17 @@ func (c *Cluster) Scope() Scope {
 	return Scope{}
 }
 
-// Rotations returns how often the kubeconfig of a remote cluster was replaced by another one, and namespace/name of
-// the Secret that has it now; empty if there is none. They are 0 and empty for the local cluster.
-func (c *Cluster) Rotations() (n uint64, secret string) {
+// Kubeconfig returns a digest of the kubeconfig of a remote cluster, at most 32 bytes, and namespace/name of the Secret that
+// has it. Both are empty for the local cluster, and while there is no kubeconfig. The digest is a plain hash: who knows
+// it can try to guess a password.
+func (c *Cluster) Kubeconfig() (digest, secret string) {
 	if c.remote == nil {
-		return 0, ""
+		return "", ""
 	}
-	n = c.remote.rotations.Load()
 	if route := c.remote.route.Load(); route != nil && route.access != nil {
-		secret = route.access.secret
+		return route.access.digest(), route.access.secret
 	}
-	return n, secret
+	return "", ""
 }
 
 // Dynamic returns the client for objects of any kind.

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -114,6 +116,19 @@ func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 // same reports whether two are the same API server with the same credentials and scope.
 func (a *access) same(b *access) bool {
 	return a.secret == b.secret && a.scope.Same(b.scope) && reflect.DeepEqual(a.cluster, b.cluster) && reflect.DeepEqual(a.user, b.user)
+}
+
+// digest returns a hash of the API server and the credentials, as same compares them.
+func (a *access) digest() string {
+	text, err := json.Marshal(struct {
+		clientcmdapi.Cluster
+		User clientcmdapi.AuthInfo
+	}{a.cluster, a.user})
+	if err != nil { // neither has a field that cannot be encoded
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }
 
 // errorf returns an error that names the Secret.

@@ -47,9 +47,8 @@ type remote struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// route is nil until the first setRoute. rotations counts the times that it got other credentials.
-	route     atomic.Pointer[route]
-	rotations atomic.Uint64
+	// route is nil until the first setRoute.
+	route atomic.Pointer[route]
 }
 
 // newRemote returns a remote that works until ctx ends or close is called.

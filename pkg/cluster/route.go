@@ -35,9 +35,6 @@ func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 		r.health.clear()
 		r.log.Info("Destination cannot be used", "reason", next.err.Error())
 	} else {
-		if old.access != nil { // otherwise it becomes reachable, which is another change
-			r.rotations.Add(1)
-		}
 		r.credentialsChanged()
 		r.health.retryNow()
 		r.log.Info("Destination has new credentials", "secret", a.secret)

@@ -58,7 +58,9 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	}
 	if remote, is := destination.(*cluster.Cluster); is && destination != p.Local {
 		p.Watches.AddCluster(remote.Name(), remote)
-		p.noteRotation(remote)
+		p.noteKubeconfig(remote)
+	} else {
+		p.state.Kubeconfig = ""
 	}
 	p.applier.Destination, p.applier.Allowed = destination, scope
 	var why *object.Failure
@@ -72,14 +74,18 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	return why
 }
 
-// noteRotation notes that the destination has another kubeconfig since the last reconcile.
-func (p *pass) noteRotation(remote *cluster.Cluster) {
-	n, secret := remote.Rotations()
-	if was := p.state.rotations; was != nil && *was != n && secret != "" {
+// noteKubeconfig notes the kubeconfig of the destination for the status, and that it is another one than before.
+func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
+	digest, secret := remote.Kubeconfig()
+	if digest == "" {
+		return
+	}
+	place := "kubeconfig/" + string(p.VR.UID) + "/" + remote.Name() // another destination is no rotation
+	if was, known := p.state.Keys.Open(place, p.state.Kubeconfig); known && was != digest {
 		p.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
 			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
 	}
-	p.state.rotations = &n
+	p.state.Kubeconfig = p.state.Keys.Seal(place, digest)
 }
 
 // depart forgets the destination of an owner that is gone.

@@ -61,8 +61,6 @@ type ownerState struct {
 	// the client.
 	unreadable map[access.Right]dynamic.Interface
 
-	// rotations is how often the kubeconfig of the destination was replaced; nil if that is not known.
-	rotations *uint64
 	// deletionNoted is the generation of which the deletion was noted.
 	deletionNoted int64
 

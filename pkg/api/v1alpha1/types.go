@@ -367,6 +367,13 @@ type VidraResourceStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Shards []string `json:"shards,omitempty"`
 
+	// KubeconfigDigest identifies the kubeconfig with which Vidra last connected to the
+	// destination, so that a rotation is reported that was made while no operator ran. It is
+	// sealed with a key of the operator, and empty for the cluster of the VidraResource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	KubeconfigDigest string `json:"kubeconfigDigest,omitempty"`
+
 	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
 	// out: the value of the annotation
 	// vidraresource.infrahub.operators.com/reconcile-requested-at, or spec.reconciledAt if

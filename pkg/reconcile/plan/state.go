@@ -36,6 +36,9 @@ type State struct {
 	Unjudged bool
 	// Shards are those whose labels the objects have, as far as they were applied.
 	Shards []string
+	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
+	// local cluster.
+	Kubeconfig string
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -77,7 +80,7 @@ type State struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Objects: map[object.Identity]*Object{},
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, Objects: map[object.Identity]*Object{},
 		Inherited: map[v1alpha1.Subject]string{},
 	}
 	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)

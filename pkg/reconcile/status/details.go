@@ -50,14 +50,17 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 	return entries
 }
 
-// Changed reports whether a status is to be written, because it differs from the one before. That an object
-// is healthy whose health an earlier version did not write waits for the next write: an upgrade writes nothing.
+// Changed reports whether a status is to be written, because it differs from the one before. What an
+// earlier version did not write, that an object is healthy and the kubeconfig, waits for the next write: an upgrade writes nothing.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
 	if len(before.ManagedResources) != len(after.ManagedResources) {
 		return true
+	}
+	if before.KubeconfigDigest == "" {
+		after.KubeconfigDigest = ""
 	}
 	after.ManagedResources = slices.Clone(after.ManagedResources)
 	for i := range after.ManagedResources {

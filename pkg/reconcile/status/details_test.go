@@ -95,13 +95,15 @@ func TestChanged(t *testing.T) {
 		before, after v1alpha1.VidraResourceStatus
 		want          bool
 	}{
-		"nothing":              {of("", "1"), of("", "1"), false},
-		"health of an upgrade": {of("", "1"), of(v1alpha1.ObjectCurrent, "1"), false},
-		"with something else":  {of("", "1"), of(v1alpha1.ObjectCurrent, "2"), true},
-		"in progress":          {of("", "1"), of(v1alpha1.ObjectInProgress, "1"), true},
-		"healthy again":        {of(v1alpha1.ObjectInProgress, "1"), of(v1alpha1.ObjectCurrent, "1"), true},
-		"health is lost":       {of(v1alpha1.ObjectCurrent, "1"), of("", "1"), true},
-		"another object":       {of("", "1"), v1alpha1.VidraResourceStatus{LastHandledReconcileAt: "1"}, true},
+		"nothing":                  {of("", "1"), of("", "1"), false},
+		"health of an upgrade":     {of("", "1"), of(v1alpha1.ObjectCurrent, "1"), false},
+		"with something else":      {of("", "1"), of(v1alpha1.ObjectCurrent, "2"), true},
+		"in progress":              {of("", "1"), of(v1alpha1.ObjectInProgress, "1"), true},
+		"healthy again":            {of(v1alpha1.ObjectInProgress, "1"), of(v1alpha1.ObjectCurrent, "1"), true},
+		"health is lost":           {of(v1alpha1.ObjectCurrent, "1"), of("", "1"), true},
+		"kubeconfig of an upgrade": {v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{KubeconfigDigest: "x"}, false},
+		"kubeconfig rotated":       {v1alpha1.VidraResourceStatus{KubeconfigDigest: "x"}, v1alpha1.VidraResourceStatus{KubeconfigDigest: "y"}, true},
+		"another object":           {of("", "1"), v1alpha1.VidraResourceStatus{LastHandledReconcileAt: "1"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -58,8 +58,9 @@ type Outcome struct {
 	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
-	// shards are those whose labels the objects have.
-	shards []string
+	// shards are those whose labels the objects have, and kubeconfig is that of the destination.
+	shards     []string
+	kubeconfig string
 	// Synced reports that this reconcile applied what was left of the manifest.
 	Synced bool
 	now    time.Time
@@ -70,7 +71,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.shards = p.Watched, s.Watches, s.Shards
+	o.watched, o.watches, o.shards, o.kubeconfig = p.Watched, s.Watches, s.Shards, s.Kubeconfig
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -127,7 +128,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		after.LastHandledReconcileAt = o.request
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards = o.shards
+	after.Shards, after.KubeconfigDigest = o.shards, o.kubeconfig
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
