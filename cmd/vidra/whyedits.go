@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"sigs.k8s.io/yaml"
@@ -81,7 +82,7 @@ func (f *whyFlags) newerEdits(ctx context.Context, t *target, newest map[string]
 		about := e.Regarding
 		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
 			about = *e.Related
-			if !lastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) {
+			if !lastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) || t.inHistory(e) {
 				continue
 			}
 		}
@@ -92,6 +93,20 @@ func (f *whyFlags) newerEdits(ctx context.Context, t *target, newest map[string]
 		edits = append(edits, edit{Last: metav1.NewTime(lastSeen(e)), Count: int64(timesSeen(e)), Reason: e.Reason, Note: note, fields: about.FieldPath})
 	}
 	return edits, nil
+}
+
+// eventDelay is how much later than the entry of the history the Event about the same edit may be. The entry has
+// the time at which the reconcile began, and the Event the time at which it was recorded.
+const eventDelay = time.Minute
+
+// inHistory reports whether the history of a VidraResource has an edit of the object that one of its Events is about.
+func (t *target) inHistory(e *eventsv1.Event) bool {
+	return slices.ContainsFunc(t.owners, func(vr *v1alpha1.VidraResource) bool {
+		return vr.Name == e.Regarding.Name && slices.ContainsFunc(vr.Status.History, func(entry v1alpha1.HistoryEntry) bool {
+			return t.is(entry.Object) && entry.Reason == e.Reason && entry.Message == events.HistoryMessage(e.Note, *e.Related) &&
+				entry.Count >= int64(timesSeen(e)) && lastSeen(e).Sub(entry.LastTime.Time) < eventDelay
+		})
+	})
 }
 
 // addRemedies adds the lines of the fields that were edited last, and the rule that leaves them to others.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -34,6 +35,11 @@ func Name(ref corev1.ObjectReference) string {
 func BriefNote(note string, ref corev1.ObjectReference) string {
 	note, _, _ = strings.Cut(strings.TrimPrefix(note, Name(ref)+": "), keepBegin)
 	return CleanNote(note)
+}
+
+// HistoryMessage returns the note of an Event about an object as the history of the VidraResource has it.
+func HistoryMessage(note string, ref corev1.ObjectReference) string {
+	return display.Truncate(BriefNote(note, ref), v1alpha1.MaxHistoryMessage)
 }
 
 // Fields reports what was reverted, and who had changed it.

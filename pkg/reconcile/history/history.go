@@ -71,7 +71,7 @@ func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.Histor
 	e := v1alpha1.HistoryEntry{
 		Object: v1alpha1.ProblemObject{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
 		Reason: told[0].Reason, FirstTime: at, LastTime: at, Count: 1,
-		Message: display.Truncate(events.BriefNote(told[0].Note, o), v1alpha1.MaxHistoryMessage),
+		Message: events.HistoryMessage(told[0].Note, o),
 	}
 	for _, field := range change.Fields {
 		if len(e.Fields) < v1alpha1.MaxHistoryFields {
