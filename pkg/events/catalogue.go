@@ -224,7 +224,7 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonKubeconfigChanged, Type: normal, Actions: []string{ActionConnect},
-		When: "The kubeconfig of the destination, or an annotation of its Secret, was changed, and Vidra uses it from now on. Vidra notices that without a restart. After a restart, a change meanwhile has no Event.",
+		When: "The kubeconfig of the destination was changed, and Vidra uses it from now on. Vidra notices that without a restart, and after one, too.",
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
