@@ -117,7 +117,7 @@ func (c *Cluster) Kubeconfig() (digest, secret string) {
 		return "", ""
 	}
 	if route := c.remote.route.Load(); route != nil && route.access != nil {
-		return route.access.digest(), route.access.secret
+		return route.digest, route.access.secret
 	}
 	return "", ""
 }

@@ -10,8 +10,9 @@ import (
 
 // route is the transport for requests to the API server, or the error why there is none.
 type route struct {
-	// access is nil if err is not about a Secret.
+	// access is nil if err is not about a Secret. digest is that of access.
 	access    *access
+	digest    string
 	transport http.RoundTripper
 	err       error
 }
@@ -25,6 +26,7 @@ func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 	}
 	next := &route{access: a, err: err}
 	if a != nil {
+		next.digest = a.digest()
 		next.transport, next.err = r.transportFor(a)
 	}
 	r.route.Store(next)
