@@ -190,25 +190,3 @@ func TestEventReasons(t *testing.T) {
 	require.Contains(t, reasons, "DriftCorrected")
 	require.True(t, slices.IsSorted(reasons))
 }
-
-func TestNameAfter(t *testing.T) {
-	tests := map[string]struct {
-		reason, executable, usage, example string
-	}{
-		"vidra":   {reason: "its own name", executable: "/usr/bin/vidra", usage: "  vidra events [flags]", example: "  vidra events -"},
-		"plugin":  {reason: "what a person types", executable: "/usr/bin/kubectl-vidra", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
-		"windows": {reason: "without its ending", executable: "kubectl-vidra.exe", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			root := newRoot()
-			nameAfter(root, tt.executable)
-			root.SetArgs([]string{"events", "--help"})
-			root.SetOut(&out)
-			require.Equal(t, 0, run(t.Context(), root))
-			require.Contains(t, out.String(), tt.usage, tt.reason)
-			require.Contains(t, out.String(), tt.example, tt.reason)
-		})
-	}
-}

@@ -116,7 +116,7 @@ func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Destinations.Namespace = kubeconfigs
+	c.Destinations.Namespace, c.CommandLine = kubeconfigs, program
 	return c, nil
 }
 

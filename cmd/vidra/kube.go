@@ -138,7 +138,7 @@ func vidraResourceError(verb, name string, err error) error {
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
 	case apierrors.IsNotFound(err) && name != "" && !isNoResource(err):
-		return fmt.Errorf("VidraResource %s does not exist; `vidra get` lists those that do: %w", name, err)
+		return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do: %w", name, hint("get"), err)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
 	}

@@ -56,7 +56,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // the second ctrl-C ends us at once
 	root := newRoot()
-	nameAfter(root, os.Args[0])
+	nameAfter(root, program)
 	if completes(os.Args[0]) {
 		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
 	}
@@ -103,7 +103,7 @@ const rootExample = `  vidra status                              # is everything
 // newRoot makes the command with its sub-commands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "vidra",
+		Use:           defaultProgram,
 		Short:         "Vidra keeps Kubernetes objects as their VidraResource specifies.",
 		Long:          rootHelp,
 		Example:       rootExample,
@@ -141,20 +141,6 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 func hideRareFlags(flags *pflag.FlagSet) {
 	shown := []string{"kubeconfig", "context", "namespace", "as", "request-timeout"}
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
-}
-
-// nameAfter sets the name of the command in the help to what the user types for this executable:
-// kubectl runs it as a plugin if its name begins with kubectl-.
-func nameAfter(root *cobra.Command, executable string) {
-	name, plugin := strings.CutPrefix(filepath.Base(executable), "kubectl-")
-	if !plugin {
-		return
-	}
-	typed := "kubectl " + strings.TrimSuffix(name, ".exe")
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: typed}
-	for _, cmd := range append(root.Commands(), root) {
-		cmd.Example = strings.ReplaceAll(cmd.Example, "  vidra ", "  "+typed+" ")
-	}
 }
 
 // completes reports whether kubectl runs this executable for the completions of its plugin

@@ -73,7 +73,7 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 			return vr.Status.LastHandledReconcileAt == requests[name]
 		})
 		if err != nil {
-			return fmt.Errorf("%w: check that the operator runs, with `vidra status %s`", err, name)
+			return fmt.Errorf("%w: check that the operator runs, with `%s`", err, hint("status", name))
 		}
 		report := reportOf(vr)
 		if !inState(vr, untilReady) {

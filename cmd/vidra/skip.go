@@ -101,7 +101,7 @@ func (t *target) awaitAnswer(ctx context.Context, request string, out, errOut io
 		})
 		switch {
 		case errors.Is(err, errTimeout):
-			return fmt.Errorf("VidraResource %s has not answered within %s: check `vidra status %s`", vr.Name, answerTimeout, vr.Name)
+			return fmt.Errorf("VidraResource %s has not answered within %s: check `%s`", vr.Name, answerTimeout, hint("status", vr.Name))
 		case apierrors.IsForbidden(err):
 			printMessage(errOut, "you may not watch VidraResources: the answer is in the Events of the object")
 		case err != nil:

@@ -159,7 +159,7 @@ func reportOf(vr *v1alpha1.VidraResource) report {
 		case kind == v1alpha1.ConditionWatching && c.Status != metav1.ConditionTrue:
 			wrong("not watched", c.Reason, c.Message)
 		case kind == v1alpha1.ConditionSuspended && c.Status == metav1.ConditionTrue:
-			wrong("suspended", "nothing is applied or reverted", "`vidra resume "+vr.Name+"` ends that")
+			wrong("suspended", "nothing is applied or reverted", "`"+hint("resume", vr.Name)+"` ends that")
 		}
 	}
 	if len(vr.Status.Shards) > 0 && len(v1alpha1.ShardsOf(vr, "")) == 0 {

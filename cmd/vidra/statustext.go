@@ -32,7 +32,7 @@ func summary(text *textTable, reports []report, disorder int) string {
 	}
 	return fmt.Sprintf("Not in order: %d of %s.\n\n", disorder, plural(len(reports), "VidraResource")) +
 		text.rows(append([][]styled{heading("NAME", "WHAT IS WRONG")}, rows...)...) +
-		"\n`vidra status NAME` has more.\n"
+		"\n`" + hint("status", "NAME") + "` has more.\n"
 }
 
 // text is about one VidraResource.

@@ -66,7 +66,7 @@ func (k *kube) newTarget(args []string) (*target, error) {
 	if len(args) == 2 && !found {
 		name = args[1]
 	} else if len(args) != 1 || !found {
-		return nil, fmt.Errorf("%q: %s; about a VidraResource: vidra status NAME", strings.Join(args, " "), wantObject)
+		return nil, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, hint("status", "NAME"))
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return nil, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))

@@ -168,9 +168,9 @@ func (e *explanation) keep(t *target, b *strings.Builder, title func(string)) {
 			m.keepByRule(t.owners[i], b, way)
 		}
 		if g := m.exempt(); g != nil {
-			way("All edits of the object are kept%s. To end that:\n     vidra skip %s --end", until(g), t.argument())
+			way("All edits of the object are kept%s. To end that:\n     %s", until(g), hint("skip", t.argument(), "--end"))
 		} else {
-			way("Keep all edits of the object for a while:\n     vidra skip %s --for 1h --reason \"WHY\"", t.argument())
+			way("Keep all edits of the object for a while:\n     %s", hint("skip", t.argument(), `--for 1h --reason "WHY"`))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package vidratest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type Cluster struct {
 	// Destinations opens other clusters to which VidraResources apply. It must not be changed after the first
 	// call of a method.
 	Destinations dryrun.Destinations
+	// CommandLine is what a user types to run the command line of Vidra, for commands that errors propose. Defaults
+	// to "vidra". It must not be changed after the first call of a method.
+	CommandLine string
 
 	at     *cluster.Cluster
 	config *rest.Config
@@ -40,6 +44,9 @@ func New(config *rest.Config) (*Cluster, error) {
 	}
 	return &Cluster{at: at, config: config}, nil
 }
+
+// commandLine is what a user types to run the command line.
+func (c *Cluster) commandLine() string { return cmp.Or(c.CommandLine, "vidra") }
 
 // Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such
 // an object there, in the one other cluster in which one does.
@@ -108,7 +115,7 @@ func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
 			return nil, err
 		}
 		if keepers = append(keepers, k); k.At != keepers[0].At {
-			return nil, fmt.Errorf("VidraResources %s and %s manage %s in different clusters: name one with `vidra drill NAME`", keepers[0].VR.Name, vr.Name, o)
+			return nil, fmt.Errorf("VidraResources %s and %s manage %s in different clusters: name one with `%s drill NAME`", keepers[0].VR.Name, vr.Name, o, c.commandLine())
 		}
 	}
 	if len(keepers) == 0 {

@@ -79,7 +79,7 @@ func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) 
 	if d == nil {
 		return DrillReport{}, fmt.Errorf("VidraResource %s: %w", name, ErrNoSentinel)
 	}
-	if why := obstacles(vr, Object(d.ID)); len(why) > 0 {
+	if why := obstacles(vr, Object(d.ID), c.commandLine()); len(why) > 0 {
 		return DrillReport{}, fmt.Errorf("nothing is edited, because the edit would not be reverted: %s", strings.Join(why, "; "))
 	}
 	return c.drill(ctx, &keeper{Runner: runner, object: d}, annotation, within)

@@ -252,7 +252,7 @@ func (m *measurement) failed(ctx context.Context, found difference, within time.
 		if now, err := m.cluster.get(ctx, vr.Name); err == nil {
 			vr = now
 		}
-		e.Why = append(e.Why, obstacles(vr, m.heal.Object)...)
+		e.Why = append(e.Why, obstacles(vr, m.heal.Object, m.cluster.commandLine())...)
 	}
 	return e
 }

@@ -11,15 +11,15 @@ import (
 )
 
 // obstacles are the reasons for which Vidra does not revert an edit of an object at once, as far as the
-// VidraResource has them.
-func obstacles(vr *v1alpha1.VidraResource, o Object) []string {
+// VidraResource has them. One may propose a command of the command line.
+func obstacles(vr *v1alpha1.VidraResource, o Object, commandLine string) []string {
 	var all []string
 	add := func(format string, args ...any) {
 		all = append(all, fmt.Sprintf("VidraResource %s ", vr.Name)+fmt.Sprintf(format, args...))
 	}
 	condition := func(kind string) *metav1.Condition { return meta.FindStatusCondition(vr.Status.Conditions, kind) }
 	if vr.Spec.Suspend {
-		add("is suspended: `vidra resume %s` ends that", vr.Name)
+		add("is suspended: `%s resume %s` ends that", commandLine, vr.Name)
 	}
 	if !vr.DeletionTimestamp.IsZero() {
 		add("is being deleted")

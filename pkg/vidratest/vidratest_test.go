@@ -30,10 +30,10 @@ func TestObstacles(t *testing.T) {
 		}
 		return vr
 	}
-	require.Empty(t, obstacles(inOrder(), settings))
+	require.Empty(t, obstacles(inOrder(), settings, "vidra"))
 	off := false
 	for text, change := range map[string]func(*v1alpha1.VidraResource){
-		"is suspended": func(vr *v1alpha1.VidraResource) {
+		"is suspended: `kubectl vidra resume shop` ends": func(vr *v1alpha1.VidraResource) {
 			vr.Spec.Suspend = true
 			vr.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDriftDetected}
 		},
@@ -51,7 +51,7 @@ func TestObstacles(t *testing.T) {
 	} {
 		vr := inOrder()
 		change(vr)
-		got := obstacles(vr, settings)
+		got := obstacles(vr, settings, "kubectl vidra")
 		require.Len(t, got, 1, text)
 		require.Contains(t, got[0], "VidraResource shop ")
 		require.Contains(t, got[0], text)
