@@ -77,8 +77,13 @@ func vidra(t require.TestingT, args ...string) answer {
 
 // vidraAs runs the command line with a kubeconfig.
 func vidraAs(t require.TestingT, kubeconfig string, args ...string) answer {
+	return run(t, binary, kubeconfig, args...)
+}
+
+// run runs an executable of the command line.
+func run(t require.TestingT, executable, kubeconfig string, args ...string) answer {
 	var out, said bytes.Buffer
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(executable, args...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "KUBECONFIG="+kubeconfig, "HOME="+home())
 	if err := cmd.Run(); err != nil {
