@@ -17,7 +17,10 @@ import (
 const adoptHelp = `Adopt the objects of a VidraResource that exist already and that it was refused: Vidra
 changes them to what the manifest says, and manages them. ` + "`vidra diff NAME`" + ` shows the
 changes before. The command sets spec.adopt to Always until the operator is done, and then
-to what it was.`
+to what it was.
+
+Exit code 0 means that nothing is refused any more, 1 that an object still is, that the
+time is over or that the command failed.`
 
 const orphanHelp = `Have objects stay in place, unmanaged, when Vidra would delete them.
 

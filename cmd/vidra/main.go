@@ -95,10 +95,10 @@ func interrupted(ctx context.Context, err error) error {
 const rootHelp = `Vidra keeps Kubernetes objects as their VidraResource specifies, and reverts edits.
 This command says who edited an object, what became of the edit and how to keep it.`
 
-const rootExample = `  vidra status                              # is everything in order?
-  vidra why deployment/web -n shop          # who scaled web? why is my label gone? how do I keep this?
-  vidra blame deployment/web --foreign      # what did others add?
-  vidra diff -f shop.yaml                   # what would this manifest do?`
+const rootExample = `  vidra status                                   # is everything in order?
+  vidra why deployment/web -n shop               # who scaled web? why is my label gone? how do I keep this?
+  vidra blame deployment/web -n shop --foreign   # what did others add?
+  vidra diff -f shop.yaml                        # what would this manifest do?`
 
 // newRoot makes the command with its sub-commands.
 func newRoot() *cobra.Command {

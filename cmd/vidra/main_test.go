@@ -18,7 +18,7 @@ func TestCommandLine(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nothing":  {reason: "a newcomer is told what there is", says: "vidra status                              # is everything in order?"},
+		"nothing":  {reason: "a newcomer is told what there is", says: "vidra status                                   # is everything in order?"},
 		"help":     {reason: "with examples", args: []string{"events", "--help"}, says: "vidra events --vidraresource web"},
 		"version":  {reason: "for bug reports", args: []string{"version"}, says: runtime.Version()},
 		"unknown":  {reason: "a typo is an error", args: []string{"evnets"}, code: exitFailed, says: `unknown command "evnets"`},

@@ -15,8 +15,9 @@ const reconcileHelp = `Request that the operator compares all objects of VidraRe
 now, and tries again what failed. It sets the annotation
 vidraresource.infrahub.operators.com/reconcile-requested-at.
 
-With --wait, the command waits until the operator has done so, and fails if the
-VidraResource is not ready then.`
+With --wait, the command waits until the operator has done so. Exit code 0 then means
+that the VidraResources are ready, 1 that one is not, that the time is over or that the
+command failed.`
 
 // reconcileFlags holds the flags of the command.
 type reconcileFlags struct {

@@ -19,7 +19,10 @@ const skipHelp = `Have Vidra revert no edit of an object, and not delete it, for
 break-glass annotations. spec.drift.maxBreakGlass of the VidraResource limits the time.
 What the operator answers is printed, if you may read the VidraResource.
 
---end removes the annotations: edits that were made meanwhile are reverted.`
+--end removes the annotations: edits that were made meanwhile are reverted.
+
+Exit code 0 means that the operator accepted the request, or that you may not read its
+answer, 1 that it did not accept or did not answer, or that the command failed.`
 
 const skipExample = `  vidra skip configmap/settings -n shop --for 1h --reason "INC-42: try another greeting"
   vidra skip configmap/settings -n shop --end`

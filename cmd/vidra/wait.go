@@ -29,7 +29,10 @@ const waitHelp = `Wait until a VidraResource is in a state.
   healthy   ready, and all objects are healthy
   settled   the operator has nothing more to do: it is ready, or only a user can help
 
-The command fails at the end of --timeout, with what is in the way.`
+The command fails at the end of --timeout, with what is in the way.
+
+Exit code 0 means that the VidraResource is in the state, 1 that the time is over or that
+the command failed.`
 
 const waitExample = `  vidra wait shop --for ready
   vidra wait shop --for healthy --timeout 5m`

@@ -23,8 +23,8 @@ Edits are known from the history in the status of the VidraResource, and the new
 ones from Events. Values of Secrets are never printed.`
 
 const whyExample = `  vidra why deployment/web -n shop         # who scaled web?
-  vidra why configmap/settings             # why is my change gone, and how do I keep it?
-  vidra why configmap/settings -o yaml`
+  vidra why configmap/settings -n shop     # why is my change gone, and how do I keep it?
+  vidra why configmap/settings -n shop -o yaml`
 
 // whyFlags holds the flags of the command.
 type whyFlags struct {
