@@ -177,6 +177,13 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "a policy", flags: []string{"--set=policies.warn.enabled=true"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/warn"}},
 		},
+		"warn without scale": {
+			reason: "a policy that needs no cache of the API server, as in docs/policies.md", flags: []string{"--set=policies.warn.enabled=true,policies.warn.scale=false"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/warn"}, Patches: []any{map[string]any{
+				"target": map[string]string{"name": "vidra-warn-.*-scale"},
+				"patch":  `{"$patch": "delete", "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "any"}}`,
+			}}},
+		},
 		"deny": {
 			reason: "a policy, from which a user is exempt", flags: []string{"--set=policies.deny.enabled=true,policies.exemptUsers={robot@example.com}"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"policies/deny"}, Patches: []any{map[string]any{
