@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,15 @@ func TestSwitches(t *testing.T) {
 	require.Equal(t, "hello", greeting(t))
 	golden(t, "status", ok(t, "status", "switches"))
 	require.Equal(t, "VidraResource switches: 1 unchanged\n", ok(t, "diff", "switches"))
+
+	// spec.reconciledAt, which requests a reconcile if it is later than the annotation
+	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye"}}`))
+	at := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, "switches"), `{"spec":{"reconciledAt":%q}}`, at))
+	suite.Await(t, func(c *assert.CollectT) {
+		require.Equal(c, at, cluster.GetVidraResource(c, "switches").Status.LastHandledReconcileAt)
+	})
+	require.Equal(t, "hello", greeting(t))
 }
 
 // TestSkip asks for an exemption, which ends.
