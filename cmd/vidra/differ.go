@@ -167,16 +167,16 @@ func (o *objectDifference) refused(why string) *objectDifference {
 
 // dryRun has the API server apply an object without storing it.
 func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured) (*objectDifference, error) {
-	body, err := d.Body(ctx, o, live)
+	configuration, err := d.Configuration(ctx, o, live)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Apply(ctx, o, body, false); apierrors.IsConflict(err) {
+	if _, err := d.Apply(ctx, o, configuration, false); apierrors.IsConflict(err) {
 		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager); why != "" {
 			return diff.refused(why), nil
 		}
 	}
-	applied, err := d.Apply(ctx, o, body, true)
+	applied, err := d.Apply(ctx, o, configuration, true)
 	if err != nil {
 		return d.failed(diff, o, live, err)
 	}

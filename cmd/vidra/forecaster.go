@@ -125,11 +125,11 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []con
 	case live == nil:
 		return found.fields, "", nil
 	}
-	body, err := f.Body(ctx, o, live)
+	configuration, err := f.Configuration(ctx, o, live)
 	if err != nil {
 		return nil, "", err
 	}
-	applied, err := f.Apply(ctx, o, body, true)
+	applied, err := f.Apply(ctx, o, configuration, true)
 	switch {
 	case err != nil && !isAnswer(err):
 		return nil, "", fmt.Errorf("dry run of %s: %w", o.ID, err)

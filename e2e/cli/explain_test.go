@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ func TestKeep(t *testing.T) {
 	rule, _, _ := strings.Cut(rest, "3. ")
 	body, err := yaml.YAMLToJSONStrict([]byte(rule))
 	require.NoError(t, err, rule)
+	requireNoDifference(t, vr, body)
 	require.NoError(t, admin.Patch(t.Context(), vr, client.RawPatch(types.MergePatchType, body), &client.PatchOptions{
 		Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict},
 	}), "the CustomResourceDefinition accepts it")
@@ -50,6 +52,19 @@ func TestKeep(t *testing.T) {
 	require.NotContains(t, cluster.Get(t, cm).GetLabels(), "tier", "the change is kept")
 	require.NoError(t, cluster.MergePatch(cm, `{"data":{"colour":"red"}}`))
 	require.Contains(t, ok(t, "why", "cm/settings", "-n", "keep"), "ignores     data.colour, by spec.drift.ignore")
+}
+
+// requireNoDifference requires that `diff` shows no change by rules that are added: fields that the operator leaves to others
+// stay as they are.
+func requireNoDifference(t *testing.T, vr *v1alpha1.VidraResource, rules []byte) {
+	t.Helper()
+	with := vr.DeepCopy()
+	require.NoError(t, json.Unmarshal(rules, with)) // a merge, because it has lists only below spec.drift
+	with.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}
+	with.ObjectMeta = metav1.ObjectMeta{Name: vr.Name}
+	text, err := yaml.Marshal(with)
+	require.NoError(t, err)
+	require.Equal(t, "VidraResource "+vr.Name+": 1 unchanged\n", ok(t, "diff", "-f", writeFile(t, string(text))))
 }
 
 // TestRemedies: `why` has a way to keep each of several edits, a deletion among them, and knows what is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,28 +71,82 @@ func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Uns
 	return live, err
 }
 
-// Body is the applied configuration of an object, without the fields that ignore rules exclude in the
+// Configuration is what the operator applies of an object.
+type Configuration struct {
+	body []byte
+	// live is the object as it is, and whole what an apply without ignore rules makes of it; nil unless there are some.
+	live, whole *unstructured.Unstructured
+}
+
+// Configuration returns the applied configuration of an object, without the fields that ignore rules exclude in the
 // object as it is. live is nil if the object does not exist.
-func (r *Runner) Body(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]byte, error) {
+func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) (Configuration, error) {
+	all := Configuration{body: o.Body}
 	if live == nil || o.Ignored == nil {
-		return o.Body, nil
+		return all, nil
 	}
-	whole, err := r.Apply(ctx, o, o.Body, true)
+	whole, err := r.Apply(ctx, o, all, true)
 	if err != nil {
-		return o.Body, nil //nolint:nilerr // the apply of the body reports it
+		return all, nil //nolint:nilerr // the apply of the body reports it
 	}
 	_, reduced, err := o.Ignored.Without(o.Body, live, whole, r.By)
 	if err != nil {
-		return nil, err
+		return Configuration{}, err
 	}
-	return desired.Encode(&unstructured.Unstructured{Object: reduced})
+	body, err := desired.Encode(&unstructured.Unstructured{Object: reduced})
+	return Configuration{body: body, live: live, whole: whole}, err
 }
 
-// Apply returns what an apply of a body would make of an object. force takes fields from other field
+// Apply returns what an apply of a configuration would make of an object. force takes fields from other field
 // managers, as the operator does; without it, the error is a conflict that names them.
-func (r *Runner) Apply(ctx context.Context, o *desired.Object, body []byte, force bool) (*unstructured.Unstructured, error) {
-	return r.Resource(o).Patch(ctx, o.Key.Name, types.ApplyPatchType, body,
+func (r *Runner) Apply(ctx context.Context, o *desired.Object, c Configuration, force bool) (*unstructured.Unstructured, error) {
+	applied, err := r.Resource(o).Patch(ctx, o.Key.Name, types.ApplyPatchType, c.body,
 		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+	if err != nil || c.whole == nil {
+		return applied, err
+	}
+	entries := applied.GetManagedFields()
+	applied.Object, _ = withIgnored(applied.Object, c.whole.Object, c.live.Object).(map[string]any)
+	applied.SetManagedFields(entries)
+	return applied, nil
+}
+
+// withIgnored is what an apply made of a value, with the fields that ignore rules exclude as they are. These are the fields in
+// which it differs from the whole that an apply without rules makes. Before the operator applies, it releases them, so
+// that the API server neither removes them nor sets their defaults; a dry run cannot do the one before the other.
+func withIgnored(applied, whole, live any) any {
+	if equality.Semantic.DeepEqual(applied, whole) {
+		return applied
+	}
+	switch applied := applied.(type) {
+	case map[string]any:
+		whole, isWhole := whole.(map[string]any)
+		live, isLive := live.(map[string]any)
+		if !isWhole || !isLive {
+			break
+		}
+		fields := map[string]any{}
+		for _, side := range []map[string]any{applied, whole} {
+			for name := range side {
+				if value := withIgnored(applied[name], whole[name], live[name]); value != nil {
+					fields[name] = value
+				}
+			}
+		}
+		return fields
+	case []any:
+		whole, isWhole := whole.([]any)
+		live, isLive := live.([]any)
+		if !isWhole || !isLive || len(whole) != len(applied) || len(live) != len(applied) {
+			break
+		}
+		items := make([]any, len(applied))
+		for i := range applied {
+			items[i] = withIgnored(applied[i], whole[i], live[i])
+		}
+		return items
+	}
+	return live
 }
 
 // Owns reports whether the VidraResource applied an object.
@@ -129,11 +184,11 @@ func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope 
 // Changes are what an apply would revert in an object that exists: fields, and what edits added in the place
 // of what they removed. An error of the API server says why it would refuse the apply.
 func (r *Runner) Changes(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]ownership.Change, error) {
-	body, err := r.Body(ctx, o, live)
+	configuration, err := r.Configuration(ctx, o, live)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := r.Apply(ctx, o, body, true)
+	applied, err := r.Apply(ctx, o, configuration, true)
 	if err != nil {
 		return nil, err
 	}
