@@ -19,6 +19,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// explainedRows is of how many edits of a kind one is explained by `why` or `blame`, unless the run is long: each
+// command is a process that takes as long as a heal and its checks.
+const explainedRows = 6
+
 // explainer asks the command line about edits. `why` and `blame` run as a user who may read objects and the Events
 // of a namespace: an administrator would read the VidraResources and Events of all tests for each edit.
 type explainer struct{ binary, user string }
@@ -40,7 +44,8 @@ func (x *explainer) subject() rbacv1.Subject {
 }
 
 // explain requires that the command line explains the edits of a kind, which were reverted: `why` and `blame` name
-// what was edited and by which client, by turns for every other edit but in long runs, and `diff` shows the edits while they stand, and nothing before.
+// what was edited and by which client, by turns for one of explainedRows edits but in long runs, and `diff` shows the
+// edits while they stand, and nothing before.
 func (x *explainer) explain(t *testing.T, owner string, attempts map[string]*attempt) {
 	t.Helper()
 	cluster.GrantTo(t, x.subject(), owner, rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{eventResource.Group}, Resources: []string{"events"}})
@@ -49,12 +54,12 @@ func (x *explainer) explain(t *testing.T, owner string, attempts map[string]*att
 		a := attempts[row]
 		asked := commands
 		switch {
-		case a.report() == nil || !suite.Long() && i%2 != 0:
+		case a.report() == nil || !suite.Long() && i%explainedRows != 0:
 			continue
 		case a.want == recreated: // of the object, not of a line
 			asked = commands[:1]
 		case !suite.Long():
-			asked = commands[i/2%2 : i/2%2+1]
+			asked = commands[i/explainedRows%2 : i/explainedRows%2+1]
 		}
 		for _, command := range asked {
 			x.requireNamed(t, command, row, a)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -72,7 +73,17 @@ func (e *Env) startAPIServer(assets string) error {
 	return nil
 }
 
-// startControllerManager starts kube-controller-manager as kubeadm would: as
+// idleControllers are controllers that have nothing to do without kubelets, volumes and a cloud. Each would make a
+// ServiceAccount and start informers on each control plane.
+var idleControllers = []string{
+	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller",
+	"certificatesigningrequest-signing-controller", "cloud-node-lifecycle-controller", "ephemeral-volume-controller",
+	"legacy-serviceaccount-token-cleaner-controller", "node-ipam-controller", "node-lifecycle-controller",
+	"node-route-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
+	"service-lb-controller", "taint-eviction-controller", "ttl-controller",
+}
+
+// startControllerManager starts kube-controller-manager as kubeadm would, but for idleControllers: as
 // the user that Kubernetes has a role for, each controller with a
 // ServiceAccount of its own.
 func (e *Env) startControllerManager(assets string) error {
@@ -106,6 +117,7 @@ func (e *Env) startControllerManager(assets string) error {
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + strconv.Itoa(port),
 			"--cert-dir=" + e.path("kube-controller-manager"),
+			"--controllers=*,-" + strings.Join(idleControllers, ",-"),
 			// Many objects come and go in a short time here.
 			"--kube-api-qps=200",
 			"--kube-api-burst=400",
