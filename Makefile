@@ -88,6 +88,8 @@ STORMS = ^(TestF22StatusStorm|TestF33DriftStorm|TestHeldHeals|TestHostileManifes
 ALONE = ^($(shell awk '/^func Test/ { test = substr($$2, 1, length($$2) - 2); alone[test] } \
 	/^\tt\.Parallel\(\)/ { delete alone[test] } END { for (test in alone) printf "%s|", test; print "-" }' e2e/*_test.go))$$
 
+# One round of each benchmark is no part of `make test`, but CI runs it: `make e2e/bench`.
+
 # The packages that are tested with the race detector: those that run concurrent code in the
 # process of the test.
 RACED = e2e/faultproxy e2e/watches
@@ -97,8 +99,8 @@ PACKAGES = $(filter-out $(RACED) e2e e2e/deployed,$(sort $(patsubst %/,%,$(dir $
 
 # What runs three at a time, as many tests wait more than they compute. The first ones take longest; e2e/release
 # does only where nothing is compiled yet.
-LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/release e2e/chart e2e/cli e2e/bench e2e/demo e2e/crash
-E2E     = $(LONGEST) $(filter-out $(LONGEST),$(PACKAGES) $(RACED))
+LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/release e2e/chart e2e/cli e2e/demo e2e/crash
+E2E     = $(LONGEST) $(filter-out $(LONGEST) e2e/bench,$(PACKAGES) $(RACED))
 
 # A test binary is linked again only if what is in it has changed, and without debug information in
 # two thirds of the time.
