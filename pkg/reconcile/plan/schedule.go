@@ -156,7 +156,11 @@ func (p *Planner) Wakes(e Ending) []Wake {
 		wakes = append(wakes, Wake{s.Schedule.health, wakeHealth})
 	}
 	if s.Health != nil {
-		wakes = append(wakes, s.Health.wakes(s.Schedule.health)...)
+		for _, w := range s.Health.wakes(s.Schedule.health) {
+			if w.At.After(p.Now) || !e.All { // otherwise this reconcile has kept it, or cannot
+				wakes = append(wakes, w)
+			}
+		}
 	}
 	if p.digestsOutdated {
 		wakes = append(wakes, Wake{p.Now.Add(time.Second), wakeDigest})

@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
@@ -22,12 +24,14 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 	now := time.Now()
 	id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	d := &desired.Object{ID: id, Key: trigger.ObjectKey{Name: "a"}}
-	for name, o := range map[string]Ending{"Stalled": {Stalled: true}, "Failing": {}} {
+	for name, o := range map[string]Ending{"Stalled": {Stalled: true, All: true}, "Blocked": {Blocked: true, All: true}, "Failing": {All: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &Planner{
 				VR: &v1alpha1.VidraResource{}, Now: now, PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}},
-				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Manifest: []*Object{{
+				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Health: &HealthReport{Ill: []Illness{{
+					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * deletion.Grace).Unix()}, // as of the last check
+				}}}, Manifest: []*Object{{
 					ID: id, Desired: d, Drift: &Drift{SkipReason: SkipReason{Until: now.Add(-time.Second)}},
 					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
 				}}},
@@ -37,6 +41,20 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 			require.GreaterOrEqual(t, next.At.Sub(now), limits.RetryMin/2, next.Why)
 		})
 	}
+}
+
+// TestBlockedDeletionIsChecked: a reconcile of some objects, at whose time a deletion counts as blocked, has all of them
+// checked.
+func TestBlockedDeletionIsChecked(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := &Planner{VR: &v1alpha1.VidraResource{}, Now: now, State: &State{
+		Schedule: Schedule{Resync: now.Add(time.Hour)},
+		Health: &HealthReport{Ill: []Illness{{
+			Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * deletion.Grace).Unix()},
+		}}},
+	}}
+	require.Equal(t, wakeBlocked, Earliest(p.Wakes(Ending{})).Why)
 }
 
 func TestEarliest(t *testing.T) {
