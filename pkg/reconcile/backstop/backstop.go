@@ -66,6 +66,12 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	}
 	found := make([]apply.Finding, len(asked))
 	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
+	p.conclude(asked, found, causes)
+}
+
+// conclude adds what was found of the suspects that were compared to causes, and notes which of them are to be compared
+// again.
+func (p *Backstop) conclude(asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
 		before := *o.BackstopSuspect
@@ -79,9 +85,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 			p.Metrics.BackstopCorrected(d.ID)
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
-			if !s.Suspects() {
-				s.Schedule.Suspects = p.Now.Add(suspectDelay)
-			}
+			p.State.Schedule.Suspects = p.Now.Add(suspectDelay)
 			o.BackstopSuspect = &f.Version
 		}
 	}
