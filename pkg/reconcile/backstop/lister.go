@@ -3,6 +3,7 @@ package backstop
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	maxGap = time.Minute
 	// pageTimeout bounds one page.
 	pageTimeout = 30 * time.Second
+	// slowFailure is how long a page takes that delays the LISTs of other watches when it fails.
+	slowFailure = time.Second
 	// minPage, firstPage and maxPage are how many objects a page may have: the fewest, those of
 	// the first page of a watch, and the most.
 	minPage, firstPage, maxPage = 10, 100, 1000
@@ -49,7 +52,9 @@ type Lister struct {
 	// Interval is the time between two LISTs of a watch. Zero turns them off.
 	Interval time.Duration
 
-	lists  map[watchregistry.Key]*list
+	lists map[watchregistry.Key]*list
+	// paused are the clusters in which no LIST begins before a time, because one has failed after a while.
+	paused map[string]time.Time
 	verify flowcontrol.PassiveRateLimiter
 }
 
@@ -62,6 +67,8 @@ type list struct {
 	limit int64
 	// due is when the next page is asked for; begun is when the first one was.
 	due, begun time.Time
+	// failed reports that the last page failed.
+	failed bool
 	// comparison is of the LIST whose pages are read; nil between two LISTs. token is the
 	// continue token of the next page.
 	comparison *trigger.Listing
@@ -73,7 +80,7 @@ func (l *Lister) Start(ctx context.Context) error {
 	if l.Interval <= 0 {
 		return nil
 	}
-	l.lists = map[watchregistry.Key]*list{}
+	l.lists, l.paused = map[watchregistry.Key]*list{}, map[string]time.Time{}
 	l.verify = flowcontrol.NewTokenBucketPassiveRateLimiter(verifyQPS, verifyBurst)
 	for {
 		next, wake := l.next(time.Now())
@@ -89,10 +96,11 @@ func (l *Lister) Start(ctx context.Context) error {
 	}
 }
 
-// next returns the LIST whose page is due first; nil if none is, and how long to wait then.
+// next returns the LIST whose page is due first; nil if none is, and how long to wait then. Those that have failed come
+// after all others, so that they do not keep these waiting, however many they are.
 func (l *Lister) next(now time.Time) (first *list, wake time.Duration) {
 	lists := make(map[watchregistry.Key]*list, len(l.lists))
-	until := now.Add(min(maxGap, l.Interval/10)) // there may be new watches then
+	wake = min(maxGap, l.Interval/10) // there may be new watches then
 	for _, w := range l.Watches.Watches() {
 		at := l.lists[w.Key]
 		if at == nil { // a restart is no reason to list everything at once
@@ -100,15 +108,36 @@ func (l *Lister) next(now time.Time) (first *list, wake time.Duration) {
 			at = &list{key: w.Key, limit: firstPage, due: due}
 		}
 		lists[w.Key], at.objects = at, w.Objects
-		if w.State == watchregistry.Synced && !at.due.After(until) { // others have no objects, or cannot be asked
-			first, until = at, at.due
+		if w.State != watchregistry.Synced { // it has no objects, or cannot be asked
+			continue
+		}
+		if wait := l.ready(at).Sub(now); wait > 0 {
+			wake = min(wake, wait)
+			continue
+		}
+		if first == nil || at.before(first) {
+			first = at
 		}
 	}
 	l.lists = lists
-	if first == nil || first.due.After(now) {
-		return nil, until.Sub(now)
+	maps.DeleteFunc(l.paused, func(_ string, until time.Time) bool { return !until.After(now) })
+	return first, wake
+}
+
+// ready returns when the next page of a LIST may be asked for. One that has begun does not wait: its token expires.
+func (l *Lister) ready(at *list) time.Time {
+	if until := l.paused[at.key.Cluster]; at.comparison == nil && until.After(at.due) {
+		return until
 	}
-	return first, 0
+	return at.due
+}
+
+// before reports whether the page of a LIST is asked for before that of another one that is due, too.
+func (at *list) before(other *list) bool {
+	if at.failed != other.failed {
+		return other.failed
+	}
+	return at.due.Before(other.due)
 }
 
 // page asks for the next page of a LIST and compares it.
@@ -119,6 +148,7 @@ func (l *Lister) page(ctx context.Context, at *list) {
 		at.begun = time.Now()
 		at.comparison = l.Trigger.NewListing(at.key.Cluster, at.key.GVR, at.key.Namespace, l.verify.TryAccept)
 	}
+	asked := time.Now()
 	page, err := l.Watches.Page(ctx, at.key, at.limit, at.token)
 	now := time.Now()
 	switch {
@@ -129,8 +159,9 @@ func (l *Lister) page(ctx context.Context, at *list) {
 		}
 		at.due = now.Add(at.gap(l.Interval))
 	case err != nil:
-		l.failed(at, err, now)
+		l.failed(at, err, asked, now)
 	default:
+		at.failed = false
 		if size, n := at.comparison.Page(page), int64(len(page.Items)); n > 0 {
 			at.limit = min(max(pageBytes*n/max(size, 1), minPage), maxPage)
 		}
@@ -149,19 +180,16 @@ func (at *list) gap(interval time.Duration) time.Duration {
 	return min(interval/time.Duration(at.objects/at.limit+2), maxGap)
 }
 
-// failed ends a LIST, which is repeated after an interval. An API server that does not answer delays the
-// LISTs of other clusters by a small part of the time.
-func (l *Lister) failed(at *list, err error, now time.Time) {
-	at.comparison, at.token, at.due = nil, "", now.Add(wait.Jitter(l.Interval, plan.ResyncJitter))
+// failed ends a LIST, whose last page was asked for at a time. It is repeated after an interval. An API server that does not
+// answer delays the LISTs of other clusters by a small part of the time.
+func (l *Lister) failed(at *list, err error, asked, now time.Time) {
+	at.comparison, at.token, at.due, at.failed = nil, "", now.Add(wait.Jitter(l.Interval, plan.ResyncJitter)), true
 	if errors.Is(err, context.Canceled) || apierrors.IsNotFound(err) { // the kind is gone, and its watch reports that
 		return
 	}
 	l.Metrics.BackstopFailed(at.key.GVR.Group, at.key.GVR.Resource)
-	pause := now.Add(min(l.Interval/10, 10*pageTimeout))
-	for _, other := range l.lists {
-		if other.key.Cluster == at.key.Cluster && other.due.Before(pause) {
-			other.due = pause
-		}
+	if now.Sub(asked) >= slowFailure {
+		l.paused[at.key.Cluster] = now.Add(min(l.Interval/10, 10*pageTimeout))
 	}
 }
 

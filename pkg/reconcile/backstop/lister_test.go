@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,6 +200,38 @@ func TestListerFails(t *testing.T) {
 		require.NotEmpty(t, p.asked)
 		require.Zero(t, testutil.CollectAndCount(counts, "vidra_backstop_failures_total"), "its watch reports a kind that is gone")
 	})
+}
+
+// TestListerStarves has many kinds whose LISTs fail, as those of a broken conversion webhook do, beside others of the same
+// cluster.
+func TestListerStarves(t *testing.T) {
+	t.Parallel()
+	for name, took := range map[string]time.Duration{"Refused": 0, "Silent": pageTimeout} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &pages{}
+				for i := range 30 {
+					p.watches = append(p.watches, watchOf(1, "", "right"+strconv.Itoa(i)), watchOf(1, "", "wrong"+strconv.Itoa(i)))
+				}
+				p.answer = func(q asked) error {
+					if strings.HasPrefix(q.key.Namespace, "wrong") {
+						time.Sleep(took)
+						return apierrors.NewInternalError(errors.New("conversion webhook failed"))
+					}
+					return nil
+				}
+				listFor(t, p, 10)
+				by := map[string]int{}
+				for _, q := range p.asked {
+					by[q.key.Namespace]++
+				}
+				for i := range 30 {
+					require.GreaterOrEqual(t, by["right"+strconv.Itoa(i)], 6, "%v", by)
+				}
+			})
+		})
+	}
 }
 
 // TestListerOff has no interval.
