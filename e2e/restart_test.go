@@ -205,11 +205,13 @@ func TestRestartCostsNothing(t *testing.T) {
 
 // TestRestartBeforeTheFirstStatus kills the operator in the first apply of a VidraResource with few objects, of which it has
 // written only the finalizer with the first inventory. What was created and left the manifest meanwhile is pruned, also
-// where no object of its kind is left; what was created of a VidraResource that is deleted meanwhile is removed.
+// where no object of its kind is left; what was created of a VidraResource that is deleted meanwhile is removed. Of one that
+// another installation has released, the status has the inventory: it is not the first one.
 func TestRestartBeforeTheFirstStatus(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, ns string){
-		"Changed": func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
-		"Deleted": func(t *testing.T, ns string) { t.Helper(); require.NoError(t, deleteVidraResource(t.Context(), ns)) },
+		"Changed":  func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
+		"Released": func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
+		"Deleted":  func(t *testing.T, ns string) { t.Helper(); require.NoError(t, deleteVidraResource(t.Context(), ns)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
@@ -224,8 +226,17 @@ func TestRestartBeforeTheFirstStatus(t *testing.T) {
 				}
 				return nil
 			})
+			if name == "Released" {
+				stopOperator(t)
+			}
 			login := "apiVersion: v1\nkind: Secret\nmetadata:\n  name: login\n"
 			newVidraResource(t, ns, manifests(login, configMap("page", "hello"), configMap("hanging", "hello")))
+			if name == "Released" {
+				v := getVidraResource(t, ns)
+				v.Status.ObservedGeneration = v.Generation
+				require.NoError(t, admin.Status().Update(t.Context(), v))
+				startOperator(t)
+			}
 			secret, page := declared(t, ns, login)[0], declared(t, ns, configMap("page", "hello"))[0]
 			await(t, func(c *assert.CollectT) {
 				require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(secret), secret.DeepCopy()))
@@ -233,7 +244,11 @@ func TestRestartBeforeTheFirstStatus(t *testing.T) {
 			})
 			killOperator(t)
 			v := getVidraResource(t, ns)
-			require.Contains(t, v.Annotations[v1alpha1.FirstInventoryAnnotation], `["v1","Secret","`+ns+`","login"]`)
+			if name == "Released" {
+				require.Len(t, v.Status.ManagedResources, 3)
+			} else {
+				require.Contains(t, v.Annotations[v1alpha1.FirstInventoryAnnotation], `["v1","Secret","`+ns+`","login"]`)
+			}
 			require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
 			t.Logf("the status has %d entries", len(v.Status.ManagedResources)) // none, unless the apply took more than a second
 			close(hanging)
@@ -241,7 +256,7 @@ func TestRestartBeforeTheFirstStatus(t *testing.T) {
 			startOperator(t)
 			awaitGone(t, secret)
 			awaitGone(t, page)
-			if name == "Changed" {
+			if name != "Deleted" {
 				require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1)
 			} else {
 				awaitGone(t, v)

@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -41,7 +42,11 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if len(added) == 0 {
 		return nil
 	}
-	listed, err := p.hold(ctx, p.state.Entries())
+	var first []v1alpha1.ManagedResourceStatus
+	if owners.AwaitsFirstInventory(&p.state.Status) {
+		first = p.state.Entries()
+	}
+	listed, err := p.hold(ctx, first)
 	if err == nil && !listed {
 		err = p.writeInventory(ctx)
 	}

@@ -40,11 +40,17 @@ func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedRes
 	return true
 }
 
+// AwaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: no operator has concluded a
+// reconcile of it, of this installation or of another one, and the status has no inventory.
+func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
+	return s.ObservedGeneration == 0 && len(s.ManagedResources) == 0
+}
+
 // FirstInventory returns the entries in the annotation of a VidraResource whose status has no inventory yet; none of any
 // other. Users can write the annotation: what is in it is removed only if Vidra has applied it for the VidraResource.
 func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus {
 	text, found := vr.Annotations[v1alpha1.FirstInventoryAnnotation]
-	if !found || len(text) > maxFirstInventory || vr.Status.ObservedGeneration != 0 || len(vr.Status.ManagedResources) > 0 {
+	if !found || len(text) > maxFirstInventory || !AwaitsFirstInventory(&vr.Status) {
 		return nil
 	}
 	var first firstInventory
