@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -106,6 +108,42 @@ func TestVidraResourceChangesTheShard(t *testing.T) {
 	awaitReady(t, ns)
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
 	awaitSays(t, page, "hello")
+}
+
+// TestVidraResourceReturnsToTheShard moves a VidraResource to another shard, which creates an object, and back, with a manifest
+// without that object, before a worker of the first shard has noticed that. The object is pruned.
+func TestVidraResourceReturnsToTheShard(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	ns := newNamespace(t)
+	stopOperator(t)
+	proxy, _ := startProxied(t, "--watch-label-selector="+string(shardOne), "--workers=1")
+	two := startShard(t, shardTwo)
+	newVidraResource(t, ns, configMap("page", "hello"), inShard("one"))
+	awaitReady(t, ns)
+	busy, holder := faultproxy.Match{Verb: "patch", Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Name: "busy"}, ns+"-busy"
+	stalled := proxy.Inject(busy, faultproxy.Stall())
+	newVidraResource(t, ns, configMap("busy", "hello"), named(holder), inShard("one"))
+	await(t, func(c *assert.CollectT) { require.NotZero(c, stalled.Hits()) }, "the worker of the shard one is busy")
+
+	page, extra := declared(t, ns, configMap("page", "hello"))[0], declared(t, ns, configMap("extra", "hello"))[0]
+	both := manifests(configMap("page", "hello"), configMap("extra", "hello"))
+	change := func(shard, manifest string) {
+		require.NoError(t, mergePatch(getVidraResource(t, ns), `{"metadata":{"labels":{%q:%q}},"spec":{"manifest":%q}}`, shardKey, shard, manifest))
+	}
+	change("two", both)
+	awaitShard(t, ns, string(shardTwo))
+	require.Len(t, awaitReady(t, ns).Status.ManagedResources, 2)
+	change("one", configMap("page", "hello"))
+	await(t, func(c *assert.CollectT) { require.Zero(c, metric(c, two, "vidra_watch_owners{")) }, "the event has come")
+	stalled.Remove()
+	awaitGone(t, extra)
+	v := awaitShard(t, ns, string(shardOne))
+	awaitReady(t, ns)
+	require.Len(t, getVidraResource(t, ns).Status.ManagedResources, 1)
+	requireShards(t, page, shardOne)
+	require.Empty(t, eventsAbout(t, v, "DriftCorrected"), "the other shard is no other writer")
+	removeVidraResource(t, holder)
+	removeVidraResource(t, ns)
 }
 
 // TestDriftThatStaysChangesTheShard moves a VidraResource whose drift is only reported: the move does not revert it.

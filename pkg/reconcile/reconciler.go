@@ -136,6 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	r.restartReturned(owner)
 	causes := r.Trigger.TakeCauses(owner)
 	if result, done, err := r.resume(ctx, owner, vr, &causes); done {
 		return result, err
@@ -223,6 +224,31 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil {
 		s.UID, s.outdated = "", s.UID
+	}
+}
+
+// noteLeft notes that a VidraResource has left the cache. It may be back before a worker has forgotten it.
+func (r *Reconciler) noteLeft(owner trigger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.states[owner]; s != nil {
+		s.left = true
+	}
+}
+
+// restartReturned has the reconcile of a VidraResource begin from what the cache holds if it had left the cache and is
+// back: another shard may have changed its objects and its inventory meanwhile.
+func (r *Reconciler) restartReturned(owner trigger.Owner) {
+	r.mu.Lock()
+	s := r.states[owner]
+	left := s != nil && s.left
+	if left {
+		s.left = false
+	}
+	r.mu.Unlock()
+	if left {
+		r.restartState(owner)
+		r.Trigger.Release(owner)
 	}
 }
 

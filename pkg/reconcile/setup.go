@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that
@@ -33,7 +34,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return r.foreignStatus(e) || r.Requested(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
-		DeleteFunc: r.Left,
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			r.noteLeft(trigger.Owner{Name: e.Object.GetName()})
+			return r.Left(e)
+		},
 	}, predicate.GenerationChangedPredicate{})
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
