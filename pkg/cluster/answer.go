@@ -66,7 +66,8 @@ func askForJSON(request *http.Request) {
 type inPages struct{}
 
 // InPages returns a context for LISTs of which the caller handles each page before it asks for the
-// next one. Other LISTs of a remote cluster are answered at once or not at all.
+// next one. Other LISTs of a remote cluster are answered at once or not at all. A page that needs more than maxPageBytes
+// is an ErrPageTooLarge.
 func InPages(ctx context.Context) context.Context { return context.WithValue(ctx, inPages{}, true) }
 
 // askForAll has a LIST answered at once: the parts of one that comes in parts are kept until

@@ -30,7 +30,8 @@ const (
 	// minPage, firstPage and maxPage are how many objects a page may have: the fewest, those of
 	// the first page of a watch, and the most.
 	minPage, firstPage, maxPage = 10, 100, 1000
-	// pageBytes is how much memory the objects of a page should take at most.
+	// pageBytes is how much memory the objects of a page should take at most. Where those of the page before were smaller,
+	// they take more, up to the limit of [cluster.InPages].
 	pageBytes = 16 << 20
 	// verifyQPS is how many objects a second are compared by a dry run because their digests
 	// were read from a status, and verifyBurst how many at once.
@@ -158,6 +159,8 @@ func (l *Lister) page(ctx context.Context, at *list) {
 			at.comparison = nil
 		}
 		at.due = now.Add(at.gap(l.Interval))
+	case errors.Is(err, cluster.ErrPageTooLarge) && at.limit > 1:
+		at.limit, at.due = max(1, at.limit/4), now // the objects are larger than those before
 	case err != nil:
 		l.failed(at, err, asked, now)
 	default:

@@ -3,6 +3,7 @@ package backstop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -128,6 +130,29 @@ func TestListerPageSize(t *testing.T) {
 			require.LessOrEqual(t, q.limit, int64(pageBytes>>20))
 			require.GreaterOrEqual(t, q.limit, int64(minPage))
 		}
+	})
+}
+
+// TestListerShrinksPages has objects that are larger than those before, of which the API server has too many bytes for a page.
+func TestListerShrinksPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pages{watches: []watchregistry.Watch{watchOf(1000, "", "")}}
+		p.answer = func(q asked) error {
+			if q.token != "" && q.limit > 20 {
+				return fmt.Errorf("read the answer: %w", cluster.ErrPageTooLarge)
+			}
+			return nil
+		}
+		counts := listFor(t, p, 3)
+		require.Zero(t, testutil.CollectAndCount(counts, "vidra_backstop_failures_total"), "that is no failure")
+		var limits []int64
+		for _, q := range p.asked[:6] {
+			limits = append(limits, q.limit)
+		}
+		require.Equal(t, []int64{100, 1000, 250, 62, 15, 1000}, limits)
+		require.Equal(t, "100", p.asked[4].token, "the same page")
+		require.Equal(t, "115", p.asked[5].token)
 	})
 }
 
