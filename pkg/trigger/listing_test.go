@@ -26,6 +26,7 @@ func TestListing(t *testing.T) {
 		namespace string
 		listed    []*unstructured.Unstructured
 		verify    bool
+		removes   bool
 		want      map[ObjectKey]string
 	}{
 		"Echo":         {reason: "It is as it was applied.", listed: []*unstructured.Unstructured{configMap("blue", "100")}, verify: true},
@@ -35,6 +36,7 @@ func TestListing(t *testing.T) {
 		"Terminating":  {reason: "Its deletion will be an event.", listed: []*unstructured.Unstructured{terminating}},
 		"CreatedAgain": {reason: "It is another object with the same fields.", listed: []*unstructured.Unstructured{again}, want: map[ObjectKey]string{key: "101"}},
 		"Missing":      {reason: "It was deleted, or lost its label.", listed: []*unstructured.Unstructured{other}, want: map[ObjectKey]string{key: ""}},
+		"Removed":      {reason: "It is to be removed.", removes: true},
 		"AppliedLater": {reason: "It was created after the LIST.", expected: appliedAt("blue", "201")},
 		"Elsewhere":    {reason: "The watch is of another namespace.", namespace: "stock"},
 		"Here":         {reason: "The watch is of its namespace.", namespace: key.Namespace, want: map[ObjectKey]string{key: ""}},
@@ -50,6 +52,9 @@ func TestListing(t *testing.T) {
 				tc.expected = appliedAt("blue", "100")
 			}
 			f.index.Load(owner, map[ObjectKey]Applied{key: tc.expected})
+			if tc.removes {
+				f.index.ExpectRemoval(owner, key)
+			}
 			for range 2 { // the second LIST does not know what the first one had
 				page := &unstructured.UnstructuredList{}
 				page.SetResourceVersion(listedAt)
