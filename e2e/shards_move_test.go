@@ -166,3 +166,29 @@ func TestDriftThatStaysChangesTheShard(t *testing.T) {
 	awaitReady(t, ns) // which the watch of the shard has shown
 	removeVidraResource(t, ns)
 }
+
+// TestStalledVidraResourceChangesTheShard moves a VidraResource whose manifest is invalid, twice. Once it is valid again, its
+// objects have the label of the new shard, and the label that they did not have is no drift.
+func TestStalledVidraResourceChangesTheShard(t *testing.T) {
+	needsOwnControlPlane(t, manyShards)
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	stopOperator(t)
+	startShard(t, shardOne)
+	startShard(t, shardTwo)
+	for value, shard := range map[string]v1alpha1.Shard{`"one"`: shardOne, `"two"`: shardTwo} {
+		setManifest(t, ns, "{")
+		move(t, ns, value)
+		awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid)
+		setManifest(t, ns, configMap("page", "hello"))
+		v := awaitReady(t, ns)
+		require.Equal(t, []string{string(shard)}, v.Status.Shards)
+		requireShards(t, page, shard)
+		require.Empty(t, eventsAbout(t, v, "DriftDetected"))
+	}
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
+	removeVidraResource(t, ns)
+}

@@ -200,7 +200,10 @@ func (p *pass) load() {
 // stall ends a reconcile of a VidraResource that only its author can fix. What
 // was applied before is not changed, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.Generation, p.state.Stalled, p.state.Shards = p.VR.Generation, &why, p.shards
+	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
+	if p.state.Shards = p.shards; len(p.state.Inventory()) > 0 {
+		p.state.Shards = assignment.Unlabelled(p.before.Shards, p.shards)
+	}
 	for key, cause := range p.Causes.Objects {
 		p.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}

@@ -82,3 +82,26 @@ func TestLeft(t *testing.T) {
 	require.NoError(t, ctx.Err(), "without a shard nothing leaves it")
 	end()
 }
+
+// TestUnlabelled has shards change while a manifest is invalid. The labels of objects are written afterwards, unless the shards
+// are those before again.
+func TestUnlabelled(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason               string
+		before, others, want []string
+	}{
+		"First":   {"No shard had it: the status has none.", nil, []string{"b"}, nil},
+		"Moved":   {"The one before stays as a mark.", []string{"a"}, []string{"b"}, []string{"a", "b"}},
+		"Again":   {"The mark stays.", []string{"a", "b"}, []string{"b"}, []string{"a", "b"}},
+		"Third":   {"One mark is enough.", []string{"a", "b"}, []string{"c"}, []string{"a", "c"}},
+		"Back":    {"It has the labels.", []string{"a"}, []string{"a"}, []string{"a"}},
+		"Overlap": {"The new one is added later.", []string{"a"}, []string{"a", "b"}, []string{"a"}},
+		"None":    {"The labels are removed later.", []string{"a"}, nil, []string{"a"}},
+	}
+	many := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+	require.Len(t, Unlabelled([]string{"a"}, many), v1alpha1.MaxShards, "the status has no more")
+	for name, tc := range cases {
+		require.Equal(t, tc.want, Unlabelled(tc.before, tc.others), "%s: %s", name, tc.reason)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -41,6 +42,16 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 	}
 	s.Shards = shards
 	return true
+}
+
+// Unlabelled returns the shards that the status has of a VidraResource that changes from those before to others, while its
+// objects cannot get their labels. They differ from the others until then, and have those that do, as far as possible.
+func Unlabelled(before, others []string) []string {
+	i := slices.IndexFunc(before, func(s string) bool { return !slices.Contains(others, s) })
+	if i < 0 { // none before, or more of them now
+		return before
+	}
+	return slices.Sorted(slices.Values(append(slices.Clone(others[:min(len(others), v1alpha1.MaxShards-1)]), before[i])))
 }
 
 // relabel relabels one object, by an apply of what is ours in it as it is.
