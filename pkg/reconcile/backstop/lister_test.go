@@ -53,8 +53,8 @@ func (p *pages) Page(ctx context.Context, key watchregistry.Key, limit int64, to
 			return nil, err
 		}
 	}
-	if _, bounded := ctx.Deadline(); !bounded {
-		return nil, errors.New("a page may take forever")
+	if deadline, bounded := ctx.Deadline(); !bounded || time.Until(deadline) > pageTimeout {
+		return nil, errors.New("a page may take too long")
 	}
 	from, _ := strconv.ParseInt(token, 10, 64)
 	page := &unstructured.UnstructuredList{}
