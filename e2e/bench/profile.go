@@ -25,7 +25,7 @@ type profileOptions struct {
 
 // flags adds the flags.
 func (o *profileOptions) flags(fs *flag.FlagSet) {
-	fs.StringVar(&o.folder, "profile", "", "A folder for CPU profiles of the operator and the API server in the last round, if Vidra works on many objects.")
+	fs.StringVar(&o.folder, "profile", "", "A folder for CPU profiles of the operator and the API server in the last round, if Vidra works on many objects, and for a heap profile of the operator after it.")
 	fs.DurationVar(&o.length, "profile-for", 10*time.Second, "How long a profile is.")
 }
 
@@ -51,6 +51,14 @@ func (l *lab) writeProfiles(ctx context.Context) error {
 		return download(ctx, admin, strings.TrimSuffix(l.env.Config.Host, "/")+path, filepath.Join(o.folder, "kube-apiserver.pprof"))
 	})
 	return group.Wait()
+}
+
+// writeHeap writes a profile of what is reachable in the operator at rest.
+func (l *lab) writeHeap(ctx context.Context) error {
+	if l.profile.folder == "" {
+		return nil
+	}
+	return download(ctx, http.DefaultClient, l.pprof+"/debug/pprof/heap?gc=1", filepath.Join(l.profile.folder, "operator-heap.pprof"))
 }
 
 // download writes the answer to a GET into a file.

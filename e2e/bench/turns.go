@@ -42,7 +42,7 @@ func (l *lab) inTurns(ctx context.Context, r *report, work contest, round int, t
 	return nil
 }
 
-// takeTurn has one side work. In the last round, a profile of Vidra is written if there is to be one.
+// takeTurn has one side work. In the last round, profiles of Vidra are written if there are to be some.
 func (l *lab) takeTurn(ctx context.Context, r *report, work contest, round int, t turn) error {
 	c := r.cost(t.side)
 	mark, taken, child, used := l.env.AuditMark(), l.readCPU(), c.Usage.CPU, usage{}
@@ -81,7 +81,10 @@ func (l *lab) takeTurn(ctx context.Context, r *report, work contest, round int, 
 	if total := cpu.total(); total > 0 {
 		r.add(work.line+cpuSuffix, "s", t.side, total)
 	}
-	return nil
+	if t.side != vidraSide || round != work.rounds-1 {
+		return nil
+	}
+	return l.writeHeap(ctx)
 }
 
 // users are who the sides are for the API server.
