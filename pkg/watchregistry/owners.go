@@ -30,9 +30,11 @@ func (r *Registry) Sync(owner Owner, want []Key) map[Key]Status {
 }
 
 func (r *Registry) ensureLocked(owner Owner, want []Key) map[Key]Status {
-	statuses := make(map[Key]Status, len(want))
+	statuses := map[Key]Status{} // of few watches: want may have one key for each object
 	for _, key := range want {
-		statuses[key] = r.acquireLocked(owner, key)
+		if _, has := statuses[key]; !has {
+			statuses[key] = r.acquireLocked(owner, key)
+		}
 	}
 	return statuses
 }

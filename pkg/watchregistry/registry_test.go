@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +87,20 @@ func TestReleaseWhileDiscoveryAnswers(t *testing.T) {
 	r.Stop() // waits for the goroutine of the watch
 	require.Empty(t, r.Watches())
 	require.Empty(t, r.running)
+}
+
+// TestEnsureKeepsOneStatus requires that the statuses take no memory for each key of the same watch:
+// an owner asks for the watch of each of its objects, and keeps the statuses.
+func TestEnsureKeepsOneStatus(t *testing.T) {
+	const objects = 10_000
+	r := newTestRegistry(t, Options{Linger: -1})
+	want := slices.Repeat([]Key{configMapsV1}, objects)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	statuses := r.Ensure(Owner{Name: "one"}, want)
+	runtime.ReadMemStats(&after)
+	require.Len(t, statuses, 1)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(objects), "in bytes")
 }
 
 // freeMutex fails the test when the registry's mutex cannot be had while a
