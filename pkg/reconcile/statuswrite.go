@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -102,25 +104,25 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 
 // writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
 // also if ctx ends meanwhile: the next process takes for reported what it reads in the status.
-func (p *pass) writeStatus(ctx context.Context, status v1alpha1.VidraResourceStatus) error {
+func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStatus) error {
 	if _, err := p.hold(ctx, nil); err != nil {
 		return err
 	}
-	s := p.state
-	base, changed := p.VR.DeepCopy(), p.VR.DeepCopy()
-	base.Status = s.Status
+	s, before, written := p.state, p.state.Status, p.state.WithHeals(after)
 	if p.foreignWritten != nil {
-		base.Status = *p.foreignWritten
+		before = *p.foreignWritten
 	}
-	changed.Status = s.WithHeals(status)
-	written := changed.Status // Patch overwrites changed with the answer
-	patch := client.MergeFrom(base)
-	if !s.writes.Written {
-		// What the cache holds may be older than what an operator before us wrote.
-		patch = client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	patch, err := status.MergePatch(before, written, s.writes.Precondition(p.VR.ResourceVersion))
+	if err != nil {
+		return err
 	}
+	// Only the metadata of the answer is used.
+	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.VR.Name, ResourceVersion: p.VR.ResourceVersion}}
+	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	p.beginWrite(s)
-	err := access.AwaitAnswer(ctx, func(ctx context.Context) error { return p.Client.Status().Patch(ctx, changed, patch) })
+	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
+		return p.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+	})
 	if err != nil {
 		p.endWrite(p.Owner, s, "")
 	} else {

@@ -39,6 +39,15 @@ type Writes struct {
 // Begin notes that a write begins.
 func (w *Writes) Begin() { w.Writing, w.attempted = true, true }
 
+// Precondition returns the resourceVersion that a write requires, as the cache has it; none after the first write. What
+// the cache has may be older than what an operator before this one wrote.
+func (w *Writes) Precondition(cached string) string {
+	if w.Written {
+		return ""
+	}
+	return cached
+}
+
 // Outdated reports whether vr has a status that the process before this one wrote, and that this one has not read.
 func (w *Writes) Outdated(read v1alpha1.VidraResourceStatus, vr *v1alpha1.VidraResource) bool {
 	if w.attempted || vr.ResourceVersion == w.Read || time.Since(w.Begun) > handoverTime {
