@@ -1,11 +1,16 @@
 package desired
 
 import (
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // TestEncode shows that an object takes no more bytes than its text, and that its
@@ -29,4 +34,21 @@ func TestEncode(t *testing.T) {
 			require.Equal(t, string(before), string(escaped(body)), tc.reason)
 		})
 	}
+}
+
+// TestNewObject requires that an object keeps no more memory than it needs: the body has no room for more, and what many
+// objects have is kept once.
+func TestNewObject(t *testing.T) {
+	t.Parallel()
+	made := func(name string) *Object {
+		u := fixture.UnstructuredOf(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"`+name+`"},"spec":{"text":"`+strings.Repeat("x", 700)+`"}}`)
+		d, err := newObject(object.SignatureOf("", "owner"), "", manifest.Object{Unstructured: u}, cluster.Mapping{}, nil)
+		require.NoError(t, err)
+		return d
+	}
+	one, other := made("one"), made("other")
+	require.Less(t, cap(one.Body)-len(one.Body), 128, "the allocator has steps of 128 bytes there")
+	require.Same(t, unsafe.StringData(one.GVK.Group), unsafe.StringData(other.GVK.Group))
+	require.Same(t, unsafe.StringData(one.ID.Kind), unsafe.StringData(other.ID.Kind))
+	require.Same(t, unsafe.StringData(one.ID.Namespace), unsafe.StringData(other.Key.Namespace))
 }

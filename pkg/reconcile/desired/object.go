@@ -1,12 +1,14 @@
 package desired
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -168,11 +170,11 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 // Configuration: what was applied stays the same in another shard.
 func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, rules []*rule) (*Object, error) {
 	u := obj.Unstructured
-	gvk := u.GroupVersionKind()
+	gvk, namespace := unique.Make(u.GroupVersionKind()).Value(), unique.Make(u.GetNamespace()).Value() // many objects share them
 	d := &Object{
-		ID:    object.IdentityIn(u),
+		ID:    object.Identity{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: u.GetName()},
 		GVK:   gvk,
-		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: u.GetNamespace(), Name: u.GetName()},
+		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
 		Place: placeOf(obj.Position),
 		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.Sensitive(u),
 	}
@@ -191,11 +193,14 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	}
 	d.Withholds = ownership.Withholds(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
-	if err := d.setIgnoreRules(rules, u); err != nil || !by.Sharded() {
-		return d, err
+	if err := d.setIgnoreRules(rules, u); err != nil {
+		return nil, err
 	}
-	by.Mark(u)
-	d.Body, err = Encode(u)
+	if by.Sharded() {
+		by.Mark(u)
+		d.Body, err = Encode(u)
+	}
+	d.Body = bytes.Clone(d.Body) // without the rest of the buffer, because it is kept
 	return d, err
 }
 

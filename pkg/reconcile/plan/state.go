@@ -152,7 +152,9 @@ func (s *State) ordered() []*Object {
 
 // Entries returns the inventory, sorted.
 func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
-	for _, o := range s.ordered() {
+	all := s.ordered()
+	entries = slices.Grow(entries, len(all)) // they are kept, so without room for more
+	for _, o := range all {
 		if o.Entry != nil {
 			entries = append(entries, s.seal(o))
 		}
