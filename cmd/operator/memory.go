@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 const (
@@ -32,3 +38,25 @@ func limitMemory() error {
 	debug.SetMemoryLimit(limit / 100 * memoryShare)
 	return nil
 }
+
+// compact is the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, and what
+// kubectl apply has written, which has the manifest a second time. Texts that many entries of the inventory have are
+// kept once.
+func compact(obj any) (any, error) {
+	vr, is := obj.(*v1alpha1.VidraResource)
+	if !is {
+		return obj, nil // a tombstone
+	}
+	vr.ManagedFields = nil
+	delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)
+	vr.Status.ManagedResources = slices.Clone(vr.Status.ManagedResources) // the decoder left room for more
+	for i := range vr.Status.ManagedResources {
+		e := &vr.Status.ManagedResources[i]
+		e.APIVersion, e.Kind, e.Namespace = shared(e.APIVersion), shared(e.Kind), shared(e.Namespace)
+		e.State, e.Health = shared(e.State), shared(e.Health)
+	}
+	return vr, nil
+}
+
+// shared returns a text that shares its memory with all equal ones.
+func shared[T ~string](text T) T { return unique.Make(text).Value() }

@@ -5,11 +5,18 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 func TestLimitMemory(t *testing.T) {
@@ -40,6 +47,37 @@ func TestLimitMemory(t *testing.T) {
 			require.Equal(t, tc.want, debug.SetMemoryLimit(-1), tc.reason)
 		})
 	}
+}
+
+// TestCompact requires that the cache keeps what reconciles read, and texts that are equal once.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	entry := func() v1alpha1.ManagedResourceStatus {
+		return v1alpha1.ManagedResourceStatus{
+			APIVersion: strings.Clone("v1"), Kind: strings.Clone("ConfigMap"), Namespace: strings.Clone("default"),
+			State: v1alpha1.ObjectState(strings.Clone("Applied")), Health: v1alpha1.ObjectHealth(strings.Clone("Current")),
+		}
+	}
+	vr := &v1alpha1.VidraResource{}
+	vr.Name, vr.Spec.Manifest, vr.ManagedFields = "one", "kind: ConfigMap", []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	vr.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "other": "kept"}
+	vr.Status.ManagedResources = append(make([]v1alpha1.ManagedResourceStatus, 0, 100), entry(), entry())
+	want := vr.DeepCopy()
+	want.ManagedFields, want.Annotations = nil, map[string]string{"other": "kept"}
+	got, err := compact(vr)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	entries := got.(*v1alpha1.VidraResource).Status.ManagedResources
+	require.Less(t, cap(entries), 100)
+	one, other := entries[0], entries[1]
+	require.Same(t, unsafe.StringData(one.APIVersion), unsafe.StringData(other.APIVersion))
+	require.Same(t, unsafe.StringData(one.Kind), unsafe.StringData(other.Kind))
+	require.Same(t, unsafe.StringData(one.Namespace), unsafe.StringData(other.Namespace))
+	require.Same(t, unsafe.StringData(string(one.State)), unsafe.StringData(string(other.State)))
+	require.Same(t, unsafe.StringData(string(one.Health)), unsafe.StringData(string(other.Health)))
+	tombstone, err := compact(toolscache.DeletedFinalStateUnknown{Key: "one"})
+	require.NoError(t, err)
+	require.Equal(t, toolscache.DeletedFinalStateUnknown{Key: "one"}, tombstone)
 }
 
 // TestDeploymentSetsTheMemoryLimit: the container has a limit, and the operator knows it.

@@ -148,11 +148,13 @@ func newManager(restConfig *rest.Config, o options, lead *replica) (manager.Mana
 		RenewDeadline:                 &renew,
 		GracefulShutdownTimeout:       &shutdown,
 	}
+	cached := cache.ByObject{Transform: compact}
 	if o.shard != "" {
-		managerOptions.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.VidraResource{}: {Label: o.shard.Selector()}}
+		cached.Label = o.shard.Selector()
 		log.Log.WithName("shard").Info("Reconciles the VidraResources of a shard", "selector", o.shard,
 			"label", o.installation.ShardLabelKey(o.shard), "lease", managerOptions.LeaderElectionID)
 	}
+	managerOptions.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.VidraResource{}: cached}
 	var lock *installationLock
 	if o.leaderElect {
 		if lock, err = newInstallationLock(restConfig, o, lead, log.Log.WithName("lease")); err != nil {
