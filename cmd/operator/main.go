@@ -34,6 +34,7 @@ func main() {
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("unexpected argument %q: the operator takes flags only, see --help", flag.Arg(0)))
 	}
+	setGCPercent()
 	if err := limitMemory(); err != nil {
 		fail(err)
 	}

@@ -20,7 +20,19 @@ const (
 	// memoryShare is the part of it, in percent, up to which the garbage collector lets
 	// the heap grow. The rest is for what the Go runtime does not count.
 	memoryShare = 90
+	// gcPercent is by how many percent the heap may grow until the garbage collector runs
+	// again. Most of the heap of the operator is what it knows of the objects: with the 100 of
+	// the Go runtime, garbage of a rollout takes as much memory once more.
+	gcPercent = 50
 )
+
+// setGCPercent sets gcPercent. The environment variable GOGC, which the Go runtime reads
+// itself, goes first.
+func setGCPercent() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}
 
 // limitMemory has the garbage collector run often enough to stay within the memory limit
 // of the container. GOMEMLIMIT, which the Go runtime reads itself, goes first. The

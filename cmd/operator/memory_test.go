@@ -49,6 +49,25 @@ func TestLimitMemory(t *testing.T) {
 	}
 }
 
+func TestSetGCPercent(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	cases := map[string]struct {
+		reason, variable string
+		want             int
+	}{
+		"Unset": {"the heap is mostly what is known of the objects", "", 50},
+		"GOGC":  {"the runtime has read it already", "200", 100},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			debug.SetGCPercent(100)
+			t.Setenv("GOGC", tc.variable)
+			setGCPercent()
+			require.Equal(t, tc.want, debug.SetGCPercent(100), tc.reason)
+		})
+	}
+}
+
 // TestCompact requires that the cache keeps what reconciles read, and texts that are equal once.
 func TestCompact(t *testing.T) {
 	t.Parallel()
