@@ -94,7 +94,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions); err != nil {
 		return nil, nil, err
 	}
-	return reconciler, eventSinks, errors.Join(mgr.Add(registry),
+	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.Add(newReturnMemory()),
 		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Metrics, Interval: o.backstopInterval}),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
