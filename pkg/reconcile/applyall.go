@@ -59,9 +59,8 @@ func (r *Reconciler) limit() int {
 	return plan.DefaultParallel
 }
 
-// preflightAll reads the objects that could not be applied for the first time, and
-// takes from the plan those that still cannot be. So they cost no write while nothing changes, and
-// are not in the inventory.
+// preflightAll reads the objects that could not be applied for the first time, and takes from the plan those that still
+// cannot be. So they cost no write while nothing changes, and are not in the inventory.
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := make([]plan.Task, len(todo.Apply))
 	errs := make([]error, len(todo.Apply))

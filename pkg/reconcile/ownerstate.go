@@ -42,8 +42,6 @@ type ownerState struct {
 	plan.State
 	// outdated is the UID if the state is to be made anew, from the cache.
 	outdated types.UID
-	// left reports that the VidraResource has left the cache since. Reconciler.mu guards it.
-	left bool
 	// weight is that of all objects of the manifest.
 	weight int64
 	// bodies counts the bodies of the objects; nil if they are few. dropped reports that

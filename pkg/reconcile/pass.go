@@ -201,9 +201,7 @@ func (p *pass) load() {
 // was applied before is not changed, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
-	if p.state.Shards = p.shards; len(p.state.Inventory()) > 0 {
-		p.state.Shards = assignment.Unlabelled(p.before.Shards, p.shards)
-	}
+	p.state.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.Inventory()))
 	for key, cause := range p.Causes.Objects {
 		p.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}

@@ -29,8 +29,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Reconciler reconciles VidraResources. Its fields must not be changed after
-// the first call of Reconcile.
+// Reconciler reconciles VidraResources. Its fields must not be changed after the first call of Reconcile.
 type Reconciler struct {
 	// Assignment is which VidraResources are reconciled. Trigger must have the same installation.
 	assignment.Assignment
@@ -108,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	defer r.running.Done()
 	owner := req.NamespacedName
-	ctx, done := r.Running(ctx, owner)
+	ctx, returned, done := r.Running(ctx, owner)
 	defer done()
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
@@ -117,6 +116,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
+	}
+	if returned { // another shard may have changed its objects and its inventory
+		r.restartState(owner)
+		r.Trigger.Release(owner)
 	}
 	reconciled, held := r.Reconciles(vr), r.Holds(vr)
 	if !reconciled && !held {
@@ -136,7 +139,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.restartReturned(owner)
 	causes := r.Trigger.TakeCauses(owner)
 	if result, done, err := r.resume(ctx, owner, vr, &causes); done {
 		return result, err
@@ -224,31 +226,6 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil {
 		s.UID, s.outdated = "", s.UID
-	}
-}
-
-// noteLeft notes that a VidraResource has left the cache. It may be back before a worker has forgotten it.
-func (r *Reconciler) noteLeft(owner trigger.Owner) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s := r.states[owner]; s != nil {
-		s.left = true
-	}
-}
-
-// restartReturned has the reconcile of a VidraResource begin from what the cache holds if it had left the cache and is
-// back: another shard may have changed its objects and its inventory meanwhile.
-func (r *Reconciler) restartReturned(owner trigger.Owner) {
-	r.mu.Lock()
-	s := r.states[owner]
-	left := s != nil && s.left
-	if left {
-		s.left = false
-	}
-	r.mu.Unlock()
-	if left {
-		r.restartState(owner)
-		r.Trigger.Release(owner)
 	}
 }
 

@@ -17,12 +17,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// SetupWithManager has mgr run r: on VidraResources whose spec changed or that
-// are being deleted, and on the owners that the trigger names. workers is how
-// many VidraResources are worked on at a time.
+// SetupWithManager has mgr run r: on VidraResources whose spec changed or that are being deleted, and on the owners that
+// the trigger names. workers is how many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
 	r.sources.Changed = r.Trigger.EnqueueAll
@@ -34,10 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return r.foreignStatus(e) || r.Requested(e) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
-		DeleteFunc: func(e event.DeleteEvent) bool {
-			r.noteLeft(trigger.Owner{Name: e.Object.GetName()})
-			return r.Left(e)
-		},
+		DeleteFunc: r.Left,
 	}, predicate.GenerationChangedPredicate{})
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").

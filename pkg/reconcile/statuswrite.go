@@ -14,7 +14,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -29,10 +28,9 @@ func (p *pass) forgetAdditions() {
 	}
 }
 
-// writeAhead writes the objects that are about to be created into the
-// inventory, or with the finalizer into an annotation (ADR 45): should Vidra stop in between, they are found again. Those that exist and may not be
-// adopted leave it at the end of the reconcile; until then they are not removed, either: Vidra
-// owns no field of them.
+// writeAhead writes the objects that are about to be created into the inventory, or with the finalizer into an annotation
+// (ADR 45): should Vidra stop in between, they are found again. Those that exist and may not be adopted leave it at the end
+// of the reconcile; until then they are not removed, either: Vidra owns no field of them.
 func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	var added []*plan.Object
 	for _, t := range todo.Apply {
@@ -44,11 +42,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if len(added) == 0 {
 		return nil
 	}
-	var first []v1alpha1.ManagedResourceStatus
-	if owners.AwaitsFirstInventory(&p.state.Status) {
-		first = p.state.Entries()
-	}
-	listed, err := p.hold(ctx, first)
+	listed, err := p.hold(ctx, p.state.Entries())
 	if err == nil && !listed {
 		err = p.writeInventory(ctx)
 	}

@@ -24,10 +24,12 @@ type Assignment struct {
 	// Elsewhere reads the VidraResources of other shards; nil without a shard.
 	Elsewhere client.Reader
 
-	// mu guards cancels.
+	// mu guards cancels and left.
 	mu sync.Mutex
 	// cancels end the reconciles that run.
 	cancels map[trigger.Owner]context.CancelFunc
+	// left are the VidraResources that have left the cache since their last reconciles began.
+	left map[trigger.Owner]bool
 }
 
 // Reconciles reports whether the operator reconciles a VidraResource of the cache.
@@ -60,10 +62,11 @@ func (a *Assignment) Requested(e event.UpdateEvent) bool {
 }
 
 // Running returns a context for a reconcile, which ends when the VidraResource leaves the shard. done must be called
-// at the end of the reconcile. Reconciles of one VidraResource do not overlap.
-func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconciling context.Context, done func()) {
+// at the end of the reconcile. left reports that it has left the cache since the last reconcile began; it may be back.
+// Reconciles of one VidraResource do not overlap.
+func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconciling context.Context, left bool, done func()) {
 	if a.Shard == "" {
-		return ctx, func() {}
+		return ctx, false, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a.mu.Lock()
@@ -72,7 +75,9 @@ func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconcil
 		a.cancels = map[trigger.Owner]context.CancelFunc{}
 	}
 	a.cancels[owner] = cancel
-	return ctx, func() {
+	left = a.left[owner]
+	delete(a.left, owner)
+	return ctx, left, func() {
 		a.mu.Lock()
 		delete(a.cancels, owner)
 		a.mu.Unlock()
@@ -85,6 +90,12 @@ func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconcil
 func (a *Assignment) Left(e event.DeleteEvent) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.Shard != "" {
+		if a.left == nil {
+			a.left = map[trigger.Owner]bool{}
+		}
+		a.left[trigger.Owner{Name: e.Object.GetName()}] = true
+	}
 	if end := a.cancels[trigger.Owner{Name: e.Object.GetName()}]; end != nil && e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
 		end()
 	}

@@ -60,8 +60,8 @@ func TestRequested(t *testing.T) {
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	a := &Assignment{Shard: "key=one"}
-	web, endWeb := a.Running(t.Context(), trigger.Owner{Name: "web"})
-	api, endAPI := a.Running(t.Context(), trigger.Owner{Name: "api"})
+	web, _, endWeb := a.Running(t.Context(), trigger.Owner{Name: "web"})
+	api, left, endAPI := a.Running(t.Context(), trigger.Owner{Name: "api"})
 	gone := &v1alpha1.VidraResource{}
 	gone.Name = "web"
 	require.True(t, a.Left(event.DeleteEvent{Object: gone}), "it is forgotten next")
@@ -74,12 +74,20 @@ func TestLeft(t *testing.T) {
 	endWeb()
 	endAPI()
 	require.Empty(t, a.cancels)
+	require.False(t, left)
+	_, left, endWeb = a.Running(t.Context(), trigger.Owner{Name: "web"})
+	require.True(t, left, "another shard may have reconciled it")
+	endWeb()
+	_, left, endWeb = a.Running(t.Context(), trigger.Owner{Name: "web"})
+	require.False(t, left)
+	endWeb()
 	require.True(t, a.Left(event.DeleteEvent{Object: gone}), "none runs")
 
 	all := &Assignment{}
-	ctx, end := all.Running(t.Context(), trigger.Owner{Name: "web"})
+	ctx, _, end := all.Running(t.Context(), trigger.Owner{Name: "web"})
 	require.True(t, all.Left(event.DeleteEvent{Object: gone}))
 	require.NoError(t, ctx.Err(), "without a shard nothing leaves it")
+	require.Empty(t, all.left)
 	end()
 }
 
@@ -99,9 +107,10 @@ func TestUnlabelled(t *testing.T) {
 		"Overlap": {"The new one is added later.", []string{"a"}, []string{"a", "b"}, []string{"a"}},
 		"None":    {"The labels are removed later.", []string{"a"}, nil, []string{"a"}},
 	}
+	require.Equal(t, []string{"b"}, Unlabelled([]string{"a"}, []string{"b"}, 0), "no object has a label")
 	many := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
-	require.Len(t, Unlabelled([]string{"a"}, many), v1alpha1.MaxShards, "the status has no more")
+	require.Len(t, Unlabelled([]string{"a"}, many, 1), v1alpha1.MaxShards, "the status has no more")
 	for name, tc := range cases {
-		require.Equal(t, tc.want, Unlabelled(tc.before, tc.others), "%s: %s", name, tc.reason)
+		require.Equal(t, tc.want, Unlabelled(tc.before, tc.others, 1), "%s: %s", name, tc.reason)
 	}
 }

@@ -45,8 +45,12 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 }
 
 // Unlabelled returns the shards that the status has of a VidraResource that changes from those before to others, while its
-// objects cannot get their labels. They differ from the others until then, and have those that do, as far as possible.
-func Unlabelled(before, others []string) []string {
+// objects, of which it has a number, cannot get their labels. They differ from the others until then, and have them as far
+// as possible.
+func Unlabelled(before, others []string, objects int) []string {
+	if objects == 0 {
+		return others
+	}
 	i := slices.IndexFunc(before, func(s string) bool { return !slices.Contains(others, s) })
 	if i < 0 { // none before, or more of them now
 		return before

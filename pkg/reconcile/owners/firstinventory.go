@@ -23,8 +23,11 @@ type firstInventory struct {
 }
 
 // SetFirstInventory sets the annotation of a VidraResource with the objects that are about to be created. It reports
-// false, and changes nothing, if they are too many.
+// false, and changes nothing, if they are too many, or if the annotation would not count.
 func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedResourceStatus) bool {
+	if !awaitsFirstInventory(&vr.Status) {
+		return false
+	}
 	first := firstInventory{UID: vr.UID}
 	for _, e := range entries {
 		first.Objects = append(first.Objects, [4]string{e.APIVersion, e.Kind, e.Namespace, e.Name})
@@ -40,9 +43,9 @@ func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedRes
 	return true
 }
 
-// AwaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: no operator has concluded a
+// awaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: no operator has concluded a
 // reconcile of it, of this installation or of another one, and the status has no inventory.
-func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
+func awaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 	return s.ObservedGeneration == 0 && len(s.ManagedResources) == 0
 }
 
@@ -50,7 +53,7 @@ func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 // other. Users can write the annotation: what is in it is removed only if Vidra has applied it for the VidraResource.
 func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus {
 	text, found := vr.Annotations[v1alpha1.FirstInventoryAnnotation]
-	if !found || len(text) > maxFirstInventory || !AwaitsFirstInventory(&vr.Status) {
+	if !found || len(text) > maxFirstInventory || !awaitsFirstInventory(&vr.Status) {
 		return nil
 	}
 	var first firstInventory

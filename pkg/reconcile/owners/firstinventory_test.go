@@ -49,6 +49,10 @@ func TestFirstInventory(t *testing.T) {
 		})
 	}
 
+	released := &v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{ObservedGeneration: 1}}
+	require.False(t, SetFirstInventory(released, want), "another installation has reconciled it")
+	require.Nil(t, released.Annotations)
+
 	var many []v1alpha1.ManagedResourceStatus
 	for i := range 200 {
 		many = append(many, entry("v1", "ConfigMap", "shop", "page-"+strconv.Itoa(i)))
