@@ -21,7 +21,7 @@ func TestReturnMemory(t *testing.T) {
 		"Rest":       {"There is nothing to return.", []uint64{0, 0, 0}, nil},
 		"Burst":      {"It is returned once.", []uint64{70, 0, 0, 0}, []int{2}},
 		"Work":       {"Each collection of garbage would delay it.", []uint64{70, 70, 5, 70, 0}, []int{5}},
-		"Little":     {"It is not worth a collection of garbage.", []uint64{30, 0, 30, 0}, nil},
+		"Little":     {"It is not worth a collection of garbage.", []uint64{15, 0, 15, 0}, nil},
 		"Two bursts": {"Each is followed by rest.", []uint64{70, 0, 70, 0}, []int{2, 4}},
 	}
 	for name, tc := range cases {
