@@ -38,7 +38,7 @@ func newAdopt(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "adopt NAME", Short: "Adopt the objects that a VidraResource was refused",
 		Long: adoptHelp, Example: "  vidra adopt shop",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
+		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			client, err := k.dynamic()
 			if err != nil {
@@ -106,7 +106,7 @@ func newOrphan(k *kube) *cobra.Command {
 	return &cobra.Command{
 		Use: "orphan NAME | KIND/NAME", Short: "Have objects stay in place when Vidra would delete them",
 		Long: orphanHelp, Example: orphanExample,
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: k.completeNameOrObject,
+		Args: wants(cobra.RangeArgs(1, 2), formName, formObject), ValidArgsFunction: k.completeNameOrObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 || strings.Contains(args[0], "/") {
 				return k.orphanObject(cmd.Context(), args, cmd.OutOrStdout())

@@ -41,7 +41,7 @@ func newBlame(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "blame KIND/NAME", Short: "Show a live object with the owner of each line",
 		Long: blameHelp, Example: blameExample,
-		Args: objectArgs, ValidArgsFunction: k.completeObject,
+		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -55,13 +55,9 @@ func newDiff(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff [NAME] [-f FILE]", Short: "Show what an apply would do, before it is done",
 		Long: diffHelp, Example: diffExample,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: k.completeName,
+		ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			err := f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if exit := (*exitError)(nil); err != nil && !errors.As(err, &exit) {
-				return &exitError{code: exitDiffFailed, error: err}
-			}
-			return err
+			return diffError(f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	f.addFile(cmd)
@@ -69,8 +65,19 @@ func newDiff(k *kube) *cobra.Command {
 	return cmd
 }
 
-// addFile adds the flags that name what is compared, and where.
+// diffError gives an error the exit code of a diff that failed, unless it has one.
+func diffError(err error) error {
+	if exit := (*exitError)(nil); err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return &exitError{code: exitDiffFailed, error: err}
+}
+
+// addFile adds the argument and the flags that name what is compared, and where.
 func (f *diffFlags) addFile(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))
+	}
 	addKubeconfigNamespace(cmd, &f.at.Namespace)
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
 }

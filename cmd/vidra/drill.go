@@ -37,7 +37,7 @@ func newDrill(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drill NAME", Short: "Edit a sentinel of a VidraResource, and report how Vidra reverts that",
 		Long: drillHelp, Example: drillExample,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
+		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			err := k.drill(cmd.Context(), names[0], kubeconfigs, within, cmd.OutOrStdout())
 			if errors.Is(err, vidratest.ErrNotUndone) && cmd.Context().Err() != nil { // otherwise that it was interrupted hides it

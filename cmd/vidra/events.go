@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,8 +18,9 @@ const eventsHelp = `List the Events of Vidra: what it applied, which change of w
 reverted, and what is wrong. The newest Event is the last one.
 
 Most Events regard a VidraResource, which has no namespace, and have the object as
-related; the revert of a change also has an Event about the object. Without flags,
-all Events of Vidra are listed.
+related; the revert of a change also has an Event about the object. NAME or
+--vidraresource finds those of a VidraResource and its objects. Without both, all
+Events of Vidra are listed.
 
 --for and --namespace find Events about an object: those that regard it or are
 related to it, and those about several objects, such as Applied, Pruned and a problem
@@ -29,7 +31,7 @@ With --watch, Events are printed as they come, and an Event whose count grew is
 printed again. Ctrl-C ends it.`
 
 const eventsExample = `  vidra events                                     # all Events of Vidra
-  vidra events --vidraresource web --watch         # of a VidraResource and its objects
+  vidra events web --watch                         # of a VidraResource and its objects
   vidra events --for deployment/web -n shop        # of one object: why was my edit reverted?
   vidra events --type Warning --since 1h           # what is wrong
   vidra events --reason DriftCorrected,DriftDetected -o json`
@@ -50,12 +52,17 @@ type eventsFlags struct {
 func newEvents(k *kube) *cobra.Command {
 	f := &eventsFlags{kube: k}
 	cmd := &cobra.Command{
-		Use:     "events",
+		Use:     "events [NAME]",
 		Short:   "List the Events of Vidra: what it did, and why",
 		Long:    eventsHelp,
 		Example: eventsExample,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:    wants(cobra.MaximumNArgs(1), formName), ValidArgsFunction: k.completeName,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if len(names) == 1 && f.vidraResource != "" {
+				return errors.New("NAME and --vidraresource exclude each other")
+			} else if len(names) == 1 {
+				f.vidraResource = names[0]
+			}
 			f.namespace = *k.Namespace // and not that of the context: most Events regard a VidraResource, which has none
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

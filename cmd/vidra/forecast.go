@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -37,13 +36,9 @@ func newForecast(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forecast [NAME] [-f FILE]", Short: "Show which fields of a manifest other programs write, before it is applied",
 		Long: forecastHelp, Example: forecastExample,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: k.completeName,
+		ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			err := f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if exit := (*exitError)(nil); err != nil && !errors.As(err, &exit) {
-				return &exitError{code: exitDiffFailed, error: err}
-			}
-			return err
+			return diffError(f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	f.addFile(cmd)

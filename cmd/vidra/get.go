@@ -42,7 +42,7 @@ func newGet(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get [NAME...]", Short: "List VidraResources",
 		Long: getHelp, Example: getExample,
-		ValidArgsFunction: k.completeNames,
+		Args: wants(cobra.ArbitraryArgs, formName), ValidArgsFunction: k.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return f.run(cmd.Context(), names, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

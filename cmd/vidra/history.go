@@ -42,7 +42,7 @@ func newHistory(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history [NAME | KIND/NAME]", Short: "List the edits of managed objects, beyond the lifetime of Events",
 		Long: historyHelp, Example: historyExample,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: k.completeNameOrObject,
+		Args: wants(cobra.MaximumNArgs(1), formName, formObject), ValidArgsFunction: k.completeNameOrObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

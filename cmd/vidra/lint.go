@@ -37,16 +37,18 @@ func newLint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lint -f FILE", Short: "Check VidraResources and manifests in a file, without a cluster",
 		Long: lintHelp, Example: "  vidra lint -f shop.yaml",
-		Args: cobra.NoArgs,
+		Args: wants(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "the file; - for the standard input")
-	_ = cmd.MarkFlagRequired("filename") // the flag exists
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
 func (f *lintFlags) run(in io.Reader, out io.Writer) error {
+	if f.file == "" {
+		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
+	}
 	text, err := readFile(f.file, in)
 	if err != nil {
 		return err

@@ -19,10 +19,10 @@ func TestCommandLine(t *testing.T) {
 		says   string
 	}{
 		"nothing":  {reason: "a newcomer is told what there is", says: "vidra status                                   # is everything in order?"},
-		"help":     {reason: "with examples", args: []string{"events", "--help"}, says: "vidra events --vidraresource web"},
+		"help":     {reason: "with examples", args: []string{"events", "--help"}, says: "vidra events web --watch"},
 		"version":  {reason: "for bug reports", args: []string{"version"}, says: runtime.Version()},
 		"unknown":  {reason: "a typo is an error", args: []string{"evnets"}, code: exitFailed, says: `unknown command "evnets"`},
-		"argument": {reason: "so is an argument", args: []string{"events", "now"}, code: exitFailed, says: `"now"`},
+		"argument": {reason: "so is an argument", args: []string{"version", "now"}, code: exitFailed, says: `"now"`},
 		"no kubeconfig": {
 			reason: "what is wrong with the file is said",
 			args:   []string{"events", "--kubeconfig", "missing"}, code: exitFailed, says: "--kubeconfig missing: ",

@@ -25,10 +25,10 @@ func TestNameAfter(t *testing.T) {
 	tests := map[string]struct {
 		reason, executable, usage, example string
 	}{
-		"vidra":   {reason: "its own name", executable: "/usr/bin/vidra", usage: "  vidra events [flags]", example: "  vidra events -"},
-		"plugin":  {reason: "what a person types", executable: "/usr/bin/kubectl-vidra", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
-		"renamed": {reason: "a file of any name is no plugin", executable: "/tmp/vidra-1.2.3", usage: "  vidra events [flags]", example: "  vidra events -"},
-		"windows": {reason: "without its ending", executable: "kubectl-vidra.exe", usage: "  kubectl vidra events [flags]", example: "  kubectl vidra events -"},
+		"vidra":   {reason: "its own name", executable: "/usr/bin/vidra", usage: "  vidra events [NAME] [flags]", example: "  vidra events -"},
+		"plugin":  {reason: "what a person types", executable: "/usr/bin/kubectl-vidra", usage: "  kubectl vidra events [NAME] [flags]", example: "  kubectl vidra events -"},
+		"renamed": {reason: "a file of any name is no plugin", executable: "/tmp/vidra-1.2.3", usage: "  vidra events [NAME] [flags]", example: "  vidra events -"},
+		"windows": {reason: "without its ending", executable: "kubectl-vidra.exe", usage: "  kubectl vidra events [NAME] [flags]", example: "  kubectl vidra events -"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHints(t *testing.T) {
 			gone := apierrors.NewNotFound(vidraResources.GroupResource(), "shop")
 			require.ErrorContains(t, vidraResourceError("get", "shop", gone), "`"+typed+" get` lists those that do")
 			_, err := newKube().newTarget([]string{"shop"})
-			require.ErrorContains(t, err, "about a VidraResource: `"+typed+" status NAME`")
+			require.ErrorContains(t, err, "about a VidraResource: `"+typed+" status shop`")
 
 			settings := &target{typed: "configmap", owners: []*v1alpha1.VidraResource{vr}, id: object.Identity{Namespace: "shop", Name: "settings"}}
 			text := (&explanation{ManagedBy: []managedBy{{VidraResource: "shop", located: &located{}}}}).text(settings, false, false, time.Now())

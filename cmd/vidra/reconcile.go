@@ -31,7 +31,7 @@ func newReconcile(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reconcile NAME...", Short: "Request a reconcile of VidraResources now",
 		Long: reconcileHelp, Example: "  vidra reconcile shop --wait",
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: k.completeNames,
+		Args: wants(cobra.MinimumNArgs(1), formName), ValidArgsFunction: k.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return f.run(cmd.Context(), names, cmd.OutOrStdout())
 		},

@@ -43,7 +43,7 @@ func newSkip(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "skip KIND/NAME", Short: "Have Vidra revert no edit of an object for a time (break-glass)",
 		Long: skipHelp, Example: skipExample,
-		Args: objectArgs, ValidArgsFunction: k.completeObject,
+		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

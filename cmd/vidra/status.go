@@ -39,7 +39,7 @@ func newStatus(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status [NAME]", Short: "Report whether VidraResources are in order, and what is wrong",
 		Long: statusHelp, Example: statusExample,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: k.completeName,
+		Args: wants(cobra.MaximumNArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return f.run(cmd.Context(), names, cmd.OutOrStdout())
 		},

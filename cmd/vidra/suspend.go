@@ -35,7 +35,7 @@ func newResume(k *kube) *cobra.Command {
 
 // newSwitch makes the command that sets spec.suspend.
 func newSwitch(k *kube, suspend bool, cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), k.completeNames
+	cmd.Args, cmd.ValidArgsFunction = wants(cobra.MinimumNArgs(1), formName), k.completeNames
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		client, err := k.dynamic()
 		if err != nil {

@@ -40,8 +40,8 @@ type target struct {
 	missing []string
 }
 
-// objectArgs accepts the arguments that name an object.
-func objectArgs(_ *cobra.Command, args []string) error {
+// countObject accepts as many arguments as name an object.
+func countObject(_ *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
 		return fmt.Errorf("%d arguments: %s", len(args), wantObject)
 	}
@@ -66,7 +66,7 @@ func (k *kube) newTarget(args []string) (*target, error) {
 	if len(args) == 2 && !found {
 		name = args[1]
 	} else if len(args) != 1 || !found {
-		return nil, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, hint("status", "NAME"))
+		return nil, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, hint("status", args[0]))
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return nil, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))

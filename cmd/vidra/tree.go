@@ -44,7 +44,7 @@ func newTree(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree NAME", Short: "Show the objects of a VidraResource, and what they own",
 		Long: treeHelp, Example: treeExample,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
+		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return f.run(cmd.Context(), names[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -55,7 +55,7 @@ func newWait(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "wait NAME", Short: "Wait until a VidraResource is ready, healthy or settled",
 		Long: waitHelp, Example: waitExample,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeName,
+		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			state, err := oneOf("for", until, waitStates)
 			if err != nil {

@@ -37,7 +37,7 @@ func newWhy(k *kube) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "why KIND/NAME", Short: "Explain who manages and who edited an object, and how to keep a change",
 		Long: whyHelp, Example: whyExample,
-		Args: objectArgs, ValidArgsFunction: k.completeObject,
+		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
