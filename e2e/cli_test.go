@@ -67,7 +67,7 @@ func testListEvents(t *testing.T, vidra commandLine) {
 	t.Run("as a plugin of kubectl", func(t *testing.T) {
 		plugin := commandLine{binary: filepath.Join(t.TempDir(), "kubectl-vidra"), kubeconfig: vidra.kubeconfig, name: "events"}
 		require.NoError(t, os.Symlink(vidra.binary, plugin.binary))
-		require.Contains(t, plugin.events(t, "--help"), "kubectl vidra events [flags]")
+		require.Contains(t, plugin.events(t, "--help"), "kubectl vidra events [NAME] [flags]")
 		require.Contains(t, plugin.events(t, "--vidraresource", ns), "DriftCorrected")
 	})
 	t.Run("mistakes", func(t *testing.T) {
@@ -75,8 +75,12 @@ func testListEvents(t *testing.T, vidra commandLine) {
 		require.Equal(t, 1, code)
 		require.Contains(t, said, `context "missing" does not exist`)
 		_, said, code = vidra.run(t, "--for", "deploymnt/web")
-		require.Equal(t, 0, code)
-		require.Contains(t, said, `the cluster serves no kind "deploymnt"`, "perhaps it once did")
+		require.Equal(t, 1, code)
+		require.Contains(t, said, `the cluster serves no kind "deploymnt": searching Events for that name`, "perhaps it once did")
+		require.Contains(t, said, "did you mean deployment?")
+		_, said, code = vidra.run(t, "--for", "secret/page", "-n", ns)
+		require.Equal(t, 1, code)
+		require.Contains(t, said, "no Events found, and no VidraResource manages Secret "+ns+"/page")
 	})
 	t.Run("pages", func(t *testing.T) {
 		const many = 501 // one more than a page has
@@ -120,7 +124,6 @@ func testEventFilters(t *testing.T, vidra commandLine, ns string) {
 			want: []string{"Applied", "ChangeReverted", "DriftCorrected", "Ready"},
 		},
 		"for another": {reason: "of which only the apply was said", args: []string{"--for", "secret/login", "-n", ns}, want: []string{"Applied"}},
-		"for none":    {reason: "of which nothing was said", args: []string{"--for", "secret/page", "-n", ns}},
 		"namespace": {
 			reason: "that of the objects", args: []string{"-n", ns},
 			want: []string{"Applied", "ChangeReverted", "DriftCorrected"},

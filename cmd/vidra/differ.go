@@ -150,8 +150,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 		return nil, fmt.Errorf("read %s: %w", o.ID, err)
 	}
 	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: o.ID.Namespace}] {
-		namespace := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-		if _, err := d.At.Dynamic().Resource(namespace).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := d.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
 			diff.Diff = d.unified(nil, o.Unstructured())
 			return diff, nil

@@ -10,8 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const eventsHelp = `List the Events of Vidra: what it applied, which change of which field manager it
@@ -112,6 +116,11 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	all = slices.DeleteFunc(all, func(e *eventsv1.Event) bool { return !filter.matches(e) })
 	sortEvents(all)
+	if len(all) == 0 {
+		if err := f.requireKnown(ctx, filter); err != nil {
+			return err
+		}
+	}
 	if len(all) == 0 && printer.isTable() {
 		_, err := fmt.Fprintln(errOut, "No events found.")
 		return err
@@ -175,6 +184,40 @@ func (f *eventsFlags) resolveFor(filter *eventFilter, errOut io.Writer) error {
 	}
 	object.name = name
 	filter.about = append(filter.about, object)
+	return nil
+}
+
+// requireKnown requires that the VidraResource and the object exist that no Event is about, as far as the user may read them.
+func (f *eventsFlags) requireKnown(ctx context.Context, filter eventFilter) error {
+	if len(filter.about) == 0 {
+		return nil
+	}
+	client, err := f.dynamic()
+	if err != nil {
+		return err
+	}
+	all, err := listVidraResources(ctx, client, "")
+	if err != nil { // Events of a namespace may be read by users who may read no VidraResource
+		return nil //nolint:nilerr // it is not known
+	}
+	for _, about := range filter.about {
+		id := object.Identity{GroupKind: schema.GroupKind{Kind: about.kind}, Namespace: f.namespace, Name: about.name}
+		if about.group == nil {
+			return f.noKind(about.kind)
+		}
+		id.Group = *about.group
+		managed := func(m managedObject) bool {
+			return m.id.Name == id.Name && (f.namespace == "" || m.id.Namespace == f.namespace)
+		}
+		switch {
+		case id.GroupKind == v1alpha1.GroupVersion.WithKind(v1alpha1.Kind).GroupKind():
+			if !slices.ContainsFunc(all, func(vr *v1alpha1.VidraResource) bool { return vr.Name == about.name }) {
+				return noVidraResource(about.name, all)
+			}
+		case !slices.ContainsFunc(managedOfKind(all, id.GroupKind), managed):
+			return fmt.Errorf("no Events found, and no VidraResource manages %s (%s searched)%s", id, plural(len(all), "VidraResource"), meant(id, all))
+		}
+	}
 	return nil
 }
 

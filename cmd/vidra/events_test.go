@@ -164,7 +164,7 @@ func TestEventsFlags(t *testing.T) {
 		"VidraResource": {reason: "a name alone", args: []string{"--vidraresource", "vr/web"}, says: []string{`--vidraresource "vr/web": want the name`}},
 		"namespace":     {reason: "a name alone", args: []string{"-n", "a b"}, says: []string{`--namespace "a b": want the name`}},
 		"contradiction": {reason: "nothing is guessed", args: []string{"-A", "-n", "web"}, says: []string{"all-namespaces namespace"}},
-		"argument":      {reason: "it would be ignored", args: []string{"web"}, says: []string{`"web"`}},
+		"argument":      {reason: "one of them would be ignored", args: []string{"web", "--vidraresource", "shop"}, says: []string{"NAME and --vidraresource exclude each other"}},
 		"kubeconfig":    {reason: "which file it is", args: []string{"--kubeconfig", "missing"}, says: []string{"--kubeconfig missing: "}},
 		"no cluster":    {reason: "what to do", args: nil, says: []string{"set KUBECONFIG or --kubeconfig"}},
 	}

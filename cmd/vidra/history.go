@@ -66,19 +66,25 @@ func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	owners, wanted, err := f.find(ctx, args)
+	owners, of, wanted, err := f.find(ctx, args)
 	if err != nil {
 		return err
 	}
-	all := []edited{}
+	all, known := []edited{}, false
 	for _, vr := range owners {
 		for _, e := range vr.Status.History {
+			known = known || wanted(e.Object)
 			if wanted(e.Object) && !e.LastTime.Time.Before(since) {
 				all = append(all, edited{vr.Name, e})
 			}
 		}
 		if n := vr.Status.UnlistedHistory; n > 0 {
 			printMessage(errOut, fmt.Sprintf("VidraResource %s: %s dropped, which were older", vr.Name, plural(int(n), "edit")))
+		}
+	}
+	if of != nil && !known {
+		if err := of.read(ctx); err != nil { // it does not exist or is not managed
+			return err
 		}
 	}
 	slices.SortStableFunc(all, func(a, b edited) int { return b.LastTime.Compare(a.LastTime.Time) })
@@ -94,31 +100,31 @@ func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Wr
 	return printText(out, historyText(all, coloured(out), f.output == outputWide, now))
 }
 
-// find returns the VidraResources that the argument names, and which of their objects.
-func (f *historyFlags) find(ctx context.Context, args []string) ([]*v1alpha1.VidraResource, func(v1alpha1.ProblemObject) bool, error) {
+// find returns the VidraResources that the argument names, or the object, and which of their objects are wanted.
+func (f *historyFlags) find(ctx context.Context, args []string) ([]*v1alpha1.VidraResource, *target, func(v1alpha1.ProblemObject) bool, error) {
 	namespace := *f.Namespace
 	if err := validateNamespace(namespace); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	within := func(o v1alpha1.ProblemObject) bool { return namespace == "" || o.Namespace == namespace }
 	if len(args) == 1 && strings.Contains(args[0], "/") {
 		t, err := f.newTarget(args)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		all, err := listVidraResources(ctx, t.client, "")
-		return all, t.is, err
+		return all, t, t.is, err
 	}
 	client, err := f.dynamic()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(args) == 1 {
 		vr, err := getVidraResource(ctx, client, args[0])
-		return []*v1alpha1.VidraResource{vr}, within, err
+		return []*v1alpha1.VidraResource{vr}, nil, within, err
 	}
 	all, err := listVidraResources(ctx, client, "")
-	return all, within, err
+	return all, nil, within, err
 }
 
 // is reports whether an entry of a status is about the target.

@@ -98,10 +98,22 @@ func (k *kube) dynamic() (dynamic.Interface, error) {
 // getVidraResource reads a VidraResource.
 func getVidraResource(ctx context.Context, client dynamic.Interface, name string) (*v1alpha1.VidraResource, error) {
 	u, err := client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+	if apierrors.IsNotFound(err) && !isNoResource(err) {
+		all, _ := listVidraResources(ctx, client, "") // without the right to list them, none is proposed
+		return nil, noVidraResource(name, all)
+	} else if err != nil {
 		return nil, vidraResourceError("get", name, err)
 	}
 	return asVidraResource(u)
+}
+
+// noVidraResource is the error about a VidraResource that does not exist, with those of all that the user may mean.
+func noVidraResource(name string, all []*v1alpha1.VidraResource) error {
+	names := make([]string, 0, len(all))
+	for _, vr := range all {
+		names = append(names, vr.Name)
+	}
+	return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do%s", name, hint("get"), didYouMean(similar(name, names)))
 }
 
 // listVidraResources reads the VidraResources that a label selector selects, in the order of their names.
@@ -138,7 +150,7 @@ func vidraResourceError(verb, name string, err error) error {
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
 	case apierrors.IsNotFound(err) && name != "" && !isNoResource(err):
-		return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do: %w", name, hint("get"), err)
+		return noVidraResource(name, nil)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 // target is the object that a command is about, with what the user may read of it.
 type target struct {
 	client dynamic.Interface
+	mapper meta.RESTMapper
 	gvk    schema.GroupVersionKind
 	gvr    schema.GroupVersionResource
 	id     object.Identity
@@ -88,19 +89,24 @@ func (k *kube) newTarget(args []string) (*target, error) {
 		return nil, err
 	}
 	if !served {
-		return nil, fmt.Errorf("the cluster serves no kind %q: `kubectl api-resources` lists those that it serves", kind)
+		return nil, k.noKind(kind)
 	}
 	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: *resolved.group, Kind: resolved.kind})
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %q: %w", kind, err)
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+	if !isNamespaced(mapping) {
 		namespace = ""
 	}
 	return &target{
-		client: client, gvk: mapping.GroupVersionKind, gvr: mapping.Resource, typed: kind,
+		client: client, mapper: mapper, gvk: mapping.GroupVersionKind, gvr: mapping.Resource, typed: kind,
 		id: object.Identity{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: namespace, Name: name},
 	}, nil
+}
+
+// isNamespaced reports whether objects of a kind have a namespace.
+func isNamespaced(mapping *meta.RESTMapping) bool {
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
 // argument is the target as an argument of a command.
@@ -125,7 +131,7 @@ func (t *target) read(ctx context.Context) error {
 	default:
 		t.live, t.named = live, v1alpha1.Owners(live.GetAnnotations())
 	}
-	listed, err := t.findOwners(ctx)
+	all, err := t.findOwners(ctx)
 	switch {
 	case err != nil && !apierrors.IsForbidden(err):
 		return err
@@ -134,14 +140,10 @@ func (t *target) read(ctx context.Context) error {
 	case err != nil:
 		t.missing = append(t.missing, "the VidraResource: "+err.Error())
 	}
-	if len(t.owners) > 0 || len(t.named) > 0 {
+	if len(t.owners) > 0 || len(t.named) > 0 && err != nil { // a controller copies the annotations that name them to what it creates
 		return nil
 	}
-	if absent {
-		return fmt.Errorf("%s does not exist, and no VidraResource manages it (%s searched)", t.id, plural(listed, "VidraResource"))
-	}
-	return fmt.Errorf("%s is not managed by Vidra: it names no VidraResource, and none has it in its inventory (%s searched)",
-		t.id, plural(listed, "VidraResource"))
+	return t.unmanaged(ctx, absent, all)
 }
 
 // annotate sets annotations of the object, and removes those that are nil.
@@ -160,29 +162,29 @@ func (t *target) annotate(ctx context.Context, annotations map[string]any) error
 	return nil
 }
 
-// findOwners reads the VidraResources that have the object in their inventory, or that it names.
-func (t *target) findOwners(ctx context.Context) (listed int, err error) {
-	all, err := listVidraResources(ctx, t.client, "")
+// findOwners finds the VidraResources that have the object in their inventory, or that it names, among all that may be read.
+func (t *target) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource, err error) {
+	all, err = listVidraResources(ctx, t.client, "")
 	if apierrors.IsForbidden(err) { // perhaps those that the object names may be read
 		for _, name := range t.named {
 			vr, getErr := getVidraResource(ctx, t.client, name)
 			if getErr != nil {
-				return 0, errors.Join(getErr)
+				return nil, errors.Join(getErr)
 			}
 			all = append(all, vr)
 		}
 		if len(t.named) == 0 {
-			return 0, err
+			return nil, err
 		}
 	} else if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, vr := range all {
 		if entryOf(vr, t.id) != nil || t.appliedBy(vr) {
 			t.owners = append(t.owners, vr)
 		}
 	}
-	return len(all), nil
+	return all, nil
 }
 
 // entryOf is the inventory entry of an object; nil if there is none.

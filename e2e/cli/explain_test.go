@@ -291,7 +291,7 @@ func TestUnanswered(t *testing.T) {
 		reason, says string
 		args         []string
 	}{
-		"kind":        {reason: "a typing error", args: []string{"why", "deploymnt/web"}, says: `the cluster serves no kind "deploymnt"`},
+		"kind":        {reason: "a typing error", args: []string{"why", "deploymnt/web"}, says: "the cluster serves no kind \"deploymnt\": `kubectl api-resources` lists those that it serves; did you mean deployment?"},
 		"not found":   {reason: "no owner either", args: []string{"why", "cm/missing"}, says: "ConfigMap default/missing does not exist, and no VidraResource manages it"},
 		"not managed": {reason: "another tool's", args: []string{"blame", "cm/kube-root-ca.crt"}, says: "is not managed by Vidra"},
 		"no object":   {reason: "no argument", args: []string{"why"}, says: "0 arguments: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings"},
@@ -300,6 +300,11 @@ func TestUnanswered(t *testing.T) {
 		"form":        {reason: "a name alone", args: []string{"why", "settings"}, says: "want KIND/NAME"},
 		"namespace":   {reason: "no name of a namespace", args: []string{"why", "cm/a", "-n", "A"}, says: `--namespace "A": want the name of a namespace`},
 		"output":      {reason: "no such output", args: []string{"get", "-o", "jsonn"}, says: `--output "jsonn": want wide, json, yaml or name`},
+		"nowhere":     {reason: "a namespace that does not exist", args: []string{"why", "cm/a", "-n", "defualt"}, says: `ConfigMap defualt/a does not exist: namespace "defualt" does not exist`},
+		"no history":  {reason: "an object that does not exist", args: []string{"history", "cm/missing"}, says: "ConfigMap default/missing does not exist, and no VidraResource manages it"},
+		"unmanaged":   {reason: "has no history", args: []string{"history", "cm/kube-root-ca.crt"}, says: "ConfigMap default/kube-root-ca.crt is not managed by Vidra"},
+		"no events":   {reason: "of what does not exist", args: []string{"events", "--for", "cm/missing", "-n", "default"}, says: "no Events found, and no VidraResource manages ConfigMap default/missing"},
+		"events":      {reason: "no such VidraResource", args: []string{"events", "missing"}, says: "VidraResource missing does not exist"},
 		"missing":     {reason: "no such VidraResource", args: []string{"wait", "missing"}, says: "VidraResource missing does not exist"},
 	}
 	for name, tt := range tests {
@@ -309,6 +314,34 @@ func TestUnanswered(t *testing.T) {
 			require.Contains(t, a.stderr, tt.says, tt.reason)
 			require.Empty(t, a.stdout)
 		})
+	}
+}
+
+// TestMeant asks about an object with another namespace, with a misspelt name, and about objects that managed objects own.
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "meant")
+	cluster.NewVidraResource(t, "meant", web)
+	cluster.AwaitReady(t, "meant")
+	awaitText(t, "Pod/web-", "tree", "meant") // its controllers create it
+	refused := func(says string, args ...string) {
+		a := vidra(t, args...)
+		require.Equal(t, 1, a.code, a.stdout)
+		require.Contains(t, a.stderr, says)
+		require.NotContains(t, a.stderr, "infrahub.operators.com", "the error of the API server adds nothing")
+	}
+	refused("Deployment meant/wbe does not exist, and no VidraResource manages it", "why", "deployment/wbe", "-n", "meant")
+	refused("did you mean Deployment meant/web", "why", "deployment/wbe", "-n", "meant")
+	refused("VidraResource meant manages Deployment meant/web: add -n meant", "why", "deployment/web")
+	refused(`namespace "meatn" does not exist; did you mean meant?`, "why", "deployment/web", "-n", "meatn")
+	refused("VidraResource meatn does not exist; `vidra get` lists those that do; did you mean meant?", "status", "meatn")
+	refused("no Events found, and no VidraResource manages Deployment wbe", "events", "--for", "deployment/wbe")
+	for name := range strings.Lines(ok(t, "tree", "meant", "-o", "name")) {
+		if name = strings.TrimSpace(name); name != "deployment.apps/web" {
+			_, short, _ := strings.Cut(name, "/")
+			refused("meant/"+short+" is in no manifest: Deployment meant/web owns it, which VidraResource meant manages: `vidra why deployment/web -n meant`",
+				"why", name, "-n", "meant")
+		}
 	}
 }
 
