@@ -41,6 +41,17 @@ func newReconcile(k *kube) *cobra.Command {
 	return cmd
 }
 
+// newRequest returns a request for a reconcile that is later than those that a VidraResource has and had: the operator carries out the
+// latest one only, and spec.reconciledAt may be in the future.
+func newRequest(vr *v1alpha1.VidraResource, now time.Time) string {
+	for _, text := range []string{vr.ReconcileRequest(), vr.Status.LastHandledReconcileAt} {
+		if at, err := time.Parse(time.RFC3339Nano, text); err == nil && !at.Before(now) {
+			now = at.Add(1)
+		}
+	}
+	return now.UTC().Format(time.RFC3339Nano)
+}
+
 func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer) error {
 	client, err := f.dynamic()
 	if err != nil {
@@ -48,18 +59,18 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 	}
 	requests := map[string]string{}
 	for _, name := range names {
-		request := time.Now().UTC().Format(time.RFC3339Nano)
-		u, err := patchVidraResource(ctx, client, name, map[string]any{
+		vr, err := getVidraResource(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		request := newRequest(vr, time.Now())
+		_, err = patchVidraResource(ctx, client, name, map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ReconcileRequestedAtAnnotation: request}},
 		})
 		if err != nil {
 			return err
 		}
-		vr, err := asVidraResource(u)
-		if err != nil {
-			return err
-		}
-		requests[name] = vr.ReconcileRequest() // spec.reconciledAt may be in the future
+		requests[name] = request
 		if !f.wait {
 			if err := printText(out, fmt.Sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
 				return err

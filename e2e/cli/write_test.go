@@ -73,6 +73,13 @@ func TestSwitches(t *testing.T) {
 		require.Equal(c, at, cluster.GetVidraResource(c, "switches").Status.LastHandledReconcileAt)
 	})
 	require.Equal(t, "hello", greeting(t))
+
+	// a request of the command is later than that one, although the time is not
+	require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, "switches"), `{"spec":{"reconciledAt":"2222-01-01T00:00:00Z"}}`))
+	for _, handled := range []string{"2222-01-01T00:00:00.000000001Z", "2222-01-01T00:00:00.000000002Z"} {
+		ok(t, "reconcile", "switches", "--wait")
+		require.Equal(t, handled, cluster.GetVidraResource(t, "switches").Status.LastHandledReconcileAt)
+	}
 }
 
 // TestSkip asks for an exemption, which ends.
