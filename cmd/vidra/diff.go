@@ -252,6 +252,7 @@ func (f *diffFlags) print(diffs []*difference, out io.Writer) error {
 			b.WriteString(d.markdown())
 		}
 	default:
+		b.WriteString("Dry run: nothing was written.\n")
 		for _, d := range diffs {
 			b.WriteString(d.text(coloured(out)))
 		}

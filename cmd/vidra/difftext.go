@@ -9,9 +9,11 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // unified is a diff of an object before and after, in YAML, without what the API server writes itself
@@ -99,24 +101,47 @@ func (d *difference) code() int {
 	return code
 }
 
-// counts are the numbers of objects by what is done with them.
-func (d *difference) counts() string {
+// actionTexts are what happens to an object, and to several.
+var actionTexts = []struct{ action, one, several string }{
+	{actionCreate, "is created", "are created"},
+	{actionChange, "changes", "change"},
+	{actionAdopt, "is adopted", "are adopted"},
+	{actionReplace, "is replaced", "are replaced"},
+	{actionPrune, "is deleted", "are deleted"},
+	{actionRelease, "is released", "are released"},
+	{actionRefuse, "is refused", "are refused"},
+	{actionNone, "is unchanged", "are unchanged"},
+}
+
+// summary is how many objects there are by what happens to them.
+func (d *difference) summary() string {
 	var parts []string
-	for _, action := range []string{actionCreate, actionChange, actionAdopt, actionReplace, actionPrune, actionRelease, actionRefuse, actionNone} {
+	for _, text := range actionTexts {
 		n := 0
 		for _, o := range d.Objects {
-			if o.Action == action {
+			if o.Action == text.action {
 				n++
 			}
 		}
+		count, what := strconv.Itoa(n), text.several
+		if len(parts) == 0 { // the others are objects, too
+			count = plural(n, "object")
+		}
+		if n == 1 {
+			what = text.one
+		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, action))
+			parts = append(parts, count+" "+what)
 		}
 	}
-	if d.Suspended {
-		parts = append(parts, "but spec.suspend is true: nothing is written until it is false")
+	if len(parts) == 0 {
+		parts = []string{"there is no object"}
 	}
-	return strings.Join(parts, ", ")
+	text := "VidraResource " + d.VidraResource + ": " + strings.Join(parts, ", ")
+	if d.Suspended {
+		text += "; nothing is written while spec.suspend is true"
+	}
+	return text
 }
 
 // signs and colours of actions.
@@ -138,12 +163,25 @@ func (o *objectDifference) remarks() []string {
 	for _, added := range o.AlsoRemoved {
 		all = append(all, "removes "+added)
 	}
+	if o.Action == actionPrune {
+		kept := target{typed: kindArgument(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()), id: object.Identity{Namespace: o.Namespace, Name: o.Name}}
+		all = append(all, "to keep it, unmanaged: `"+hint("orphan", kept.argument())+"`")
+	}
 	return all
+}
+
+// verb is the action in a text for users, to whom a prune is a deletion.
+func (o *objectDifference) verb() string {
+	if o.Action == actionPrune {
+		return "delete"
+	}
+	return o.Action
 }
 
 // text is a difference for a terminal.
 func (d *difference) text(colour bool) string {
 	var b strings.Builder
+	b.WriteString(styled{d.summary(), bold}.paint(colour) + "\n")
 	for _, o := range d.Objects {
 		if o.Action == actionNone {
 			continue
@@ -153,7 +191,7 @@ func (d *difference) text(colour bool) string {
 		if o.Place != "" {
 			place = "  (" + oneLine(o.Place) + ")"
 		}
-		b.WriteString(styled{fmt.Sprintf("%s %s %s", sign, o.Action, oneLine(o.name())), signCodes[sign]}.paint(colour) + place + "\n")
+		b.WriteString(styled{fmt.Sprintf("%s %s %s", sign, o.verb(), oneLine(o.name())), signCodes[sign]}.paint(colour) + place + "\n")
 		for _, remark := range o.remarks() {
 			b.WriteString("    " + oneLine(remark) + "\n")
 		}
@@ -166,14 +204,13 @@ func (d *difference) text(colour bool) string {
 			b.WriteString("    " + styled{oneLine(line), code}.paint(colour) + "\n")
 		}
 	}
-	fmt.Fprintf(&b, "VidraResource %s: %s\n", d.VidraResource, d.counts())
 	return b.String()
 }
 
 // markdown is a difference for a pull request.
 func (d *difference) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### VidraResource %s: %s\n\n", d.VidraResource, d.counts())
+	fmt.Fprintf(&b, "### %s\n\n", d.summary())
 	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *objectDifference) bool { return o.Action == actionNone })
 	if len(changed) == 0 {
 		return b.String()
@@ -181,7 +218,7 @@ func (d *difference) markdown() string {
 	b.WriteString("| | Object | |\n|---|---|---|\n")
 	for _, o := range changed {
 		remarks := strings.Join(o.remarks(), "<br>")
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Action, cell(o.name()), cell(remarks))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.verb(), cell(o.name()), cell(remarks))
 	}
 	b.WriteString("\n")
 	for _, o := range changed {
@@ -192,7 +229,7 @@ func (d *difference) markdown() string {
 		for strings.Contains(o.Diff, fence) {
 			fence += "`"
 		}
-		fmt.Fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n%s%s\n\n</details>\n\n", o.Action, cell(o.name()), fence, o.Diff, fence)
+		fmt.Fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n%s%s\n\n</details>\n\n", o.verb(), cell(o.name()), fence, o.Diff, fence)
 	}
 	return b.String()
 }

@@ -109,6 +109,14 @@ func isNamespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
+// kindArgument is a kind as an argument: with its group if that is not one of Kubernetes, because other groups may have the kind, too.
+func kindArgument(kind schema.GroupKind) string {
+	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+		kind.Group = ""
+	}
+	return strings.ToLower(kind.String())
+}
+
 // argument is the target as an argument of a command.
 func (t *target) argument() string {
 	text := t.typed + "/" + t.id.Name
@@ -237,6 +245,14 @@ func (l *located) place(path ...string) string {
 	at := *l.Located
 	at.Position.Line, at.Position.Item = l.Line(path...), 0
 	return at.In(l.vr)
+}
+
+// start is where the lines of the part of the manifest that has the object are counted from.
+func (l *located) start() string {
+	if source := l.Source(); source != nil {
+		return "key " + source.Key
+	}
+	return "spec.manifest"
 }
 
 // how is the command that edits the part of the manifest that has the object.

@@ -31,7 +31,7 @@ func (t *target) unmanaged(ctx context.Context, absent bool, all []*v1alpha1.Vid
 	if absent {
 		what = "does not exist, and no VidraResource manages it"
 	} else if owner, manager := t.ownerOf(ctx, all); owner != nil {
-		by := target{typed: strings.ToLower(owner.Kind), id: *owner}
+		by := target{typed: kindArgument(owner.GroupKind), id: *owner}
 		return fmt.Errorf("%s is in no manifest: %s owns it, which VidraResource %s manages: `%s`", t.id, owner, manager, hint("why", by.argument()))
 	}
 	return fmt.Errorf("%s %s (%s searched)%s", t.id, what, plural(len(all), "VidraResource"), meant(t.id, all))

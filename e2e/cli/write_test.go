@@ -63,7 +63,7 @@ func TestSwitches(t *testing.T) {
 	ok(t, "reconcile", "switches", "--wait")
 	require.Equal(t, "hello", greeting(t))
 	golden(t, "status", ok(t, "status", "switches"))
-	require.Equal(t, "VidraResource switches: 1 unchanged\n", ok(t, "diff", "switches"))
+	require.Equal(t, "Dry run: nothing was written.\nVidraResource switches: 1 object is unchanged\n", ok(t, "diff", "switches"))
 
 	// spec.reconciledAt, which requests a reconcile if it is later than the annotation
 	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye"}}`))
@@ -251,7 +251,7 @@ func TestDiff(t *testing.T) {
 	require.Contains(t, plain.stdout, "+ create ConfigMap diff/fresh")
 	require.Contains(t, plain.stderr, "compared as the manifest of a new one")
 	require.Equal(t, 2, vidra(t, "diff", "missing").code)
-	require.Equal(t, "VidraResource diff: 5 unchanged\n", ok(t, "diff", "diff"))
+	require.Equal(t, "Dry run: nothing was written.\nVidraResource diff: 5 objects are unchanged\n", ok(t, "diff", "diff"))
 	require.Equal(t, versionsBefore, versions(), "nothing is written")
 }
 
@@ -296,7 +296,7 @@ func TestDiffOfEdits(t *testing.T) {
 	require.Contains(t, diff.stdout, `removes spec.template.spec.volumes[name="cache"].hostPath, which "person" added`)
 	ok(t, "resume", "edits")
 	ok(t, "wait", "edits")
-	require.Equal(t, "VidraResource edits: 1 unchanged\n", ok(t, "diff", "edits"))
+	require.Equal(t, "Dry run: nothing was written.\nVidraResource edits: 1 object is unchanged\n", ok(t, "diff", "edits"))
 
 	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
 	require.NoError(t, admin.SubResource("scale").Patch(t.Context(), deployment.DeepCopy(), scale, client.FieldOwner("kubectl")))

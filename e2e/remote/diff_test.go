@@ -47,7 +47,7 @@ func TestDiffOfADestination(t *testing.T) {
 	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 	awaitReady(t, d.name)
 	out, said, code := vidra(t, here.KubeconfigPath, "diff", d.name)
-	require.Equal(t, "VidraResource "+d.name+": 1 unchanged\n", out, said)
+	require.Equal(t, "Dry run: nothing was written.\nVidraResource "+d.name+": 1 object is unchanged\n", out, said)
 	require.Equal(t, 0, code)
 	_, said, code = vidra(t, here.KubeconfigPath, "suspend", d.name)
 	require.Equal(t, 0, code, said)
