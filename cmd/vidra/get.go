@@ -110,11 +110,16 @@ func (f *getFlags) within(ctx context.Context) (sets.Set[string], error) {
 	}
 	names := sets.New[string]()
 	for _, vr := range all {
-		if slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return e.Namespace == namespace }) {
+		if hasObjectIn(vr, namespace) {
 			names.Insert(vr.Name)
 		}
 	}
 	return names, nil
+}
+
+// hasObjectIn reports whether a VidraResource has an object in a namespace.
+func hasObjectIn(vr *v1alpha1.VidraResource, namespace string) bool {
+	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return e.Namespace == namespace })
 }
 
 // accept has the API server make the table, as for kubectl, unless objects are printed.

@@ -20,12 +20,16 @@ import (
 
 const statusHelp = `Report whether everything is in order: of one VidraResource, or of all.
 
+VidraResources have no namespace. With --namespace, those are reported that have an
+object in it.
+
 A VidraResource is in order if its present spec is applied (Ready), its objects are
 healthy, and no change of an object waits to be reverted. A suspended one is not.
 Exit code 0 means that all are in order, 1 that one is not or that the command failed.`
 
 const statusExample = `  vidra status           # is everything in order?
-  vidra status shop      # what is wrong with shop?`
+  vidra status shop      # what is wrong with shop?
+  vidra status -n shop   # of those with an object in the namespace shop`
 
 // statusFlags holds the flags of the command.
 type statusFlags struct {
@@ -45,6 +49,7 @@ func newStatus(k *kube) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only VidraResources with these labels, such as team=web")
+	cmd.Flags().BoolP("all-namespaces", "A", false, "VidraResources with objects in any namespace, which is the default")
 	addOutput(cmd, &f.output, outputJSON, outputYAML, outputName)
 	return cmd
 }
@@ -86,6 +91,10 @@ func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) er
 }
 
 func (f *statusFlags) read(ctx context.Context, client dynamic.Interface, names []string) ([]report, error) {
+	namespace := *f.Namespace
+	if err := validateNamespace(namespace); err != nil {
+		return nil, err
+	}
 	if len(names) == 1 {
 		if f.selector != "" {
 			return nil, errors.New("--selector and a name exclude each other")
@@ -94,12 +103,17 @@ func (f *statusFlags) read(ctx context.Context, client dynamic.Interface, names 
 		if err != nil {
 			return nil, err
 		}
+		if namespace != "" && !hasObjectIn(vr, namespace) {
+			return nil, fmt.Errorf("VidraResource %s has no object in namespace %q", vr.Name, namespace)
+		}
 		return []report{reportOf(vr)}, nil
 	}
 	all, err := listVidraResources(ctx, client, f.selector)
 	reports := make([]report, 0, len(all))
 	for _, vr := range all {
-		reports = append(reports, reportOf(vr))
+		if namespace == "" || hasObjectIn(vr, namespace) {
+			reports = append(reports, reportOf(vr))
+		}
 	}
 	return reports, err
 }

@@ -15,7 +15,7 @@ import (
 // summary is about all VidraResources.
 func summary(text *textTable, reports []report, disorder int) string {
 	if len(reports) == 0 {
-		return "There are no VidraResources.\n"
+		return "No VidraResources found.\n"
 	}
 	if disorder == 0 {
 		return styled{fmt.Sprintf("In order: %s.\n", plural(len(reports), "VidraResource")), green}.paint(text.colour)
@@ -48,7 +48,7 @@ func (r report) text(text *textTable, now time.Time) string {
 	}
 	b.WriteString("\n")
 	spec := r.vr.Spec
-	rows := [][]styled{plain("Destination:", destinationOf(r.vr)), plain("Drift:", driftOf(r.vr, now)), plain("Objects:", objectCounts(r.Objects))}
+	rows := [][]styled{plain("Destination:", destinationOf(r.vr)), plain("Drift mode:", driftOf(r.vr, now)), plain("Objects:", objectCounts(r.Objects))}
 	if spec.ServiceAccountName != "" {
 		rows = append(rows, plain("Account:", spec.Destination.Namespace+"/"+spec.ServiceAccountName))
 	}
@@ -89,9 +89,16 @@ func destinationOf(vr *v1alpha1.VidraResource) string {
 	return at
 }
 
+// driftTexts are what the modes of spec.drift do.
+var driftTexts = map[v1alpha1.DriftMode]string{
+	v1alpha1.DriftCorrect: "edits of owned fields are reverted",
+	v1alpha1.DriftWarn:    "edits are reported and not reverted",
+	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted",
+}
+
 // driftOf describes what is done about drift, and what was done last.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
-	text := string(vr.DriftMode())
+	text := string(vr.DriftMode()) + " (" + driftTexts[vr.DriftMode()] + ")"
 	drift := vr.Status.Drift
 	if drift == nil || drift.Heals == 0 {
 		return text + ", nothing was reverted yet"

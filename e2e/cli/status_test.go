@@ -22,7 +22,7 @@ func TestStatusOfAll(t *testing.T) {
 	cluster.AwaitReady(t, "status-b")
 	awaitText(t, "In order: 2 VidraResources.\n", "status", "-l", "team=status")
 	require.Empty(t, ok(t, "status", "-l", "team=status", "-o", "name"), "nothing is wrong")
-	require.Equal(t, "There are no VidraResources.\n", ok(t, "status", "-l", "team=none"))
+	require.Equal(t, "No VidraResources found.\n", ok(t, "status", "-l", "team=none"))
 
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "status", Name: "theirs"}}))
 	cluster.SetManifest(t, "status-a", suite.Greeting("theirs", "hello"))
