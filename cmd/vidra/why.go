@@ -16,8 +16,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-const whyHelp = `Explain an object: which VidraResource manages it, where its manifest is, which fields
-are owned, who edited the object last, what became of the edits, and how to keep a change.
+const whyHelp = `Explain an object: which VidraResource manages it, where its manifest is, who edited the
+object last, what became of the edits, how to keep a change, and which fields Vidra owns.
+
+A name in quotes, such as "kubectl", is a program: the field manager. Kubernetes does not
+store the user of an edit in the object. Vidra names the user where the cluster has the
+policy stamp (docs/policies.md); otherwise the audit log of the API server does.
 
 Edits are known from the history in the status of the VidraResource, and the newest
 ones from Events. Values of Secrets are never printed.`
@@ -119,6 +123,8 @@ type managedBy struct {
 	Example bool `json:"example,omitempty"`
 
 	located *located
+	// start is where lines of the manifest are counted from.
+	start string
 	// configured are the fields with what is above them, and those that the manifest has and another
 	// manager owns now.
 	configured []ownership.Field
@@ -137,6 +143,8 @@ type otherWriter struct {
 	Subresource string      `json:"subresource,omitempty"`
 	Time        metav1.Time `json:"time"`
 	Fields      []string    `json:"fields"`
+
+	fields []ownership.Field
 }
 
 // explain explains an object, but for its edits.
@@ -164,7 +172,7 @@ func (t *target) explain(ctx context.Context) *explanation {
 		if m.located, why = t.locate(ctx, vr); why != "" {
 			e.Missing = append(e.Missing, "where the manifest has it: "+why)
 		} else {
-			m.DefinedIn, m.EditWith = m.located.place(), m.located.how()
+			m.DefinedIn, m.EditWith, m.start = m.located.place(), m.located.how(), m.located.start()
 		}
 		if t.live != nil && !remote(vr) {
 			m.addFields(t.live, signature(vr).Manager)
@@ -238,9 +246,9 @@ func othersOf(t *target) []otherWriter {
 		if entry.Time != nil {
 			o.Time = *entry.Time
 		}
-		for _, field := range ownership.FieldsOfEntry(t.live, entry, nil) {
+		for _, field := range ownership.FieldsOfEntry(t.live, entry, t.live.Object) {
 			if !strings.HasPrefix(field.Path, "status") {
-				o.Fields = append(o.Fields, field.Path)
+				o.Fields, o.fields = append(o.Fields, field.Path), append(o.fields, field)
 			}
 		}
 		if len(o.Fields) > 0 {

@@ -27,6 +27,8 @@ type edit struct {
 	Note   string      `json:"note"`
 	// fields are the paths of what was edited, separated by commas.
 	fields string
+	// user who made the edit; empty if that is not known.
+	user string
 }
 
 // deleted reports whether the edit was the deletion of the object: it has no fields.
@@ -45,7 +47,7 @@ func (f *whyFlags) edits(ctx context.Context, t *target, errOut io.Writer) ([]ed
 				newest[vr.Name] = e.LastTime.Time
 			}
 			if t.is(e.Object) {
-				edits = append(edits, edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, fields: strings.Join(e.Fields, ",")})
+				edits = append(edits, edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, fields: strings.Join(e.Fields, ","), user: e.User})
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // shownFields is how many fields are listed without -o wide, and shownEdits how many edits.
 const (
-	shownFields = 12
+	shownFields = 5
 	shownEdits  = 5
 )
 
@@ -23,12 +24,6 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 		fmt.Fprintf(&b, "  managed by  VidraResource %s%s\n", m.VidraResource, m.remarks())
 		if m.DefinedIn != "" {
 			fmt.Fprintf(&b, "  defined in  %s\n", m.DefinedIn)
-		}
-		if len(m.Fields) > 0 {
-			fmt.Fprintf(&b, "  owns        %s\n", few(m.Fields, wide))
-		}
-		if len(m.Left) > 0 {
-			fmt.Fprintf(&b, "  ignores     %s, by spec.drift.ignore\n", few(m.Left, wide))
 		}
 		if g := m.BreakGlass; g != nil {
 			fmt.Fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), oneLine(g.Message))
@@ -43,38 +38,10 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 	for _, note := range e.Notes {
 		fmt.Fprintf(&b, "  note        %s\n", note)
 	}
-	if len(e.Others) > 0 {
-		title("Fields of others, which no manifest has or which they share")
-		text := &textTable{colour: colour}
-		rows := [][]styled{heading("MANAGER", "HOW", "AGE", "FIELDS")}
-		for _, o := range e.Others {
-			how := o.Operation
-			if o.Subresource != "" {
-				how += " " + o.Subresource
-			}
-			rows = append(rows, plain(oneLine(o.Manager), how, ageOf(o.Time.Time, now), few(o.Fields, wide)))
-		}
-		b.WriteString(text.rows(rows...))
-	}
 	title("Last edits")
-	if len(e.Edits) == 0 {
-		b.WriteString("none are known\n")
-	}
-	text := &textTable{colour: colour}
-	var rows [][]styled
-	for i, edit := range e.Edits {
-		if i == shownEdits && !wide {
-			break
-		}
-		rows = append(rows, []styled{
-			{text: ageOf(edit.Last.Time, now) + " ago"}, {text: fmt.Sprintf("%dx", edit.Count)}, {edit.Reason, yellow}, {text: oneLine(edit.Note)},
-		})
-	}
-	b.WriteString(text.rows(rows...))
-	if more := len(e.Edits) - len(rows); more > 0 {
-		fmt.Fprintf(&b, "... and %d more, with -o wide\n", more)
-	}
+	e.lastEdits(t, &b, colour, wide, now)
 	e.keep(t, &b, title)
+	e.fields(t, &b, title, colour, wide, now)
 	if len(e.Missing) > 0 {
 		title("Not shown")
 		for _, missing := range e.Missing {
@@ -82,6 +49,40 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 		}
 	}
 	return b.String()
+}
+
+// lastEdits prints the last edits, and who may know the user of an edit.
+func (e *explanation) lastEdits(t *target, b *strings.Builder, colour, wide bool, now time.Time) {
+	if len(e.Edits) == 0 {
+		b.WriteString("none are known\n")
+		return
+	}
+	shown := e.Edits
+	if !wide {
+		shown = shown[:min(len(shown), shownEdits)]
+	}
+	repeated := slices.ContainsFunc(shown, func(edit edit) bool { return edit.Count > 1 })
+	text := &textTable{colour: colour}
+	var rows [][]styled
+	for _, edit := range shown {
+		row := plain(ageOf(edit.Last.Time, now) + " ago")
+		if repeated {
+			row = append(row, styled{text: plural(int(edit.Count), "time")})
+		}
+		if wide {
+			row = append(row, styled{edit.Reason, yellow})
+		}
+		rows = append(rows, append(row, styled{text: oneLine(edit.Note)}))
+	}
+	b.WriteString(text.rows(rows...))
+	if more := len(e.Edits) - len(shown); more > 0 {
+		fmt.Fprintf(b, "... and %d more, with -o wide\n", more)
+	}
+	if i := slices.IndexFunc(shown, func(edit edit) bool { return edit.user == "" }); i >= 0 {
+		fmt.Fprintf(b, "A name in quotes is a program (the field manager): Kubernetes does not store the user of an edit in the object.\n"+
+			"The policy stamp has Vidra name the user (docs/policies.md). The audit log of the API server has the user: %s, %s.\n",
+			t.id, shown[i].Last.UTC().Format(time.RFC3339))
+	}
 }
 
 // elsewhere reports whether an owner has the object in another cluster.
@@ -108,12 +109,8 @@ func (m managedBy) remarks() string {
 		all = append(all, "suspended: edits are not reverted")
 	case m.exempt() != nil:
 		all = append(all, "no edit is reverted"+until(m.exempt()))
-	case m.Drift == string(v1alpha1.DriftCorrect):
-		all = append(all, "edits of owned fields are reverted")
-	case m.Drift == string(v1alpha1.DriftWarn):
-		all = append(all, "edits are reported and not reverted")
-	case m.Drift == string(v1alpha1.DriftIgnore):
-		all = append(all, "edits are neither reported nor reverted")
+	case m.Drift != "":
+		all = append(all, driftTexts[v1alpha1.DriftMode(m.Drift)])
 	}
 	if len(all) == 0 {
 		return ""
@@ -133,7 +130,7 @@ func until(g *v1alpha1.BreakGlassStatus) string {
 func few(names []string, wide bool) string {
 	more := ""
 	if len(names) > shownFields && !wide {
-		more = fmt.Sprintf(" and %d more", len(names)-shownFields)
+		more = fmt.Sprintf(" and %d more (-o wide lists all)", len(names)-shownFields)
 		names = names[:shownFields]
 	}
 	return oneLine(strings.Join(names, ", ")) + more
@@ -155,7 +152,7 @@ func (e *explanation) keep(t *target, b *strings.Builder, title func(string)) {
 			ways++
 			fmt.Fprintf(b, "%d. "+format+"\n", append([]any{ways}, args...)...)
 		}
-		way("Make it in the manifest, or where the VidraResource comes from:")
+		way("Make it in the manifest, or where the VidraResource comes from (lines count from the start of %s):", m.start)
 		for _, line := range m.Lines {
 			field := line.Field
 			if field == "" {

@@ -51,7 +51,7 @@ func TestKeep(t *testing.T) {
 	ok(t, "reconcile", "keep", "--wait")
 	require.NotContains(t, cluster.Get(t, cm).GetLabels(), "tier", "the change is kept")
 	require.NoError(t, cluster.MergePatch(cm, `{"data":{"colour":"red"}}`))
-	require.Contains(t, ok(t, "why", "cm/settings", "-n", "keep"), "ignores     data.colour, by spec.drift.ignore")
+	require.Contains(t, ok(t, "why", "cm/settings", "-n", "keep"), "Ignored by VidraResource keep, because of spec.drift.ignore\ndata.colour\n")
 }
 
 // requireNoDifference requires that `diff` shows no change by rules that are added: fields that the operator leaves to others
@@ -64,7 +64,7 @@ func requireNoDifference(t *testing.T, vr *v1alpha1.VidraResource, rules []byte)
 	with.ObjectMeta = metav1.ObjectMeta{Name: vr.Name}
 	text, err := yaml.Marshal(with)
 	require.NoError(t, err)
-	require.Equal(t, "VidraResource "+vr.Name+": 1 unchanged\n", ok(t, "diff", "-f", writeFile(t, string(text))))
+	require.Equal(t, "Dry run: nothing was written.\nVidraResource "+vr.Name+": 1 object is unchanged\n", ok(t, "diff", "-f", writeFile(t, string(text))))
 }
 
 // TestRemedies: `why` has a way to keep each of several edits, a deletion among them, and knows what is
