@@ -58,7 +58,7 @@ func (f *lintFlags) run(in io.Reader, out io.Writer) error {
 	case f.output != "":
 		err = printDocument(out, f.output, map[string]any{"checked": checked, "problems": problems})
 	case len(problems) == 0:
-		err = printText(out, fmt.Sprintf("%s: %s: no problem\n", f.file, checked))
+		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", f.file, checked, hint("diff", "-f", f.file)))
 	default:
 		var b strings.Builder
 		for _, problem := range problems {

@@ -92,7 +92,8 @@ func interrupted(ctx context.Context, err error) error {
 	return errInterrupted
 }
 
-const rootHelp = `Vidra keeps Kubernetes objects as their VidraResource specifies, and reverts edits.
+const rootHelp = `A VidraResource is an object that holds a manifest. Vidra keeps the objects of the
+manifest in the cluster as it specifies, and reverts edits of them.
 This command says who edited an object, what became of the edit and how to keep it.`
 
 const rootExample = `  vidra status                                   # is everything in order?
@@ -115,7 +116,8 @@ func newRoot() *cobra.Command {
 	hideRareFlags(root.PersistentFlags())
 	addGroup(root, "Ask:", newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
 	addGroup(root, "Before an apply:", newDiff(k), newForecast(k), newLint())
-	addGroup(root, "Switches:", newSuspend(k), newResume(k), newReconcile(k), newWait(k), newSkip(k), newAdopt(k), newOrphan(k))
+	addGroup(root, "Switches:", newSuspend(k), newResume(k), newSkip(k), newAdopt(k), newOrphan(k))
+	addGroup(root, "Reconcile:", newReconcile(k), newWait(k))
 	addGroup(root, "Test:", newExpect(k), newDrill(k))
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()
