@@ -137,7 +137,7 @@ func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
 	}
 	if f.vidraResource != "" {
 		if problems := validation.IsDNS1123Subdomain(f.vidraResource); len(problems) > 0 {
-			return filter, fmt.Errorf("--vidraresource %q: want the name of a VidraResource: %s", f.vidraResource, problems[0])
+			return filter, fmt.Errorf("--vidraresource %q: want the name of a VidraResource: %s", f.vidraResource, nameRule(problems))
 		}
 		filter.about = append(filter.about, vidraResource(f.vidraResource))
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,9 +78,15 @@ func (k *kube) namespace() (string, error) {
 // validateNamespace checks the value of --namespace.
 func validateNamespace(namespace string) error {
 	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
-		return fmt.Errorf("--namespace %q: want the name of a namespace: %s", namespace, problems[0])
+		return fmt.Errorf("--namespace %q: want the name of a namespace: %s", namespace, nameRule(problems))
 	}
 	return nil
+}
+
+// nameRule is the rule of a name that is not valid, without the example and the regular expression that follow it.
+func nameRule(problems []string) string {
+	rule, _, _ := strings.Cut(problems[0], " (e.g. ")
+	return rule
 }
 
 // dynamic returns a client for objects of any kind.

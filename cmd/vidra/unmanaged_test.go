@@ -11,6 +11,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
+func TestNameRule(t *testing.T) {
+	require.EqualError(t, validateNamespace("A"), `--namespace "A": want the name of a namespace: a lowercase RFC 1123 label must consist of `+
+		"lower case alphanumeric characters or '-', and must start and end with an alphanumeric character")
+}
+
 // TestMeant proposes what is in the inventories instead of an object that is not.
 func TestMeant(t *testing.T) {
 	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}

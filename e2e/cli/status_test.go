@@ -23,6 +23,10 @@ func TestStatusOfAll(t *testing.T) {
 	awaitText(t, "In order: 2 VidraResources.\n", "status", "-l", "team=status")
 	require.Empty(t, ok(t, "status", "-l", "team=status", "-o", "name"), "nothing is wrong")
 	require.Equal(t, "No VidraResources found.\n", ok(t, "status", "-l", "team=none"))
+	require.Equal(t, "No VidraResources found.\n", ok(t, "status", "-n", "status-none"), "none has an object there")
+	require.Equal(t, "In order: 2 VidraResources.\n", ok(t, "status", "-n", "status", "-l", "team=status"))
+	other := vidra(t, "status", "status-a", "-n", "default")
+	require.Equal(t, answer{stderr: "vidra: VidraResource status-a has no object in namespace \"default\"\n", code: 1}, other)
 
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "status", Name: "theirs"}}))
 	cluster.SetManifest(t, "status-a", suite.Greeting("theirs", "hello"))
