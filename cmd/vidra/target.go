@@ -148,7 +148,7 @@ func (t *target) read(ctx context.Context) error {
 	case err != nil:
 		t.missing = append(t.missing, "the VidraResource: "+err.Error())
 	}
-	if len(t.owners) > 0 || len(t.named) > 0 && err != nil { // a controller copies the annotations that name them to what it creates
+	if len(t.owners) > 0 || len(t.named) > 0 && len(t.missing) > 0 { // a controller copies the annotations that name them to what it creates
 		return nil
 	}
 	return t.unmanaged(ctx, absent, all)

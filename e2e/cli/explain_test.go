@@ -300,7 +300,7 @@ func TestUnanswered(t *testing.T) {
 		"form":        {reason: "a name alone", args: []string{"why", "settings"}, says: "want KIND/NAME"},
 		"namespace":   {reason: "no name of a namespace", args: []string{"why", "cm/a", "-n", "A"}, says: `--namespace "A": want the name of a namespace`},
 		"output":      {reason: "no such output", args: []string{"get", "-o", "jsonn"}, says: `--output "jsonn": want wide, json, yaml or name`},
-		"nowhere":     {reason: "a namespace that does not exist", args: []string{"why", "cm/a", "-n", "defualt"}, says: `ConfigMap defualt/a does not exist: namespace "defualt" does not exist`},
+		"nowhere":     {reason: "a namespace that does not exist", args: []string{"why", "cm/a", "-n", "nowhere"}, says: `ConfigMap nowhere/a does not exist: namespace "nowhere" does not exist`},
 		"no history":  {reason: "an object that does not exist", args: []string{"history", "cm/missing"}, says: "ConfigMap default/missing does not exist, and no VidraResource manages it"},
 		"unmanaged":   {reason: "has no history", args: []string{"history", "cm/kube-root-ca.crt"}, says: "ConfigMap default/kube-root-ca.crt is not managed by Vidra"},
 		"no events":   {reason: "of what does not exist", args: []string{"events", "--for", "cm/missing", "-n", "default"}, says: "no Events found, and no VidraResource manages ConfigMap default/missing"},
