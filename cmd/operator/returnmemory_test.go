@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,14 +30,15 @@ func TestReturnMemory(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				total, began, returned := uint64(0), time.Now(), []int(nil)
-				r := returnMemory{read: func() uint64 { return total }, free: func() {
+				var total atomic.Uint64
+				began, returned := time.Now(), []int(nil)
+				r := returnMemory{read: total.Load, free: func() {
 					returned = append(returned, int(time.Since(began)/returnInterval))
 				}}
 				go r.Start(ctx) //nolint:errcheck // it returns nil
 				synctest.Wait()
 				for _, mib := range tc.allocated {
-					total += mib << 20
+					total.Add(mib << 20)
 					time.Sleep(returnInterval)
 					synctest.Wait()
 				}
