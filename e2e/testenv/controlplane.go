@@ -73,14 +73,14 @@ func (e *Env) startAPIServer(assets string) error {
 	return nil
 }
 
-// idleControllers are controllers that have nothing to do without kubelets, volumes and a cloud. Each would make a
+// idleControllers are controllers that have nothing to do without kubelets and volumes, and that all supported versions know. Each would make a
 // ServiceAccount and start informers on each control plane.
 var idleControllers = []string{
 	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller",
-	"certificatesigningrequest-signing-controller", "cloud-node-lifecycle-controller", "ephemeral-volume-controller",
+	"certificatesigningrequest-signing-controller", "ephemeral-volume-controller",
 	"legacy-serviceaccount-token-cleaner-controller", "node-ipam-controller", "node-lifecycle-controller",
-	"node-route-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
-	"service-lb-controller", "taint-eviction-controller", "ttl-controller",
+	"persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
+	"taint-eviction-controller", "ttl-controller",
 }
 
 // startControllerManager starts kube-controller-manager as kubeadm would, but for idleControllers: as
