@@ -128,7 +128,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault
 	var watch *stream
 	defer func() { p.removeStream(watch) }()
 	reverse := &httputil.ReverseProxy{
-		Rewrite:       func(pr *httputil.ProxyRequest) { pr.SetURL(p.upstream) },
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.SetURL(p.upstream)
+			if q.Verb == "watch" { // a stream passes on whole events, which it cannot tell if they are compressed
+				pr.Out.Header.Del("Accept-Encoding")
+			}
+		},
 		Transport:     p.transport,
 		FlushInterval: -1,
 		ErrorLog:      quiet,
