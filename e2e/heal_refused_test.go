@@ -36,7 +36,7 @@ func TestImmutableFieldChangedByOthers(t *testing.T) {
 			},
 		},
 		"role": {
-			reason: "of a RoleBinding", kind: "RoleBinding", name: "readers", field: "roleRef", said: "cannot change roleRef",
+			reason: "of a RoleBinding", kind: "RoleBinding", name: "readers", field: "roleRef", said: "roleRef: Invalid value: ",
 			manifest: "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: readers}\n" +
 				"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
 			change: func(obj *unstructured.Unstructured) error {
