@@ -130,7 +130,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault
 	reverse := &httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.SetURL(p.upstream)
-			if q.Verb == "watch" { // a stream passes on whole events, which it cannot tell if they are compressed
+			if q.Verb == "watch" { // a stream passes on whole events, and cannot read compressed ones
 				pr.Out.Header.Del("Accept-Encoding")
 			}
 		},
