@@ -41,7 +41,8 @@ func (t *target) unmanaged(ctx context.Context, absent bool, all []*v1alpha1.Vid
 // namespace or else with a similar name. It is empty if there is none.
 func meant(id object.Identity, all []*v1alpha1.VidraResource) string {
 	var names, elsewhere, likely []string
-	for _, m := range managedOfKind(all, id.GroupKind) {
+	managed := managedOfKind(all, id.GroupKind)
+	for _, m := range managed {
 		names = append(names, m.id.Name)
 		if m.id.Name == id.Name {
 			elsewhere = append(elsewhere, fmt.Sprintf("VidraResource %s manages %s: add -n %s", m.by, m.id, m.id.Namespace))
@@ -51,7 +52,7 @@ func meant(id object.Identity, all []*v1alpha1.VidraResource) string {
 		return "; " + strings.Join(elsewhere[:min(len(elsewhere), mostProposed)], "; ")
 	}
 	names = similar(id.Name, names)
-	for _, m := range managedOfKind(all, id.GroupKind) {
+	for _, m := range managed {
 		if slices.Contains(names, m.id.Name) && len(likely) < mostProposed {
 			likely = append(likely, m.id.String())
 		}

@@ -15,10 +15,14 @@ import (
 // fields prints which fields of the object Vidra owns, and which others set.
 func (e *explanation) fields(t *target, b *strings.Builder, title func(string), colour, wide bool, now time.Time) {
 	var others [len(claims)][][]styled
+	var masked map[string]any
+	if t.live != nil {
+		masked = ownership.Mask(t.live, func([]string, any) any { return "***" }).Object
+	}
 	for _, o := range e.Others {
 		for _, field := range o.fields {
 			c := e.claimOf(field.Path)
-			others[c] = append(others[c], plain(oneLine(o.by()), ageOf(o.Time.Time, now)+" ago", oneLine(field.Path+valueText(t, field))))
+			others[c] = append(others[c], plain(oneLine(o.by()), ageOf(o.Time.Time, now)+" ago", oneLine(field.Path+valueText(masked, field))))
 		}
 	}
 	for i, rows := range others {
@@ -92,12 +96,12 @@ func marksOwner(path string) bool {
 // mostShown is how many characters of a value are shown.
 const mostShown = 60
 
-// valueText is the value of a field as it is, unless it is one that is never shown.
-func valueText(t *target, field ownership.Field) string {
+// valueText is the value of a field in an object whose values that are never shown are masked.
+func valueText(masked map[string]any, field ownership.Field) string {
 	if field.Tokens == nil {
 		return ""
 	}
-	value := valueAt(ownership.Mask(t.live, func([]string, any) any { return "***" }).Object, field.Tokens)
+	value := valueAt(masked, field.Tokens)
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

@@ -88,15 +88,16 @@ func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconcil
 // Left is a predicate of the controller. It ends the reconcile of a VidraResource that has left the cache: another
 // shard may reconcile it from now on.
 func (a *Assignment) Left(e event.DeleteEvent) bool {
+	owner := trigger.Owner{Name: e.Object.GetName()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.Shard != "" {
 		if a.left == nil {
 			a.left = map[trigger.Owner]bool{}
 		}
-		a.left[trigger.Owner{Name: e.Object.GetName()}] = true
+		a.left[owner] = true
 	}
-	if end := a.cancels[trigger.Owner{Name: e.Object.GetName()}]; end != nil && e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
+	if end := a.cancels[owner]; end != nil && e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
 		end()
 	}
 	return true
