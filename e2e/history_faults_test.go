@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,8 @@ func TestHistoryOfAnUnansweredHeal(t *testing.T) {
 	proxy, through := proxied(t)
 	startAnother(t, through)
 	patches := faultproxy.Match{Verb: "patch", Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
+	reads := patches
+	reads.Verb = "get"
 	for name, tt := range edits {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
@@ -46,6 +49,7 @@ func TestHistoryOfAnUnansweredHeal(t *testing.T) {
 			page := declared(t, ns, configMap("page", "hello"))[0]
 			before := get(t, page).GetUID()
 			lost := proxy.Inject(patches, faultproxy.CutAfter(0))
+			unread := proxy.Inject(reads, faultproxy.Status(apierrors.NewServiceUnavailable("away")))
 			tt.edit(t, page)
 			await(t, func(c *assert.CollectT) { require.Positive(c, lost.Hits()) })
 			awaitInOrder(t, ns, page)
@@ -53,6 +57,7 @@ func TestHistoryOfAnUnansweredHeal(t *testing.T) {
 			require.NoError(t, edit(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}, types.MergePatchType,
 				`{"metadata":{"annotations":{"note":"of another manager"}}}`, client.FieldOwner("tool")))
 			lost.Remove()
+			unread.Remove()
 			awaitReady(t, ns)
 			await(t, func(c *assert.CollectT) {
 				status := getVidraResource(c, ns).Status
@@ -65,6 +70,37 @@ func TestHistoryOfAnUnansweredHeal(t *testing.T) {
 			require.Equal(t, name == "deleted", get(t, page).GetUID() != before)
 		})
 	}
+}
+
+// TestHistoryOfUnansweredHeals reverts one edit after the other by requests whose answers are lost. Each is in the
+// history, although the next edit is made before an answer comes. It is not parallel because it stops the operator.
+func TestHistoryOfUnansweredHeals(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	startAnother(t, through)
+	ns := newNamespace(t)
+	manifest := manifests(configMap("changed", "hello"), configMap("deleted", "hello"))
+	newVidraResource(t, ns, manifest)
+	awaitReady(t, ns)
+	objects := declared(t, ns, manifest)
+	lost := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}, faultproxy.CutAfter(0))
+	for n := int64(1); n <= 2; n++ {
+		require.NoError(t, mergePatch(objects[0], `{"data":{"greeting":"mine"}}`))
+		require.NoError(t, admin.Delete(t.Context(), objects[1].DeepCopy()))
+		await(t, func(c *assert.CollectT) {
+			status := getVidraResource(c, ns).Status
+			for _, o := range objects {
+				of := historyOf(status, o.GetName())
+				require.Len(c, of, 1)
+				require.EqualValues(c, n, of[0].Count)
+			}
+			require.Equal(c, 2*n, status.Drift.Heals)
+		})
+		awaitInOrder(t, ns, objects...)
+	}
+	require.GreaterOrEqual(t, lost.Hits(), 4)
+	awaitReady(t, ns)
 }
 
 // TestHistoryOfAnEarlierLeader has the leader stop with an edit that no status has. The next leader begins with a

@@ -58,10 +58,7 @@ func (s *soak) edit() string {
 	obj := o.objs[s.random.IntN(len(o.objs))]
 	names := slices.Sorted(maps.Keys(obj.rows))
 	row := obj.rows[names[s.random.IntN(len(names))]]
-	live := obj.DeepCopy()
-	err := admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live)
-	right := err == nil && live.GetDeletionTimestamp() == nil && difference("", marked(o.name, obj.Unstructured), live.Object) == "" &&
-		slices.Contains(appliedBy(live), "vidra/"+o.name)
+	right, err := o.isReverted(obj)
 	if err == nil {
 		err = row.how(o.name, obj.Unstructured, row.what)
 	}
@@ -79,6 +76,30 @@ func (s *soak) edit() string {
 		}
 	}
 	return [...]string{stays: "of the status, which stays", reverted: "of fields", recreated: "deletion", relabelled: "of the label", undoneWhole: "of the structure"}[row.want]
+}
+
+// isReverted reports whether an object has what its manifest says: no edit before stands. It fails if the object is not
+// there.
+func (o *soakOwner) isReverted(obj *soakObject) (bool, error) {
+	live := obj.DeepCopy()
+	if err := admin.Get(context.Background(), client.ObjectKeyFromObject(obj), live); err != nil {
+		return false, err
+	}
+	return live.GetDeletionTimestamp() == nil && difference("", marked(o.name, obj.Unstructured), live.Object) == "" &&
+		slices.Contains(appliedBy(live), "vidra/"+o.name), nil
+}
+
+// standing is how many objects have an edit that is not reverted yet.
+func (s *soak) standing() int {
+	edits := 0
+	for _, o := range s.owners {
+		for _, obj := range o.objs {
+			if right, err := o.isReverted(obj); err != nil || !right {
+				edits++
+			}
+		}
+	}
+	return edits
 }
 
 // requireRefused requires that an error is an answer of the API server, or of a client that cannot make an edit of
@@ -108,6 +129,7 @@ func (s *soak) restartOperator() string {
 	}
 	s.endFault(s.local)
 	s.readCounters()
+	s.offline += s.standing()
 	require.NoError(s.t, s.operator.Stop(stopTimeout))
 	s.startLater()
 	return "restarted"

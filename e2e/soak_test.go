@@ -113,7 +113,8 @@ type soak struct {
 	// done counts what was done, by actor and what it did.
 	done map[string]int
 	// atRisk is how many edits no status had when the operator was killed last: a killed process loses the history
-	// of the last seconds. offline is how many were made while no operator ran, some of which no status reports.
+	// of the last seconds. offline is how many were made while no operator ran, or were not reverted when it was
+	// stopped: some of them no status reports.
 	// lost is how many of both no status has at the last rest.
 	atRisk, offline, lost int
 	// total are the counters of the operators that ended, and of the one that runs when readCounters was called.
@@ -127,7 +128,8 @@ type soak struct {
 //
 //   - its history: the counts of status.history, and of status.unlistedHistory;
 //   - superseded: an edit before was not reverted yet when the edit was made, so one heal may revert both;
-//   - lost with a killed process, or made while no operator ran: never more than soak.atRisk and soak.offline.
+//   - lost with a killed process, or not reverted before the operator was stopped or while none ran: never more than
+//     soak.atRisk and soak.offline.
 type soakOwner struct {
 	name             string
 	objs             []*soakObject
@@ -423,7 +425,7 @@ func (s *soak) account(when string) int {
 			}
 			s.lost = missing
 			s.notes = append(s.notes, fmt.Sprintf("after the %s: %d edits to be reverted, %d of them of objects that an edit before was not reverted of yet; "+
-				"%d in the histories; %d in none, of at most %d that no status had when the operator was killed and %d that were made while none ran", when, made, superseded, listed, missing, s.atRisk, s.offline))
+				"%d in the histories; %d in none, of at most %d that no status had when the operator was killed and %d that stood while none ran", when, made, superseded, listed, missing, s.atRisk, s.offline))
 			return missing
 		}
 		time.Sleep(suite.Poll)

@@ -6,7 +6,11 @@ import (
 	"hash"
 	"math"
 	"slices"
+	"strings"
 	"sync"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 const (
@@ -107,7 +111,28 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 		}
 		e.path = e.path[:len(e.path)-1]
 	}
+	if first < end && hasKeylessItem(n.live, e.keys[end-1]) {
+		e.tag('!')
+	}
 	e.pop(first)
+}
+
+// hasKeylessItem reports whether a list has an item without any of the keys that key has, which is the key of another item.
+// Server-side apply cannot read such a list, and refuses all that is applied to the object. Until Kubernetes 1.36, the API
+// server removes the managedFields of the object then; 1.37 keeps them as they were.
+func hasKeylessItem(live any, key string) bool {
+	list, ok := live.([]any)
+	if !ok || !strings.HasPrefix(key, "k:") {
+		return false
+	}
+	element, err := fieldpath.DeserializePathElement(key)
+	if err != nil || element.Key == nil {
+		return false
+	}
+	return slices.ContainsFunc(list, func(item any) bool {
+		m, ok := item.(map[string]any)
+		return ok && !selects(element, item) && !slices.ContainsFunc(*element.Key, func(field value.Field) bool { _, has := m[field.Name]; return has })
+	})
 }
 
 // shared reports whether a value that is owned as a leaf, at the present path, is a map

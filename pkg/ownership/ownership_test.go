@@ -109,6 +109,23 @@ func TestDigestChangesIfAndOnlyIfOwnedFieldsDo(t *testing.T) {
 			},
 			same: true,
 		},
+		"ItemWithoutItsKey": {
+			reason: "Server-side apply cannot read a list with such an item.",
+			edit: func(t *testing.T, u *unstructured.Unstructured) {
+				list, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+				require.NoError(t, err)
+				set(append(list, map[string]any{"image": "x"}), "spec", "template", "spec", "containers")(t, u)
+			},
+		},
+		"AnotherItem": {
+			reason: "An item with a key of its own is an addition.",
+			edit: func(t *testing.T, u *unstructured.Unstructured) {
+				list, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+				require.NoError(t, err)
+				set(append(list, map[string]any{"name": "another"}), "spec", "template", "spec", "containers")(t, u)
+			},
+			same: true,
+		},
 		"FieldTaken": {
 			reason: "A field that somebody changed leaves our entry.",
 			edit:   takeReplicas,

@@ -92,6 +92,8 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 	}
 	older, known := c.Objects[key]
 	switch {
+	case known && older.Unanswered && cause.Unsure:
+		return // the older one has what is to be reported
 	case known && !older.Since.IsZero():
 		cause.Since = older.Since
 	case known:
@@ -174,7 +176,7 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 		c.Suspects[key] = version
 	}
 	for key, cause := range back.Objects {
-		if newer, known := c.Objects[key]; known {
+		if newer, known := c.Objects[key]; known && !(cause.Unanswered && newer.Unsure) {
 			if !cause.Since.IsZero() {
 				newer.Since = cause.Since
 			}

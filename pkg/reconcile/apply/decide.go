@@ -39,6 +39,10 @@ func decide(k known) request {
 
 // next returns the request that follows the answer to another one.
 func next(r request, got answer) request {
+	if r.unsure(got) {
+		r.kind, r.unanswered, r.lost = confirm, r.kind, &got
+		return r
+	}
 	switch r.kind {
 	case observe:
 		return r.compared(got)
@@ -78,6 +82,8 @@ func next(r request, got answer) request {
 		return r.probed(got)
 	case readReplaced:
 		return r.replacement(got)
+	case confirm:
+		return r.confirmed(got)
 	case asIntended, beingDeleted, unchanged, observed, applied, replaced, failed:
 	}
 	return r
@@ -111,7 +117,7 @@ func (r request) created(got answer) request {
 		return r.releaseAfter(got.live)
 	case got.err == nil:
 		return r.accepted(got.live)
-	case r.unmet(), !apierrors.IsConflict(got.err) && !unreadable(got.err):
+	case r.unmet(), !apierrors.IsConflict(got.err) && !object.Unmergeable(got.err):
 		return r.failed(got.err)
 	case got.freshErr != nil:
 		return r.failed(got.freshErr)
@@ -150,7 +156,7 @@ func (r request) released(got answer) request {
 
 func (r request) applyAnswered(got answer) request {
 	switch {
-	case unreadable(got.err) && r.as != plan.WhyNew && !r.listsReplaced:
+	case object.Unmergeable(got.err) && r.as != plan.WhyNew && !r.listsReplaced:
 		r.kind = replaceLists
 	case !got.forced && apierrors.IsConflict(got.err):
 		r.kind, r.refused = askOwners, got.err
@@ -244,6 +250,22 @@ func (r request) failed(err error) request {
 		return r.refuse()
 	}
 	return r
+}
+
+// unsure reports whether the API server may have reverted an edit without an answer. That is read at once, and reported: a
+// later edit of the object would hide it.
+func (r request) unsure(got answer) bool {
+	return (r.kind == create || r.kind == apply) && r.Why == plan.WhyDrift && r.goal != toClean && r.lost == nil &&
+		r.expectedKnown && got.err != nil && object.Unanswered(got.err) && !object.Denied(got.err) && !object.Unmergeable(got.err)
+}
+
+func (r request) confirmed(got answer) request {
+	if got.err != nil || got.live == nil || !asExpected(got.live, r.expected) || r.goal == toUndo && len(r.edit.Added(r.found, got.live).Patch) > 0 {
+		r.kind = r.unanswered
+		return next(r, *r.lost)
+	}
+	r.live = got.live
+	return r.end()
 }
 
 // ownershipConflict returns an owners.Conflict if the apply was refused for a field that another

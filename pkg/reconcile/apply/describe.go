@@ -7,6 +7,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -21,7 +22,7 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	case r.Why == plan.WhyNew && (found == nil || r.Begun):
 		r.Action = events.Created
 	case r.Why == plan.WhyNew && found.GetResourceVersion() == r.Live.GetResourceVersion(): // it was so
-	case deleted && r.Live.GetUID() != expected.UID && (found == nil || labelled(found)): // another owner may have been first
+	case deleted && r.Live.GetUID() != expected.UID && (found == nil || object.Labelled(found)): // another owner may have been first
 		r.Action = events.Recreated
 	case deleted:
 		r.Action, r.Fields = events.Relabelled, r.revertedFields(manager)

@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -88,10 +88,5 @@ func (a *Applier) expected(t plan.Task) (trigger.Applied, bool) {
 
 // asExpected reports whether what is ours in live is as expected, and its label.
 func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
-	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && labelled(live)
-}
-
-// labelled reports whether an object has the label that all managed objects have.
-func labelled(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && object.Labelled(live)
 }

@@ -116,7 +116,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 			done.Glass = a.AnswerTo(r.Entry(), r.Object, r.live)
 		}
 		done.describe(a.Manager, r.expected, r.expectedKnown)
-		if done.Action == events.Relabelled && len(a.ShardLabels) > 0 && r.Cause.Found != nil && labelled(r.Cause.Found) { // it had lost the label of a shard
+		if done.Action == events.Relabelled && len(a.ShardLabels) > 0 && r.Cause.Found != nil && object.Labelled(r.Cause.Found) { // it had lost the label of a shard
 			done.Action = events.Restored
 			if len(done.Fields) == 0 {
 				done.Action = ""
@@ -140,7 +140,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, r.Sensitive), r.replace
 		}
 	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
-		migrate, probe, readReplaced: // these are requests
+		migrate, probe, readReplaced, confirm: // these are requests
 	}
 	return done
 }

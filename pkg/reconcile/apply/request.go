@@ -28,6 +28,7 @@ const (
 	migrate                     // fields of the first operator become unmanaged
 	probe                       // whether the object would be accepted as a new one
 	readReplaced                // the object that may be replaced, and its owners
+	confirm                     // the object, after an apply that reverts it and that got no answer
 
 	// The ends. Nothing is sent any more.
 	asIntended   // the object is as expected
@@ -72,6 +73,9 @@ type request struct {
 	force bool
 	// listsReplaced reports that replaceLists was sent.
 	listsReplaced bool
+	// unanswered is the request that confirm is about, and lost what came of it; nil if confirm was not sent.
+	unanswered kind
+	lost       *answer
 	// refused is why an apply was refused, while a request about that is under way.
 	refused error
 	undoing

@@ -59,7 +59,8 @@ func TestRequests(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Forbidden(field.NewPath("data", "x"), "immutable")})
 	denial := errors.New(`admission webhook "w" denied the request: no`)
 	typed := errors.New("failed to create typed live object: duplicate")
-	refused := errors.New("refused")
+	refused := apierrors.NewForbidden(configMap, "a", errors.New("refused"))
+	lost := errors.New("connection reset by peer")
 
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"},"data":{"x":"1","y":"1"}}`)
 	rules := &desired.Ignored{Paths: [][]string{{"data", "x"}}}
@@ -110,6 +111,17 @@ func TestRequests(t *testing.T) {
 		"ReadFails":    {"What cannot be read is tried again.", []func(*known){deleted}, []answer{{err: stale, freshErr: refused}}, []kind{create, failed}},
 		"GoneAgain":    {"It was there for a moment.", []func(*known){deleted}, []answer{{err: stale}, forced(wanted)}, []kind{create, apply, applied}},
 		"ReplaceLists": {"Lists are replaced once.", []func(*known){drift(edited)}, []answer{{err: typed, forced: true}, {}, {err: typed, forced: true}}, []kind{apply, replaceLists, apply, failed}},
+
+		"Unanswered":       {"An apply that got no answer may have reverted the edit.", []func(*known){drift(edited)}, []answer{{err: lost, forced: true}, {live: wanted}}, []kind{apply, confirm, applied}},
+		"UnansweredCreate": {"So may a create.", []func(*known){deleted}, []answer{{err: lost}, {live: wanted}}, []kind{create, confirm, applied}},
+		"UnansweredUndo": {
+			"The revert of a structural edit is reported when it is known to be whole.", []func(*known){drift(structural)},
+			[]answer{{live: reclaimed}, {err: lost, forced: true}, {live: wanted}}, []kind{reclaim, apply, confirm, applied},
+		},
+		"NotReverted":    {"It is tried again if the object is not as expected.", []func(*known){drift(edited)}, []answer{{err: lost, forced: true}, {live: edited}}, []kind{apply, confirm, failed}},
+		"NotConfirmed":   {"So it is if that cannot be read.", []func(*known){drift(edited)}, []answer{{err: lost, forced: true}, {err: lost}}, []kind{apply, confirm, failed}},
+		"StillDeleted":   {"So it is if there is no object.", []func(*known){deleted}, []answer{{err: lost}, {}}, []kind{create, confirm, failed}},
+		"NothingToCount": {"The apply of a changed manifest is no revert.", []func(*known){changed}, []answer{{err: lost}}, []kind{apply, failed}},
 
 		"Ignored": {
 			"Ignored fields are released before the apply.", []func(*known){drift(edited), func(k *known) { k.Ignored = rules }},
@@ -228,7 +240,7 @@ func names(kinds []kind) []string {
 	all := map[kind]string{
 		observe: "observe", create: "create", reclaim: "reclaim", releaseIgnored: "releaseIgnored", apply: "apply", replaceLists: "replaceLists",
 		askOwners: "askOwners", claim: "claim", recheck: "recheck", read: "read", returnReclaimed: "returnReclaimed", applyMarks: "applyMarks", migrate: "migrate",
-		probe: "probe", readReplaced: "readReplaced", asIntended: "asIntended", beingDeleted: "beingDeleted", unchanged: "unchanged", observed: "observed",
+		probe: "probe", readReplaced: "readReplaced", confirm: "confirm", asIntended: "asIntended", beingDeleted: "beingDeleted", unchanged: "unchanged", observed: "observed",
 		applied: "applied", replaced: "replaced", failed: "failed",
 	}
 	texts := make([]string, 0, len(kinds))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +64,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 	case create:
 		anew := r.Unstructured()
 		anew.SetResourceVersion(noVersion)
-		if got = a.applyObject(ctx, r.Key, anew); !r.unmet() && (apierrors.IsConflict(got.err) || unreadable(got.err)) {
+		if got = a.applyObject(ctx, r.Key, anew); !r.unmet() && (apierrors.IsConflict(got.err) || object.Unmergeable(got.err)) {
 			got.fresh, got.freshErr = a.Get(ctx, r.Key)
 		}
 	case reclaim:
@@ -84,7 +83,9 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 			got.live, got.err = a.ApplyBody(ctx, r.Key, r.body(), got.forced)
 		}
 	case replaceLists:
-		got.err = a.replaceLists(ctx, r)
+		// A JSON merge patch with the applied configuration, without what ignore rules exclude, replaces each list as a whole:
+		// after it, server-side apply can read the object again.
+		_, got.err = a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, r.body(), metav1.PatchOptions{FieldManager: a.Manager})
 	case askOwners, readReplaced:
 		if got.live = r.live; got.live == nil {
 			got.live, got.err = a.Get(ctx, r.Key)
@@ -96,7 +97,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got.err = a.claim(ctx, r.Task)
 	case recheck:
 		_, got.err = a.Preflight(ctx, r.Task)
-	case read:
+	case read, confirm:
 		got.live, got.err = a.Get(ctx, r.Key)
 	case returnReclaimed:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
@@ -217,23 +218,4 @@ func (a *Applier) editManagedFields(ctx context.Context, key trigger.ObjectKey, 
 
 func (a *Applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
 	return a.Client.Resource(key.GVR).Namespace(key.Namespace)
-}
-
-// unreadable reports whether an apply failed because of the object that exists: a list of it
-// has an item without its key, for example, which some kinds allow in an update, and
-// server-side apply cannot merge (k8s.io/apimachinery/pkg/util/managedfields/internal,
-// structuredMergeManager.Apply). The API server has no reason of its own for it.
-func unreadable(err error) bool {
-	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsInternalError(err) {
-		return false
-	}
-	text := err.Error()
-	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
-}
-
-// replaceLists makes an object readable for server-side apply again: a JSON merge patch with
-// the applied configuration, without what ignore rules exclude, replaces each list of it as a whole.
-func (a *Applier) replaceLists(ctx context.Context, r request) error {
-	_, err := a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, r.body(), metav1.PatchOptions{FieldManager: a.Manager})
-	return err
 }

@@ -84,6 +84,18 @@ func Unanswered(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
+// Unmergeable reports whether an apply failed because of the object that exists: a list of it
+// has an item without its key, for example, which some kinds allow in an update, and
+// server-side apply cannot merge (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// structuredMergeManager.Apply). The API server has no reason of its own for it.
+func Unmergeable(err error) bool {
+	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsInternalError(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
+}
+
 // missingNamespace reports whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {

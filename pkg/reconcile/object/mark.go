@@ -6,6 +6,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// Labelled reports whether an object has the label that all managed objects have.
+func Labelled(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}
+
 // Signature is what an object shows of an owner: the field manager, the annotation, and the labels of its shards.
 type Signature struct {
 	owner, Manager, Annotation string

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -85,7 +84,8 @@ type Recorder struct {
 
 // RecordResult notes what came of a task.
 func (p *Recorder) RecordResult(r apply.Result) {
-	if p.Stamped && labelled(r.Cause.Found) {
+	// The policy of config/policies/stamp selects objects by the label: without it, any user may have written the annotation.
+	if p.Stamped && r.Cause.Found != nil && object.Labelled(r.Cause.Found) {
 		ownership.SetUser(ownership.UserOf(r.Cause.Found), r.Fields, r.Reverted, r.Additions)
 	}
 	o := r.Known
@@ -137,12 +137,6 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	o.RecordHealth(r.Live)
 	p.emit(r)
-}
-
-// labelled reports whether an object was found with the label by which the policy of
-// config/policies/stamp selects objects: without it, any user may have written the annotation.
-func labelled(found *unstructured.Unstructured) bool {
-	return found != nil && found.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
 // emit notes what an apply did, for the Events that follow the status.

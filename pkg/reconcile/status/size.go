@@ -51,10 +51,13 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 	size := sizeOf(vr) + maxProblems + history.MaxBytes
 	s.NearLimit = size > maxObject/100*nearLimit
 	if size > maxObject {
+		advice := "make several VidraResources of it"
+		if vr.Spec.Manifest != "" {
+			advice = "move the manifest into ConfigMaps with spec.manifestFrom, or " + advice
+		}
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
-			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: "+
-				"move the manifest into ConfigMaps with spec.manifestFrom, or make several VidraResources of it",
-			size, len(s.Manifest), maxObject)}
+			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: %s",
+			size, len(s.Manifest), maxObject, advice)}
 	}
 	removed := 0
 	for _, o := range s.Others { // what it removes is there until it is gone

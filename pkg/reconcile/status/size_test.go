@@ -36,7 +36,7 @@ func TestTooLarge(t *testing.T) {
 		want            string
 	}{
 		"Fits":      {"Thousands of objects are few enough.", 4000, 0, "", ""},
-		"Objects":   {"The status has an entry for each object.", 6000, 0, "", "the status of its 6000 objects, and the limit is 1400000: move the manifest into ConfigMaps"},
+		"Objects":   {"The status has an entry for each object.", 6000, 0, "", "the status of its 6000 objects, and the limit is 1400000: make several VidraResources"},
 		"Manifest":  {"The manifest takes room, too.", 4000, 0, strings.Repeat("x", 1_000_000), "the status of its 4000 objects"},
 		"Exchanged": {"Objects that left the manifest keep their entry until they are gone.", 4000, 4000, "", "the 4000 objects of the manifest and the 4000 that it removes"},
 	}
