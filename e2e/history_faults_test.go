@@ -93,7 +93,7 @@ func TestHistoryOfUnansweredHeals(t *testing.T) {
 			for _, o := range objects {
 				of := historyOf(status, o.GetName())
 				require.Len(c, of, 1)
-				require.EqualValues(c, n, of[0].Count)
+				require.Equal(c, n, of[0].Count)
 			}
 			require.Equal(c, 2*n, status.Drift.Heals)
 		})

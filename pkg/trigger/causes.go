@@ -176,7 +176,7 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 		c.Suspects[key] = version
 	}
 	for key, cause := range back.Objects {
-		if newer, known := c.Objects[key]; known && !(cause.Unanswered && newer.Unsure) {
+		if newer, known := c.Objects[key]; known && (!cause.Unanswered || !newer.Unsure) {
 			if !cause.Since.IsZero() {
 				newer.Since = cause.Since
 			}
