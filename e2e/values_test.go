@@ -55,6 +55,7 @@ func TestEventValuesNone(t *testing.T) {
 	sink.await(t, "DriftCorrected", "data.greeting")
 
 	require.NoError(t, mergePatch(v, `{"spec":{"drift":{"mode":"Warn"}}}`))
+	awaitReady(t, ns) // until then an edit is reverted
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":%q}}`, canary+"other"))
 	awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting")
 

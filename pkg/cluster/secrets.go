@@ -16,6 +16,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -148,7 +149,10 @@ func (s *secrets) observed() cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			stream, err := source.WatchWithContext(ctx, opts)
-			s.note(ctx, "watch", err)
+			// An API server that does not list with a WATCH, as Kubernetes 1.33 by default, says so: the reflector lists then.
+			if !ptr.Deref(opts.SendInitialEvents, false) || !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+				s.note(ctx, "watch", err)
+			}
 			return stream, err
 		},
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,8 +10,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // TestFailuresOfSecretsPass: what a later request shows to be over is not told.
@@ -51,6 +58,34 @@ func TestFailuresOfSecretsPass(t *testing.T) {
 				require.ErrorContains(t, err, tc.want)
 			}
 			require.Equal(t, tc.changes, changes)
+		})
+	}
+}
+
+// TestSecretsWithoutStreamedLists: an API server that cannot list with a WATCH is no failure, as the reflector lists then.
+func TestSecretsWithoutStreamedLists(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		streamed bool
+		answer   error
+		want     string
+	}{
+		"not served":       {true, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil), ""},
+		"not understood":   {true, apierrors.NewBadRequest("sendInitialEvents"), ""},
+		"another failure":  {true, apierrors.NewServiceUnavailable("away"), "watch secrets: away"},
+		"no streamed list": {false, apierrors.NewBadRequest("no"), "watch secrets: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSecrets(nil, "", func() {})
+			s.source = &cache.ListWatch{WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, tc.answer }}
+			_, err := cache.ToListerWatcherWithContext(s.observed()).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(tc.streamed)})
+			require.Equal(t, tc.answer, err)
+			if _, _, err = s.sources(); tc.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, tc.want)
+			}
 		})
 	}
 }
