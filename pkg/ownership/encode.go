@@ -125,6 +125,13 @@ func hasKeylessItem(live any, key string) bool {
 	if !ok || !strings.HasPrefix(key, "k:") {
 		return false
 	}
+	if name, text, ok := plainKey(key); ok {
+		return text != "" && slices.ContainsFunc(list, func(item any) bool {
+			m, ok := item.(map[string]any)
+			_, has := m[name]
+			return ok && !has
+		})
+	}
 	element, err := fieldpath.DeserializePathElement(key)
 	if err != nil || element.Key == nil {
 		return false
