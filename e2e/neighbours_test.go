@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -293,7 +294,7 @@ func TestEditThatServerSideApplyCannotRead(t *testing.T) {
 func keepsManagedFields(t *testing.T, ns string) bool {
 	t.Helper()
 	account := declared(t, ns, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: keyless}\nsecrets: [{name: a}]\n")[0]
-	require.NoError(t, edit(account, types.ApplyPatchType, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"keyless"},"secrets":[{"name":"a"}]}`, client.FieldOwner("person")))
+	require.NoError(t, testenv.Apply(t.Context(), env.Config, []*unstructured.Unstructured{account}))
 	require.NoError(t, asJSONPatch(ns, account, `[{"op":"remove","path":"/secrets/0/name"}]`))
 	return len(get(t, account).GetManagedFields()) > 0
 }
