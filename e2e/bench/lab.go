@@ -68,7 +68,7 @@ type lab struct {
 
 // newLab starts a control plane and the operator, and makes the accounts.
 func newLab(ctx context.Context, o commonOptions, s setup) (*lab, error) {
-	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr})
+	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr, AllCPUs: true})
 	if err != nil {
 		return nil, err
 	}

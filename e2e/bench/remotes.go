@@ -166,7 +166,7 @@ func (o *remotesOptions) edit(ctx context.Context, far *remotes, r *report, roun
 
 // startRemotes starts the API server and the proxies, and makes a Secret with a kubeconfig for each.
 func startRemotes(ctx context.Context, l *lab, n int) (*remotes, error) {
-	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr})
+	env, err := testenv.Start(ctx, testenv.Options{Out: os.Stderr, AllCPUs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -53,16 +53,13 @@ func newLeash(dir, remove string) (*leash, error) {
 	return &leash{dir: dir, cmd: cmd, pipe: pipe}, nil
 }
 
-// GCPercent is GOGC of the control plane. Tests wait for its processor time more than for its
-// memory: with the default of 100 a sixth of the time is garbage collection, with 400 a twentieth.
-const GCPercent = 400
-
 // wrapper writes a script that notes its process id and then becomes the
-// executable, for processes that another package starts, and returns its path.
-func (l *leash) wrapper(executable string) (string, error) {
+// executable, for processes that another package starts, and returns its path. env are additions to
+// the environment.
+func (l *leash) wrapper(executable string, env ...string) (string, error) {
 	name := filepath.Base(executable)
 	path := filepath.Join(l.dir, name)
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nGOGC=%d exec %s \"$@\"\n", shellQuote(l.file(name)), GCPercent, shellQuote(executable))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s\nexec env %s %s \"$@\"\n", shellQuote(l.file(name)), strings.Join(env, " "), shellQuote(executable))
 	return path, os.WriteFile(path, []byte(script), 0o755)
 }
 

@@ -89,7 +89,7 @@ func TestLeashWrapsProcessesOfOthers(t *testing.T) {
 	defer l.letGo()
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
-	wrapped, err := l.wrapper(sleep)
+	wrapped, err := l.wrapper(sleep, "A=b")
 	require.NoError(t, err)
 	cmd := exec.Command(wrapped, "60")
 	require.NoError(t, cmd.Start())
