@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -254,6 +255,9 @@ func TestTwoOwners(t *testing.T) {
 // TestTenant has a user ask who may read one namespace, and no VidraResource.
 func TestTenant(t *testing.T) {
 	t.Parallel()
+	if !testenv.AtLeast(34) {
+		t.Skip("the ClusterRole view of Kubernetes 1.33 has no Events of the group events.k8s.io")
+	}
 	makeNamespace(t, "tenant")
 	cluster.NewVidraResource(t, "tenant", settings)
 	cluster.AwaitReady(t, "tenant")

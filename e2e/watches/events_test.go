@@ -222,7 +222,11 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			l.agrees(t)
 			require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
 			l.requireGoneOnce(t, configMaps, deleted, tc.missed, tc.reason)
-			require.Len(t, l.lists(mark, configMaps), tc.missed, "it lists anew only if it has to")
+			lists := tc.missed
+			if lists > 0 && !streams() {
+				lists++ // the one that the API server refuses
+			}
+			require.Len(t, l.lists(mark, configMaps), lists, "it lists anew only if it has to")
 			await(t, func(c *assert.CollectT) {
 				l.note(func() { assert.Equal(c, tc.missed, l.relisted["one"], "its owner is told of it") })
 			})

@@ -7,11 +7,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // streamed says whether a request is for a streamed list.
 func streamed(q faultproxy.Request) bool { return q.Query.Get("sendInitialEvents") == "true" }
+
+// streams reports whether the API server lists with a WATCH by default. Where it does not, it refuses
+// such a request, and a LIST follows.
+func streams() bool { return testenv.AtLeast(34) }
 
 // lists are the requests for all objects of a watch since a mark, streamed or not.
 func (l *lab) lists(since faultproxy.Mark, key watchregistry.Key) []faultproxy.Request {
@@ -22,6 +27,15 @@ func (l *lab) lists(since faultproxy.Mark, key watchregistry.Key) []faultproxy.R
 		}
 	}
 	return lists
+}
+
+// informerRuns are how many informers each watch has had.
+func (l *lab) informerRuns(keys []watchregistry.Key) map[watchregistry.Key]uint64 {
+	runs := map[watchregistry.Key]uint64{}
+	for _, key := range keys {
+		runs[key] = l.watch(key).InformerRuns
+	}
+	return runs
 }
 
 // tombstone is the last one of an object.
