@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -222,4 +223,19 @@ func TestForgottenDeletionIsTouched(t *testing.T) {
 		require.Contains(t, crd.Annotations, touchedAnnotation)
 	}, wait30, poll)
 	require.NoError(t, c.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+// TestControlPlaneUsesOneCPU: each process of the control plane leaves the other CPUs to the tests.
+func TestControlPlaneUsesOneCPU(t *testing.T) {
+	c, err := rest.HTTPClientFor(env.Config)
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, env.Config.Host+"metrics", http.NoBody)
+	require.NoError(t, err)
+	answer, err := c.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	metrics, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(metrics), "\ngo_sched_gomaxprocs_threads 1\n")
+	require.Contains(t, string(metrics), "\ngo_gc_gogc_percent 400\n")
 }
