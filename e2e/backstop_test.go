@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -115,6 +116,9 @@ func TestBackstopFindsLostEvents(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), object("deleted")))
 	require.NoError(t, mergePatch(object("unlabelled"), `{"metadata":{"labels":{"managed-by":null}}}`))
 	corrected(4, "edited", "deleted", "unlabelled")
+	for _, name := range []string{"forged", "edited", "deleted", "unlabelled"} {
+		require.Contains(t, suite.LogOf(t, proxied), `"object":"ConfigMap `+ns+"/"+name+`"`, "the log names what the metric does not")
+	}
 }
 
 // TestBackstopPages loses the events of objects that only the second page of a LIST has. The continue token of

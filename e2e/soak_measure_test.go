@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,9 +63,17 @@ var soakCounters = []struct{ name, series, part string }{
 	{"Events dropped", "vidra_events_total", `outcome="dropped"`},
 }
 
-// readCounters adds the counters of the operator to the total. It is called once for each process, right before
-// it ends; what it does after that is not counted.
+// readCounters adds the counters of the operator to the total, stores its log in the artifacts of the test, and notes
+// what the backstop corrected. It is called once for each process, right before it ends; what it does after that is not
+// counted.
 func (s *soak) readCounters() {
+	printed := suite.LogOf(s.t, s.operator)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.t.ArtifactDir(), filepath.Base(s.operator.Log)), []byte(printed), 0o600))
+	for line := range strings.Lines(printed) {
+		if strings.Contains(line, "The backstop found a change") {
+			s.notes = append(s.notes, strings.TrimSpace(line))
+		}
+	}
 	for series, value := range suite.Metrics(s.t, s.operator) {
 		for _, c := range soakCounters {
 			if strings.HasPrefix(series, c.series) && strings.Contains(series, c.part) {
@@ -80,16 +91,19 @@ func (s *soak) watch() string {
 	return ""
 }
 
-// sample collects garbage in the operator, and takes a sample at rest.
+// sample collects garbage in the operator, stores a profile of its heap in the artifacts of the test, and takes a
+// sample at rest.
 func (s *soak) sample(when string) soakSample {
+	s.profiles++
 	for range 2 { // the second time frees what finalizers kept
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.pprof+"/debug/pprof/heap?gc=1", http.NoBody)
 		require.NoError(s.t, err)
 		answer, err := http.DefaultClient.Do(request)
 		require.NoError(s.t, err)
-		_, err = io.Copy(io.Discard, answer.Body)
+		profile, err := os.Create(filepath.Join(s.t.ArtifactDir(), fmt.Sprintf("heap-%d.pb.gz", s.profiles)))
 		require.NoError(s.t, err)
-		require.NoError(s.t, answer.Body.Close())
+		_, err = io.Copy(profile, answer.Body)
+		require.NoError(s.t, errors.Join(err, profile.Close(), answer.Body.Close()))
 	}
 	return s.take(when)
 }

@@ -40,6 +40,8 @@ const (
 	// soakFlush is how long edits may be in no status after they were reverted, soakFlushContended those of
 	// contended objects.
 	soakFlush, soakFlushContended = 7 * time.Second, 40 * time.Second
+	// soakQuiet is a little longer than the recorder remembers an Event that does not recur.
+	soakQuiet = 6*time.Minute + 30*time.Second
 )
 
 // TestSoak lets many actors disturb an operator at the same time: edits of all kinds, definitions that
@@ -75,16 +77,26 @@ func TestSoak(t *testing.T) {
 	s.rest()
 	lost := s.account("first half")
 	require.LessOrEqual(t, lost, s.atRisk+s.offline, "VIDRA_SEED=%d: edits that no status has", s.seed)
+	s.quiet()
 	before := s.sample("second half begins")
 
 	s.act(length/2, append(s.actors(), soakActor{"API server", 2 * time.Minute, s.restartAPIServer}))
 	s.rest()
 	require.LessOrEqual(t, s.account("second half"), lost, "VIDRA_SEED=%d: edits of the second half that no status has", s.seed)
+	s.quiet()
 	after := s.sample("second half ends")
 	s.readCounters()
 	soakRequireFlat(t, before, after)
 	require.Zero(t, s.total["inconsistencies"])
 	require.Zero(t, s.total["backstop corrections"])
+}
+
+// quiet waits in long runs until the Event recorder has forgotten the series of all Events, of which it keeps
+// up to 20,000.
+func (s *soak) quiet() {
+	if s.length >= 2*soakQuiet {
+		time.Sleep(soakQuiet)
+	}
 }
 
 // soak is a run of TestSoak. It is used by one goroutine.
@@ -120,7 +132,9 @@ type soak struct {
 	// total are the counters of the operators that ended, and of the one that runs when readCounters was called.
 	total   map[string]int
 	samples []soakSample
-	notes   []string
+	// profiles counts the profiles of the heap.
+	profiles int
+	notes    []string
 }
 
 // soakOwner is a VidraResource whose objects are edited. Each edit that it counts as made is in one of these

@@ -112,6 +112,9 @@ func TestF04WaveOf401(t *testing.T) {
 	kept, doomed := l.configMap(t, "kept"), l.configMap(t, "doomed")
 	l.synced(t, running)
 	await(t, func(c *assert.CollectT) { assert.True(c, l.knows(configMaps, kept) && l.knows(configMaps, doomed)) })
+	for _, key := range running { // after a LIST, the watch is Synced before its stream begins
+		await(t, func(c *assert.CollectT) { assert.NotZero(c, l.Streams(faultproxy.Match{Resource: key.GVR})) })
+	}
 
 	unauthorized := apierrors.NewUnauthorized("the credentials were rotated")
 	wave := l.Inject(faultproxy.Match{}, faultproxy.Status(unauthorized))

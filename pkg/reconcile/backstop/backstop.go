@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -66,12 +68,12 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	}
 	found := make([]apply.Finding, len(asked))
 	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
-	p.conclude(asked, found, causes)
+	p.conclude(ctx, asked, found, causes)
 }
 
 // conclude adds what was found of the suspects that were compared to causes, and notes which of them are to be compared
-// again.
-func (p *Backstop) conclude(asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
+// again. What it adds is logged, as the metric has only the kind.
+func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
 		before := *o.BackstopSuspect
@@ -83,6 +85,8 @@ func (p *Backstop) conclude(asked []*plan.Object, found []apply.Finding, causes 
 			p.verified(o, f)
 		case before == f.Version:
 			p.Metrics.BackstopCorrected(d.ID)
+			ctrllog.FromContext(ctx).Info("The backstop found a change that no event had reported. It is reverted.",
+				"cluster", d.Key.Cluster, "object", d.ID.String(), "resourceVersion", f.Version, "deleted", f.Live == nil)
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
 			p.State.Schedule.Suspects = p.Now.Add(suspectDelay)

@@ -41,12 +41,12 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		for i := range found {
 			found[i] = apply.Finding{Live: fixture.LiveConfigMap("u1", nil), Version: "2", Differs: true}
 		}
-		p.conclude(p.State.Manifest, found, causes)
+		p.conclude(t.Context(), p.State.Manifest, found, causes)
 		require.Empty(t, causes, "their events may be on the way")
 		require.True(t, p.State.Suspects())
 		require.Equal(t, p.Now.Add(suspectDelay), p.State.Schedule.Suspects)
 		p.Now = p.State.Schedule.Suspects
-		p.conclude(p.State.Manifest, found, causes)
+		p.conclude(t.Context(), p.State.Manifest, found, causes)
 		require.Len(t, causes, n, "they still differ in the same version")
 		require.False(t, p.State.Suspects())
 	}
