@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 const (
@@ -84,15 +85,24 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []a
 		case !f.Differs && !p.unexpected(d.Key, f):
 			p.verified(o, f)
 		case before == f.Version:
-			p.Metrics.BackstopCorrected(d.ID)
-			ctrllog.FromContext(ctx).Info("The backstop found a change that no event had reported. It is reverted.",
-				"cluster", d.Key.Cluster, "object", d.ID.String(), "resourceVersion", f.Version, "deleted", f.Live == nil)
+			if !p.interrupted(d.Key) {
+				p.Metrics.BackstopCorrected(d.ID)
+				ctrllog.FromContext(ctx).Info("The backstop found a change that no event had reported. It is reverted.",
+					"cluster", d.Key.Cluster, "object", d.ID.String(), "resourceVersion", f.Version, "deleted", f.Live == nil)
+			}
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
 			p.State.Schedule.Suspects = p.Now.Add(suspectDelay)
 			o.BackstopSuspect = &f.Version
 		}
 	}
+}
+
+// interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
+// event is not lost then: it comes once the watch is synced again.
+func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
+	w := p.State.Watches[p.WatchKey(key)]
+	return w.State != watchregistry.Synced || p.Now.Sub(w.Since) < suspectDelay
 }
 
 // unexpected reports whether an object that an apply would not change is not as expected: it has an

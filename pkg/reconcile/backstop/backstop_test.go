@@ -4,15 +4,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
+
+// newBackstop returns the backstop of a VidraResource without objects.
+func newBackstop(now time.Time) *Backstop {
+	return &Backstop{
+		Planner: &plan.Planner{
+			Env: &plan.Env{Index: trigger.NewIndex(), Metrics: metrics.New()}, Settings: &plan.Settings{Watched: true}, VR: &v1alpha1.VidraResource{},
+			State: &plan.State{}, Now: now,
+		},
+		Interval: time.Hour,
+	}
+}
 
 // TestSuspectsAreComparedAgain: objects that a LIST did not have, and that have another version when they are read, are
 // compared once more after a delay, however many they are.
@@ -20,13 +34,7 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3} {
 		now := time.Now()
-		p := &Backstop{
-			Planner: &plan.Planner{
-				Env: &plan.Env{Index: trigger.NewIndex()}, Settings: &plan.Settings{Watched: true}, VR: &v1alpha1.VidraResource{},
-				State: &plan.State{}, Now: now,
-			},
-			Interval: time.Hour,
-		}
+		p := newBackstop(now)
 		suspects := map[trigger.ObjectKey]string{}
 		for i := range n {
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: string(rune('a' + i))}
@@ -49,5 +57,34 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		p.conclude(t.Context(), p.State.Manifest, found, causes)
 		require.Len(t, causes, n, "they still differ in the same version")
 		require.False(t, p.State.Suspects())
+	}
+}
+
+// TestLateEvents: a difference is reverted, whatever the reason that no event has reported it. It counts as found by the
+// backstop alone only if the watch was not interrupted meanwhile.
+func TestLateEvents(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	tests := map[string]struct {
+		reason string
+		watch  watchregistry.Status
+		want   int
+	}{
+		"Synced":   {"its event was lost", watchregistry.Status{State: watchregistry.Synced, Since: now.Add(-suspectDelay)}, 1},
+		"Restored": {"its event may be on the way", watchregistry.Status{State: watchregistry.Synced, Since: now.Add(-suspectDelay + 1)}, 0},
+		"Degraded": {"its event comes later", watchregistry.Status{State: watchregistry.Degraded, Since: now.Add(-time.Minute)}, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newBackstop(now)
+			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
+			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
+			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version}
+			p.State.Watches = map[watchregistry.Key]watchregistry.Status{p.WatchKey(key): tc.watch}
+			causes := map[trigger.ObjectKey]trigger.Cause{}
+			p.conclude(t.Context(), []*plan.Object{o}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
+			require.Contains(t, causes, key, tc.reason)
+			require.Equal(t, tc.want, testutil.CollectAndCount(p.Metrics, "vidra_backstop_corrections_total"), tc.reason)
+		})
 	}
 }
