@@ -17,12 +17,14 @@ import (
 // be created again. What takes its place meanwhile is not deleted for the same manifest,
 // though it cannot be changed either.
 func TestForceIsRememberedAcrossAKill(t *testing.T) {
+	cluster.NeedsNodes(t)
 	ns := newNamespace(t)
 	before, after := "immutable: true\n"+configMap("page", "one"), "immutable: true\n"+configMap("page", "two")
 	newVidraResource(t, ns, before, forced)
 	awaitReady(t, ns)
 	page := declaredObject(t, ns, before, "ConfigMap", "page")
 	uid := get(t, page).GetUID()
+	freeLater(t, page)
 	require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":["example.com/wait"]}}`))
 	setManifest(t, ns, after)
 	await(t, func(c *assert.CollectT) { require.NotNil(c, get(c, page).GetDeletionTimestamp()) })

@@ -115,6 +115,7 @@ func TestUpgradeOwnerThatHasNotTakenOverYet(t *testing.T) {
 // operator names others, too: one that does not exist, one that is going as well, and
 // one that is not the owner of this object. No owner is left that would delete it.
 func TestUpgradeOwnerThatNeverTookOver(t *testing.T) {
+	cluster.NeedsAuditLog(t)
 	ns := newNamespace(t)
 	one, two, other := ns+"-one", ns+"-two", ns+"-other"
 	newVidraResource(t, ns, configMap("other", "hello"), named(other))

@@ -148,6 +148,7 @@ func TestBreakGlassTakenBackIntoTheManifest(t *testing.T) {
 // annotations forbid that: keep, in the cluster or in the manifest, and break-glass.
 func TestForceSparesWhatIsToStay(t *testing.T) {
 	t.Parallel()
+	cluster.NeedsAuditLog(t)
 	immutable := func(greeting string) string { return "immutable: true\n" + configMap("page", greeting) }
 	annotated := func(greeting, key string) string {
 		return strings.Replace(immutable(greeting), "metadata:\n", "metadata:\n  annotations: {"+key+`: "true"}`+"\n", 1)

@@ -66,13 +66,20 @@ func (c *Cluster) NeedsNodes(t *testing.T) {
 	}
 }
 
-// AuditMark returns the end of the audit log as it is now. It skips the test where the audit
-// log cannot be read.
-func (c *Cluster) AuditMark(t *testing.T) testenv.AuditMark {
+// NeedsAuditLog skips a test that reads the audit log where that is not possible. A test calls it first if what
+// it makes could not be deleted when it is skipped later.
+func (c *Cluster) NeedsAuditLog(t *testing.T) {
 	t.Helper()
 	if c.AuditLog == "" {
 		Skip(t, "it reads the audit log, and "+AuditLogVariable+" is not set")
 	}
+}
+
+// AuditMark returns the end of the audit log as it is now. It skips the test where the audit
+// log cannot be read.
+func (c *Cluster) AuditMark(t *testing.T) testenv.AuditMark {
+	t.Helper()
+	c.NeedsAuditLog(t)
 	return c.Env.AuditMark()
 }
 
