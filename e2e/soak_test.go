@@ -91,13 +91,8 @@ func TestSoak(t *testing.T) {
 	require.Zero(t, s.total["backstop corrections"])
 }
 
-// quiet waits in long runs until the Event recorder has forgotten the series of all Events, of which it keeps
-// up to 20,000.
-func (s *soak) quiet() {
-	if s.length >= 2*soakQuiet {
-		time.Sleep(soakQuiet)
-	}
-}
+// quiet waits until the Event recorder has forgotten the series of all Events, of which it keeps up to 20,000.
+func (s *soak) quiet() { time.Sleep(soakQuiet) }
 
 // soak is a run of TestSoak. It is used by one goroutine.
 type soak struct {

@@ -206,6 +206,7 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			l.settles(t, configMaps)
 			l.Down()
 			l.becomes(t, configMaps, watchregistry.Degraded)
+			require.Zero(t, l.watch(configMaps).StreamSince)
 			for range 3 {
 				edit(t, edited)
 			}
@@ -214,13 +215,14 @@ func TestF17MissedWhileTheWatchWasDown(t *testing.T) {
 			l.configMap(t, "replaced")
 			l.configMap(t, "created")
 			mark := l.Mark()
-			rule := l.Inject(requests("watch", configMaps), tc.again.Times(1))
+			rule, up := l.Inject(requests("watch", configMaps), tc.again.Times(1)), time.Now()
 			require.NoError(t, l.Up())
 			hit(t, rule, 1)
 			l.agrees(t)
 			edit(t, edited) // comes after everything that there was to report
 			l.agrees(t)
 			require.Equal(t, watchregistry.Synced, l.watch(configMaps).State)
+			require.False(t, l.watch(configMaps).StreamSince.Before(up), "of the WATCH that is open")
 			l.requireGoneOnce(t, configMaps, deleted, tc.missed, tc.reason)
 			lists := tc.missed
 			if lists > 0 && !streams() {

@@ -53,6 +53,9 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 	// Since is when the watch entered State.
 	Since time.Time `json:"since"`
+	// StreamSince is when the open WATCH began to report changes; zero while none is open. A Synced watch has
+	// none for some seconds when the API server ended one and the next request is not answered yet.
+	StreamSince time.Time `json:"streamSince,omitzero"`
 }
 
 // event is an input of the state machine of a watch.

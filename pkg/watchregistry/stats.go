@@ -21,6 +21,8 @@ const (
 type stats struct {
 	// lastEvent is the time of the last event in nanoseconds since 1970; 0 before the first.
 	lastEvent atomic.Int64
+	// streamSince is when the open WATCH began to report changes, in the same unit; 0 while none is open.
+	streamSince atomic.Int64
 	// syncTook is the duration of the last start in nanoseconds; 0 before the first.
 	syncTook atomic.Int64
 	// objects and bytes describe the store of the watch.

@@ -59,6 +59,10 @@ func (s *stream) run() {
 	defer close(s.out)
 	defer s.source.Stop()
 	defer func() { s.initial.release() }()
+	if s.initial == nil {
+		s.client.stats.streamSince.Store(s.startedAt.UnixNano())
+	}
+	defer s.client.stats.streamSince.Store(0)
 	deadline := time.NewTimer(streamTimeout)
 	defer deadline.Stop()
 	for {
@@ -110,6 +114,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	if s.initial != nil && endsInitialEvents(e) {
 		s.initial.release()
 		s.initial, s.startedAt = nil, time.Now()
+		s.client.stats.streamSince.Store(s.startedAt.UnixNano())
 		s.client.report(listed, "", nil)
 		s.client.report(answered, "", nil)
 	}

@@ -276,6 +276,9 @@ func (w *watch) statusLocked() Status {
 	if s.State == Pending || s.State == Degraded {
 		s.Reason, s.Message = w.phase.reason, w.message
 	}
+	if open := w.stats.streamSince.Load(); open != 0 {
+		s.StreamSince = time.Unix(0, open)
+	}
 	return s
 }
 

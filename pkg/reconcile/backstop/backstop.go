@@ -10,7 +10,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
-	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 const (
@@ -101,8 +100,8 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []a
 // interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
 // event is not lost then: it comes once the watch is synced again.
 func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
-	w := p.State.Watches[p.WatchKey(key)]
-	return w.State != watchregistry.Synced || p.Now.Sub(w.Since) < suspectDelay
+	open := p.State.Watches[p.WatchKey(key)].StreamSince
+	return open.IsZero() || p.Now.Sub(open) < suspectDelay
 }
 
 // unexpected reports whether an object that an apply would not change is not as expected: it has an

@@ -67,12 +67,13 @@ func TestLateEvents(t *testing.T) {
 	now := time.Now()
 	tests := map[string]struct {
 		reason string
-		watch  watchregistry.Status
-		want   int
+		// open is when the WATCH began that is open; zero if none is.
+		open time.Time
+		want int
 	}{
-		"Synced":   {"its event was lost", watchregistry.Status{State: watchregistry.Synced, Since: now.Add(-suspectDelay)}, 1},
-		"Restored": {"its event may be on the way", watchregistry.Status{State: watchregistry.Synced, Since: now.Add(-suspectDelay + 1)}, 0},
-		"Degraded": {"its event comes later", watchregistry.Status{State: watchregistry.Degraded, Since: now.Add(-time.Minute)}, 0},
+		"Open":     {"its event was lost", now.Add(-suspectDelay), 1},
+		"Reopened": {"its event may be on the way", now.Add(-suspectDelay + 1), 0},
+		"None":     {"its event comes later", time.Time{}, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestLateEvents(t *testing.T) {
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
 			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
 			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version}
-			p.State.Watches = map[watchregistry.Key]watchregistry.Status{p.WatchKey(key): tc.watch}
+			p.State.Watches = map[watchregistry.Key]watchregistry.Status{p.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
 			causes := map[trigger.ObjectKey]trigger.Cause{}
 			p.conclude(t.Context(), []*plan.Object{o}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
 			require.Contains(t, causes, key, tc.reason)
