@@ -165,6 +165,7 @@ SEED =
 
 .PHONY: soak
 soak: control-plane ## Disturb an operator in every way for 30 minutes, or SOAK=8h.
+	@mkdir -p bin
 	SOAK='$(SOAK)' VIDRA_SEED='$(SEED)' VIDRA_LONG=1 go test ./e2e -run '^TestSoak$$' -count=1 -v -timeout=0 -artifacts -outputdir='$(CURDIR)/bin'
 
 RELEASE = --version='$(VERSION)' --image='$(IMAGE)' --platforms='$(PLATFORMS)'

@@ -95,18 +95,22 @@ func (s *soak) watch() string {
 // sample collects garbage in the operator, stores a profile of its heap in the artifacts of the test, and takes a
 // sample at rest.
 func (s *soak) sample(when string) soakSample {
-	s.profiles++
-	for range 2 { // the second time frees what finalizers kept
-		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.pprof+"/debug/pprof/heap?gc=1", http.NoBody)
-		require.NoError(s.t, err)
-		answer, err := http.DefaultClient.Do(request)
-		require.NoError(s.t, err)
-		profile, err := os.Create(filepath.Join(s.t.ArtifactDir(), fmt.Sprintf("heap-%d.pb.gz", s.profiles)))
-		require.NoError(s.t, err)
-		_, err = io.Copy(profile, answer.Body)
-		require.NoError(s.t, errors.Join(err, profile.Close(), answer.Body.Close()))
-	}
+	s.collectGarbage(io.Discard)
+	profile, err := os.Create(filepath.Join(s.t.ArtifactDir(), "heap-"+strings.ReplaceAll(when, " ", "-")+".pb.gz"))
+	require.NoError(s.t, err)
+	s.collectGarbage(profile) // the second time frees what finalizers kept
+	require.NoError(s.t, profile.Close())
 	return s.take(when)
+}
+
+// collectGarbage collects garbage in the operator, and writes a profile of its heap.
+func (s *soak) collectGarbage(profile io.Writer) {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.pprof+"/debug/pprof/heap?gc=1", http.NoBody)
+	require.NoError(s.t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	_, err = io.Copy(profile, answer.Body)
+	require.NoError(s.t, errors.Join(err, answer.Body.Close()))
 }
 
 func (s *soak) take(when string) soakSample {

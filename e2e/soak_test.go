@@ -127,9 +127,7 @@ type soak struct {
 	// total are the counters of the operators that ended, and of the one that runs when readCounters was called.
 	total   map[string]int
 	samples []soakSample
-	// profiles counts the profiles of the heap.
-	profiles int
-	notes    []string
+	notes   []string
 }
 
 // soakOwner is a VidraResource whose objects are edited. Each edit that it counts as made is in one of these

@@ -72,7 +72,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 }
 
 // conclude adds what was found of the suspects that were compared to causes, and notes which of them are to be compared
-// again. What it adds is logged, as the metric has only the kind.
+// again. What counts as corrected is logged, too, as the metric has only the kind.
 func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
@@ -98,7 +98,7 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []a
 }
 
 // interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
-// event is not lost then: it comes once the watch is synced again.
+// event is not lost then: it comes once a WATCH is open again.
 func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
 	open := p.State.Watches[p.WatchKey(key)].StreamSince
 	return open.IsZero() || p.Now.Sub(open) < suspectDelay
