@@ -9,8 +9,10 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 const (
@@ -51,23 +53,32 @@ func limitMemory() error {
 	return nil
 }
 
-// compact is the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, and what
-// kubectl apply has written, which has the manifest a second time. Texts that many entries of the inventory have are
-// kept once.
-func compact(obj any) (any, error) {
-	vr, is := obj.(*v1alpha1.VidraResource)
-	if !is {
-		return obj, nil // a tombstone
+// compact returns the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, and
+// what kubectl apply has written, which has the manifest a second time. An inventory that Vidra has written is kept once, and
+// of others the texts that many entries have.
+func compact(inventories *status.Inventories) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		vr, is := obj.(*v1alpha1.VidraResource)
+		if !is {
+			return obj, nil // a tombstone
+		}
+		vr.ManagedFields = nil
+		delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)
+		if !inventories.Share(vr) {
+			compactInventory(vr)
+		}
+		return vr, nil
 	}
-	vr.ManagedFields = nil
-	delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)
+}
+
+// compactInventory has the inventory of a VidraResource take less memory.
+func compactInventory(vr *v1alpha1.VidraResource) {
 	vr.Status.ManagedResources = slices.Clone(vr.Status.ManagedResources) // the decoder left room for more
 	for i := range vr.Status.ManagedResources {
 		e := &vr.Status.ManagedResources[i]
 		e.APIVersion, e.Kind, e.Namespace = shared(e.APIVersion), shared(e.Kind), shared(e.Namespace)
 		e.State, e.Health = shared(e.State), shared(e.Health)
 	}
-	return vr, nil
 }
 
 // shared returns a text that shares its memory with all equal ones.

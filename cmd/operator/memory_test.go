@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 func TestLimitMemory(t *testing.T) {
@@ -83,7 +84,8 @@ func TestCompact(t *testing.T) {
 	vr.Status.ManagedResources = append(make([]v1alpha1.ManagedResourceStatus, 0, 100), entry(), entry())
 	want := vr.DeepCopy()
 	want.ManagedFields, want.Annotations = nil, map[string]string{"other": "kept"}
-	got, err := compact(vr)
+	transform := compact(&status.Inventories{})
+	got, err := transform(vr)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	entries := got.(*v1alpha1.VidraResource).Status.ManagedResources
@@ -94,9 +96,16 @@ func TestCompact(t *testing.T) {
 	require.Same(t, unsafe.StringData(one.Namespace), unsafe.StringData(other.Namespace))
 	require.Same(t, unsafe.StringData(string(one.State)), unsafe.StringData(string(other.State)))
 	require.Same(t, unsafe.StringData(string(one.Health)), unsafe.StringData(string(other.Health)))
-	tombstone, err := compact(toolscache.DeletedFinalStateUnknown{Key: "one"})
+	tombstone, err := transform(toolscache.DeletedFinalStateUnknown{Key: "one"})
 	require.NoError(t, err)
 	require.Equal(t, toolscache.DeletedFinalStateUnknown{Key: "one"}, tombstone)
+
+	written := &status.Inventories{}
+	written.Write("one", entries)
+	again := want.DeepCopy()
+	_, err = compact(written)(again)
+	require.NoError(t, err)
+	require.Same(t, unsafe.SliceData(entries), unsafe.SliceData(again.Status.ManagedResources), "what Vidra wrote is kept once")
 }
 
 // TestDeploymentSetsTheMemoryLimit: the container has a limit, and the operator knows it.

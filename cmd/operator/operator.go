@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 const (
@@ -68,11 +69,12 @@ func run(ctx context.Context, o options) error {
 	}
 	lead := newReplica()
 	restConfig.Wrap(lead.wrap)
-	mgr, err := newManager(restConfig, o, lead)
+	inventories := &status.Inventories{}
+	mgr, err := newManager(restConfig, o, lead, inventories)
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o, eventSinks, lead)
+	reconciler, recorder, err := wire(mgr, o, eventSinks, lead, inventories)
 	if err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reco
 }
 
 // newManager makes the manager that owns the clients, caches and endpoints.
-func newManager(restConfig *rest.Config, o options, lead *replica) (manager.Manager, error) {
+func newManager(restConfig *rest.Config, o options, lead *replica, inventories *status.Inventories) (manager.Manager, error) {
 	s, err := scheme()
 	if err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func newManager(restConfig *rest.Config, o options, lead *replica) (manager.Mana
 		RenewDeadline:                 &renew,
 		GracefulShutdownTimeout:       &shutdown,
 	}
-	cached := cache.ByObject{Transform: compact}
+	cached := cache.ByObject{Transform: compact(inventories)}
 	if o.shard != "" {
 		cached.Label = o.shard.Selector()
 		log.Log.WithName("shard").Info("Reconciles the VidraResources of a shard", "selector", o.shard,

@@ -24,6 +24,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -36,7 +37,7 @@ func scheme() (*runtime.Scheme, error) {
 
 // wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
 // sinks in eventSinks.
-func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*reconcile.Reconciler, sinks, error) {
+func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica, inventories *status.Inventories) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +68,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica) (*rec
 	reconciler := &reconcile.Reconciler{
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
 		Client:     mgr.GetClient(), Local: local, LocalScope: o.scope, Watches: registry,
-		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(),
+		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(), Inventories: inventories,
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},

@@ -41,9 +41,23 @@ func (o *batchOptions) settings() string {
 }
 
 // applyOptions are the flags of apply.
-type applyOptions struct{ batchOptions }
+type applyOptions struct {
+	batchOptions
+	// marked is whether the objects of the others have the marks of Vidra.
+	marked bool
+}
 
-func (o *applyOptions) flags(fs *flag.FlagSet) { o.bind(fs, 1_000, 4, 3) }
+func (o *applyOptions) flags(fs *flag.FlagSet) {
+	o.bind(fs, 1_000, 4, 3)
+	fs.BoolVar(&o.marked, "marked", false, "The others apply the label and the annotation, too, that Vidra adds to each object. The operator then watches what they apply.")
+}
+
+func (o *applyOptions) settings() string {
+	if o.marked {
+		return o.batchOptions.settings() + ", which all sides apply with the label and the annotation of Vidra"
+	}
+	return o.batchOptions.settings()
+}
 
 // goal is how many times the floor it may take until all VidraResources are ready.
 func (o *applyOptions) goal() float64 {
@@ -73,8 +87,10 @@ func (o *applyOptions) measure(ctx context.Context, l *lab) (*report, error) {
 	for number := range o.rounds {
 		b := o.batch(number + 1) // beside those of the rounds before
 		vidra := vidraTurn(func(ctx context.Context) error { return l.rollOut(ctx, b) })
+		others := b
+		others.marked = o.marked
 		err := bounded(ctx, o.timeout, func(ctx context.Context) error {
-			return l.inTurns(ctx, r, work, number, l.turns(opApply, b, vidra))
+			return l.inTurns(ctx, r, work, number, l.turns(opApply, others, vidra))
 		})
 		if err != nil {
 			return nil, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // batch is many ConfigMaps in sets of the same size: in a VidraResource each, on Vidra's side.
@@ -19,6 +21,8 @@ type batch struct {
 	kinds int
 	// server is the cluster of the objects and namespace their namespace, if they are not those of Vidra's side.
 	server, namespace string
+	// marked is whether the objects have the label and the annotation with which Vidra marks what it applies.
+	marked bool
 	// value is what the first object of each set has instead of its number, if it is not empty.
 	value string
 }
@@ -29,6 +33,7 @@ func (b *batch) flags(fs *flag.FlagSet) {
 	fs.IntVar(&b.sets, "sets", 0, "How many sets there are.")
 	fs.IntVar(&b.perSet, "per-set", 0, "How many objects are in each.")
 	fs.IntVar(&b.kinds, "kinds", 0, "How many kinds the objects are of; 0 for ConfigMaps.")
+	fs.BoolVar(&b.marked, "marked", false, "Whether they have the marks of Vidra.")
 	fs.StringVar(&b.value, "value", "", "What is changed in the first object of each.")
 }
 
@@ -36,7 +41,7 @@ func (b *batch) flags(fs *flag.FlagSet) {
 func (b batch) args() []string {
 	return []string{
 		"-round", strconv.Itoa(b.round), "-sets", strconv.Itoa(b.sets), "-per-set", strconv.Itoa(b.perSet),
-		"-kinds", strconv.Itoa(b.kinds), "-value", b.value,
+		"-kinds", strconv.Itoa(b.kinds), "-marked=" + strconv.FormatBool(b.marked), "-value", b.value,
 	}
 }
 
@@ -68,14 +73,20 @@ func (b batch) text(namespace string, i int) string {
 	if b.kinds > 0 {
 		kind, field = "Thing", "spec"
 	}
+	marks := ""
+	if b.marked {
+		owner := b.resource(i / b.perSet)
+		marks = fmt.Sprintf("  labels: {%s: %s}\n  annotations: {%s: %s}\n",
+			v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue, v1alpha1.Installation("").OwnerAnnotationKey(owner), owner)
+	}
 	return fmt.Sprintf(`apiVersion: %s
 kind: %s
 metadata:
   name: %s
   namespace: %s
-%s:
+%s%s:
   number: %q
-`, b.gvr(i).GroupVersion(), kind, b.name(i), namespace, field, b.number(i))
+`, b.gvr(i).GroupVersion(), kind, b.name(i), namespace, marks, field, b.number(i))
 }
 
 // set is the manifest of the objects of a set.

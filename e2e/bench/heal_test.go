@@ -32,7 +32,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 	sent := func(r *report, side string) requests { return r.cost(side).Requests }
 
-	r := run(&applyOptions{small(2)}, 2)
+	r := run(&applyOptions{batchOptions: small(2)}, 2)
 	require.Equal(t, 2*3*2, sent(r, floorSide).Patch, "one PATCH an object")
 	require.Equal(t, 2*3*2, sent(r, vidraSide).Patch, "one PATCH an object")
 	require.Equal(t, 2*3*2, sent(r, fluxSide).Patch, "one PATCH an object")

@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -43,7 +44,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 			if results[i] = p.applier.Apply(ctx, tasks[i]); results[i].Unmet {
 				results[i] = p.applier.ApplyUnmet(ctx, tasks[i], results[i])
 			}
-			count(run, results[i])
+			status.Count(run, results[i])
 		})
 	})
 	p.replaceAll(ctx, results)

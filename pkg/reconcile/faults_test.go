@@ -29,6 +29,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -93,7 +94,7 @@ func newLab(t *testing.T, text string) *lab {
 func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
-		Client: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1,
+		Client: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
 	}
 }
 

@@ -14,19 +14,19 @@ import (
 )
 
 // hold adds the finalizer to a VidraResource that has none, and lists entries in an annotation of it, if they are few. It
-// reports whether they are listed, and fails if another client wrote meanwhile.
-func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatus) (listed bool, err error) {
+// fails if another client wrote meanwhile.
+func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatus) error {
 	if !p.unheld {
-		return false, nil
+		return nil
 	}
 	base := p.VR.DeepCopy()
 	controllerutil.AddFinalizer(p.VR, p.Installation.Finalizer())
-	listed = len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
+	listed := len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
 	if err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, err)
+		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, err)
 	}
-	p.unheld = false
-	return listed, nil
+	p.unheld, p.listed = false, listed
+	return nil
 }
 
 // awaitRelease ends a reconcile of a VidraResource that another installation has not released.

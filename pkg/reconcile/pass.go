@@ -58,8 +58,8 @@ type pass struct {
 	starting bool
 	// shards are those that reconcile the VidraResource.
 	shards []string
-	// unheld reports that the VidraResource has no finalizer yet.
-	unheld bool
+	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
+	unheld, listed bool
 }
 
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {

@@ -7,28 +7,17 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
-// count counts what came of a task. An object that is terminating is applied by another reconcile.
-func count(run *progress.Run, r apply.Result) {
-	switch {
-	case r.Err != nil:
-		run.Failed(status.ProblemOf(r))
-	case !r.Ending && r.Replaced == "":
-		run.Applied()
-	}
-}
-
-// noteApplying writes the inventory of a VidraResource that has no status yet.
+// noteApplying writes the status of a VidraResource that has none yet: with the inventory, unless the annotation has it.
 func (p *pass) noteApplying(ctx context.Context) error {
 	if len(p.state.Status.Conditions) > 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return p.writeInventory(ctx)
+	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), p.listed, p.Now))
 }
 
 // reportProgress reports an apply that has not ended. Problems of objects are written into the status first, so that

@@ -26,6 +26,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -68,6 +69,8 @@ type Reconciler struct {
 	Watches Watches
 	Index   *trigger.Index
 	Trigger *trigger.Factory
+	// Inventories gets what the statuses have as their inventories.
+	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder
 	// DigestKeys seal the digests of sensitive objects in the status. Optional: without
@@ -166,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return p.awaitRelease(ctx, other)
 	}
 	if p.unheld = !held; len(p.state.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
-		if _, err := p.hold(ctx, nil); err != nil {
+		if err := p.hold(ctx, nil); err != nil {
 			p.requeueCauses()
 			return reconcile.Result{}, err
 		}
@@ -196,6 +199,7 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.forgetState(owner)
+	r.Inventories.Forget(owner.Name)
 	r.namespaces.Set(owner, func(func(string) bool) {})
 	r.sources.Release(owner)
 	if r.grants != nil {

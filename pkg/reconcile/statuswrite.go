@@ -42,8 +42,8 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if len(added) == 0 {
 		return nil
 	}
-	listed, err := p.hold(ctx, p.state.Entries())
-	if err == nil && !listed {
+	err := p.hold(ctx, p.state.Entries())
+	if err == nil && !p.listed {
 		err = p.writeInventory(ctx)
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 
 // writeInventory writes the inventory before the objects are written that it lists.
 func (p *pass) writeInventory(ctx context.Context) error {
-	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), p.Now))
+	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), false, p.Now))
 }
 
 // finish writes the status if it changed, then the Events about the change.
@@ -99,7 +99,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 // writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
 // also if ctx ends meanwhile: the next process takes for reported what it reads in the status.
 func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStatus) error {
-	if _, err := p.hold(ctx, nil); err != nil {
+	if err := p.hold(ctx, nil); err != nil {
 		return err
 	}
 	s, before, written := p.state, p.state.Status, p.state.WithHeals(after)
@@ -113,6 +113,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	// Only the metadata of the answer is used.
 	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.VR.Name, ResourceVersion: p.VR.ResourceVersion}}
 	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	p.Inventories.Write(p.VR.Name, written.ManagedResources)
 	p.beginWrite(s)
 	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
 		return p.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))

@@ -2,7 +2,10 @@ package owners
 
 import (
 	"encoding/json"
+	"maps"
 
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,14 +15,18 @@ import (
 
 // maxFirstInventory is how many bytes the annotation with the first inventory has at most. A longer one is written into
 // the status.
-const maxFirstInventory = 4096
+const maxFirstInventory = 8192
+
+// maxAnnotations is how many bytes all annotations of a VidraResource may have with it: half of what the API server
+// accepts, so that those that users write later have room.
+const maxAnnotations = validation.TotalAnnotationSizeLimitB / 2
 
 // firstInventory is the value of the annotation.
 type firstInventory struct {
 	// UID is that of the VidraResource: a copy of it has applied nothing.
 	UID types.UID `json:"uid"`
-	// Objects have the API version, the kind, the namespace and the name of each object.
-	Objects [][4]string `json:"objects"`
+	// Objects have for each kind and namespace the API version, the kind, the namespace and the names of the objects.
+	Objects [][]string `json:"objects"`
 }
 
 // SetFirstInventory sets the annotation of a VidraResource with the objects that are about to be created. It reports
@@ -29,18 +36,37 @@ func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedRes
 		return false
 	}
 	first := firstInventory{UID: vr.UID}
+	groups := map[[3]string]int{} // places in Objects
 	for _, e := range entries {
-		first.Objects = append(first.Objects, [4]string{e.APIVersion, e.Kind, e.Namespace, e.Name})
+		group := [3]string{e.APIVersion, e.Kind, e.Namespace}
+		at, found := groups[group]
+		if !found {
+			at = len(first.Objects)
+			groups[group], first.Objects = at, append(first.Objects, group[:])
+		}
+		first.Objects[at] = append(first.Objects[at], e.Name)
 	}
 	text, err := json.Marshal(first)
 	if err != nil || len(text) > maxFirstInventory {
 		return false
 	}
-	if vr.Annotations == nil {
-		vr.Annotations = map[string]string{}
+	annotations := maps.Clone(vr.Annotations)
+	metav1.SetMetaDataAnnotation(&vr.ObjectMeta, v1alpha1.FirstInventoryAnnotation, string(text))
+	if sizeOf(vr.Annotations) > maxAnnotations {
+		vr.Annotations = annotations
+		return false
 	}
-	vr.Annotations[v1alpha1.FirstInventoryAnnotation] = string(text)
 	return true
+}
+
+// sizeOf returns the bytes of annotations, as the API server counts them (ValidateAnnotationsSize in
+// k8s.io/apimachinery/pkg/api/validation).
+func sizeOf(annotations map[string]string) int {
+	size := 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 // awaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: no operator has concluded a
@@ -61,10 +87,15 @@ func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus
 		return nil
 	}
 	var entries []v1alpha1.ManagedResourceStatus
-	for _, o := range first.Objects {
-		gvk := schema.FromAPIVersionAndKind(o[0], o[1])
-		if id := (object.Identity{GroupKind: gvk.GroupKind(), Namespace: o[2], Name: o[3]}); id.Name != "" && !gvk.Empty() {
-			entries = append(entries, *object.NewEntry(id, gvk))
+	for _, group := range first.Objects {
+		if len(group) < 3 {
+			continue
+		}
+		gvk := schema.FromAPIVersionAndKind(group[0], group[1])
+		for _, name := range group[3:] {
+			if id := (object.Identity{GroupKind: gvk.GroupKind(), Namespace: group[2], Name: name}); id.Name != "" && !gvk.Empty() {
+				entries = append(entries, *object.NewEntry(id, gvk))
+			}
 		}
 	}
 	return entries

@@ -1,7 +1,10 @@
 package owners
 
 import (
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +37,7 @@ func TestFirstInventory(t *testing.T) {
 		}},
 		"Text": {"a user wrote no JSON", func(vr *v1alpha1.VidraResource) { vr.Annotations[v1alpha1.FirstInventoryAnnotation] = "{" }},
 		"Unnamed": {"a user wrote an object without a name", func(vr *v1alpha1.VidraResource) {
-			vr.Annotations[v1alpha1.FirstInventoryAnnotation] = `{"uid":"u1","objects":[["v1","ConfigMap"]]}`
+			vr.Annotations[v1alpha1.FirstInventoryAnnotation] = `{"uid":"u1","objects":[["v1","ConfigMap"],[],["v1","ConfigMap","shop",""]]}`
 		}},
 		"Kindless": {"a user wrote an object without a kind", func(vr *v1alpha1.VidraResource) {
 			vr.Annotations[v1alpha1.FirstInventoryAnnotation] = `{"uid":"u1","objects":[["","","shop","page"]]}`
@@ -55,9 +58,19 @@ func TestFirstInventory(t *testing.T) {
 
 	var many []v1alpha1.ManagedResourceStatus
 	for i := range 200 {
-		many = append(many, entry("v1", "ConfigMap", "shop", "page-"+strconv.Itoa(i)))
+		many = append(many, entry("v1", "ConfigMap", "shop", "page-"+strconv.Itoa(i)), entry("v1", "Service", "shop", "page-"+strconv.Itoa(i)))
 	}
+	of := &v1alpha1.VidraResource{}
+	require.True(t, SetFirstInventory(of, many), "a kind and a namespace are listed once")
+	require.ElementsMatch(t, many, FirstInventory(of))
+
 	unchanged := &v1alpha1.VidraResource{}
-	require.False(t, SetFirstInventory(unchanged, many), "an annotation must stay small")
+	require.False(t, SetFirstInventory(unchanged, slices.Concat(many, many, many)), "an annotation must stay small")
 	require.Nil(t, unchanged.Annotations)
+
+	full := &v1alpha1.VidraResource{}
+	full.Annotations = map[string]string{"of": strings.Repeat("x", maxAnnotations-100)}
+	before := maps.Clone(full.Annotations)
+	require.False(t, SetFirstInventory(full, many), "users need room for annotations")
+	require.Equal(t, before, full.Annotations)
 }

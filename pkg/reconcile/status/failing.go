@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 )
 
 // failureOf returns why a task failed.
@@ -29,6 +30,17 @@ func failureOf(r apply.Result) object.Failure {
 func ProblemOf(r apply.Result) v1alpha1.Problem {
 	why := failureOf(r)
 	return object.ProblemOf(object.ProblemObject(r.GVK, r.ID), why.Reason, why.Message, v1alpha1.ConditionReady)
+}
+
+// Count counts what came of a task in the progress of an apply. An object that is terminating is applied by another
+// reconcile.
+func Count(run *progress.Run, r apply.Result) {
+	switch {
+	case r.Err != nil:
+		run.Failed(ProblemOf(r))
+	case !r.Ending && r.Replaced == "":
+		run.Applied()
+	}
 }
 
 // Failing returns the status while objects are applied some of which have failed. The inventory stays as it is.

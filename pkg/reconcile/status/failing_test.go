@@ -40,7 +40,7 @@ func TestFailingWhileApplied(t *testing.T) {
 	end := well
 	end.objects = []v1alpha1.Problem{one, two}
 	for name, before := range map[string]v1alpha1.VidraResourceStatus{
-		"New":     Applying(v1alpha1.VidraResourceStatus{}, nil, began),
+		"New":     Applying(v1alpha1.VidraResourceStatus{}, nil, false, began),
 		"Changed": Summarize(v1alpha1.VidraResourceStatus{}, well),
 	} {
 		t.Run(name, func(t *testing.T) {

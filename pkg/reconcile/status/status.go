@@ -88,10 +88,12 @@ func (p *Recorder) Conclusion(o *Outcome) {
 }
 
 // Applying returns the status while objects are applied that the inventory lists for the first
-// time.
-func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, now time.Time) v1alpha1.VidraResourceStatus {
+// time. listed reports that an annotation has the inventory: the status has not, as it costs the API server by its size.
+func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, listed bool, now time.Time) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
-	after.ManagedResources = withDetails(entries, before.Problems)
+	if !listed {
+		after.ManagedResources = withDetails(entries, before.Problems)
+	}
 	after.Objects = int32(len(entries)) //nolint:gosec // bounded by the size of a manifest
 	after.DeployState = v1alpha1.DeployRunning
 	progressing := func(kind string, value metav1.ConditionStatus) {

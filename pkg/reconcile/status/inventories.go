@@ -1,0 +1,38 @@
+package status
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// Inventories has the inventory of each VidraResource as it was last written, so that what caches the VidraResources does
+// not keep it once more. It is safe for concurrent use. The zero value is usable.
+type Inventories struct {
+	// written has lists of entries, which must not be changed, by the names of the VidraResources.
+	written sync.Map
+}
+
+// Write notes an inventory that is about to be written, which must not be changed any more.
+func (i *Inventories) Write(name string, entries []v1alpha1.ManagedResourceStatus) {
+	i.written.Store(name, entries)
+}
+
+// Forget drops the inventory of a VidraResource.
+func (i *Inventories) Forget(name string) { i.written.Delete(name) }
+
+// Share replaces the inventory of a VidraResource that was read by the one that was written. It reports false, and
+// changes nothing, if they differ, or an entry has a part of its own, such as BreakGlass.
+func (i *Inventories) Share(vr *v1alpha1.VidraResource) bool {
+	entries, found := i.written.Load(vr.Name)
+	if !found {
+		return false
+	}
+	written, _ := entries.([]v1alpha1.ManagedResourceStatus) // only Write stores any
+	if !slices.Equal(written, vr.Status.ManagedResources) {
+		return false
+	}
+	vr.Status.ManagedResources = written
+	return true
+}
