@@ -12,6 +12,10 @@ func (a *Applier) Parallel(n int, do func(i int)) { Parallel(a.Limit, n, do) }
 
 // Parallel calls do for 0 to n-1, limit at a time.
 func Parallel(limit, n int, do func(i int)) {
+	if n == 1 { // as in most heals: it need not wait until a goroutine is scheduled
+		do(0)
+		return
+	}
 	var group errgroup.Group
 	group.SetLimit(limit)
 	for i := range n {
@@ -21,15 +25,13 @@ func Parallel(limit, n int, do func(i int)) {
 }
 
 // Batches cuts tasks into pieces of at most limits.BatchWeight, or of one task.
-func Batches(tasks []plan.Task) [][]plan.Task {
-	var all [][]plan.Task
+func Batches(tasks []plan.Task) (all [][]plan.Task) {
 	weight := int64(0)
 	for i, t := range tasks {
 		if weight += t.Weight; i == 0 || weight > limits.BatchWeight {
 			all, weight = append(all, nil), t.Weight
 		}
-		last := len(all) - 1
-		all[last] = append(all[last], t)
+		all[len(all)-1] = append(all[len(all)-1], t)
 	}
 	return all
 }
