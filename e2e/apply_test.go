@@ -116,8 +116,8 @@ func TestChangesCostWhatTheyChange(t *testing.T) {
 }
 
 // TestFirstApplyWritesTwice: until it is Ready, the operator writes a new VidraResource with few objects twice: the finalizer
-// with the first inventory, and the status. Where an apply takes longer than a second, the status has the inventory before: then
-// it is tried once more.
+// with the first inventory, and the status. Where an apply takes longer than a second, a status says so before: then it is
+// tried once more.
 func TestFirstApplyWritesTwice(t *testing.T) {
 	t.Parallel()
 	for range 5 {

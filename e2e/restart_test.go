@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -206,12 +207,34 @@ func TestRestartCostsNothing(t *testing.T) {
 // TestRestartBeforeTheFirstStatus kills the operator in the first apply of a VidraResource with few objects, of which it has
 // written only the finalizer with the first inventory. What was created and left the manifest meanwhile is pruned, also
 // where no object of its kind is left; what was created of a VidraResource that is deleted meanwhile is removed. Of one that
-// another installation has released, the status has the inventory: it is not the first one.
+// another installation has released, the status has the inventory: it is not the first one. Nor does it get lost where the next
+// reconcile applies nothing, as the manifest cannot be read, or the deletion is suspended.
 func TestRestartBeforeTheFirstStatus(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, ns string){
 		"Changed":  func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
 		"Released": func(t *testing.T, ns string) { t.Helper(); setManifest(t, ns, configMap("new", "hello")) },
 		"Deleted":  func(t *testing.T, ns string) { t.Helper(); require.NoError(t, deleteVidraResource(t.Context(), ns)) },
+		"Unreadable": func(t *testing.T, ns string) {
+			t.Helper()
+			setManifest(t, ns, "kind: {")
+			startOperator(t)
+			awaitReason(t, ns, v1alpha1.ReasonManifestInvalid)
+			killOperator(t)
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+		},
+		"Suspended": func(t *testing.T, ns string) {
+			t.Helper()
+			changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			for range 2 {
+				startOperator(t)
+				require.Len(t, awaitReason(t, ns, v1alpha1.ReasonDeletionSuspended).Status.ManagedResources, 3)
+				awaitSilence(t)
+				killOperator(t)
+			}
+			require.Nil(t, get(t, declared(t, ns, configMap("page", "hello"))[0]).GetDeletionTimestamp())
+			changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
@@ -248,15 +271,15 @@ func TestRestartBeforeTheFirstStatus(t *testing.T) {
 				require.Len(t, v.Status.ManagedResources, 3)
 			} else {
 				require.Contains(t, v.Annotations[v1alpha1.FirstInventoryAnnotation], `["v1","Secret","`+ns+`","login"]`)
+				require.Empty(t, v.Status.ManagedResources)
 			}
 			require.Contains(t, v.Finalizers, v1alpha1.Finalizer)
-			t.Logf("the status has %d entries", len(v.Status.ManagedResources)) // none, unless the apply took more than a second
 			close(hanging)
 			meanwhile(t, ns)
 			startOperator(t)
 			awaitGone(t, secret)
 			awaitGone(t, page)
-			if name != "Deleted" {
+			if slices.Contains([]string{"Changed", "Released"}, name) {
 				require.Len(t, awaitReady(t, ns).Status.ManagedResources, 1)
 			} else {
 				awaitGone(t, v)

@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
@@ -54,7 +55,7 @@ func limitMemory() error {
 }
 
 // compact returns the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, and
-// what kubectl apply has written, which has the manifest a second time. An inventory that Vidra has written is kept once, and
+// annotations: what kubectl apply has written, which has the manifest a second time, and a first inventory that does not count any more. An inventory that Vidra has written is kept once, and
 // of others the texts that many entries have.
 func compact(inventories *status.Inventories) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
@@ -64,6 +65,9 @@ func compact(inventories *status.Inventories) toolscache.TransformFunc {
 		}
 		vr.ManagedFields = nil
 		delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)
+		if !owners.AwaitsFirstInventory(&vr.Status) {
+			delete(vr.Annotations, v1alpha1.FirstInventoryAnnotation)
+		}
 		if !inventories.Share(vr) {
 			compactInventory(vr)
 		}

@@ -89,8 +89,8 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 		base.Name, base.Status = owner.Name, s.Status
 	}
 	changed := base.DeepCopy()
-	changed.Status = s.WithHeals(base.Status)
-	written := changed.Status // Patch overwrites changed with the answer
+	written := s.WithHeals(base.Status)
+	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
 	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
 	if err != nil {
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,7 +23,11 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	base := p.VR.DeepCopy()
 	controllerutil.AddFinalizer(p.VR, p.Installation.Finalizer())
 	listed := len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
-	if err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if listed && apierrors.IsInvalid(err) { // annotations that the cache does not keep leave no room
+		p.VR = base
+		return p.hold(ctx, nil)
+	} else if err != nil {
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, err)
 	}
 	p.unheld, p.listed = false, listed

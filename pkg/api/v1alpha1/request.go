@@ -3,8 +3,8 @@ package v1alpha1
 import "time"
 
 // FirstInventoryAnnotation on a VidraResource has the objects that Vidra is about to create for it, while status.managedResources
-// is not written yet: a manifest with few objects. It is written with the finalizer, and counts until the status has the
-// inventory. A change of it by a user has no effect on other objects: Vidra removes only what it has applied for this VidraResource.
+// is not written yet: those of a manifest with up to some hundred. It is written with the finalizer, and counts until the status
+// of the first reconcile has the inventory. A change of it by a user has no effect on other objects: Vidra removes only what it has applied for this VidraResource.
 const FirstInventoryAnnotation = "vidraresource.infrahub.operators.com/first-inventory"
 
 // ReconcileRequestedAtAnnotation on a VidraResource requests a reconcile of all its objects when its

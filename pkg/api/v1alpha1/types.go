@@ -339,7 +339,8 @@ type Heal struct {
 // VidraResourceStatus is the state of the objects of a VidraResource.
 type VidraResourceStatus struct {
 	// ManagedResources is the inventory: every object that Vidra applied for
-	// this VidraResource, or is about to, until it is gone.
+	// this VidraResource, or is about to, until it is gone. While it applies the first ones, the annotation
+	// vidraresource.infrahub.operators.com/first-inventory may have them instead.
 	// +optional
 	// +listType=atomic
 	ManagedResources []ManagedResourceStatus `json:"managedResources,omitempty"`

@@ -17,8 +17,8 @@ import (
 // the status.
 const maxFirstInventory = 8192
 
-// maxAnnotations is how many bytes all annotations of a VidraResource may have with it: half of what the API server
-// accepts, so that those that users write later have room.
+// maxAnnotations is how many bytes all annotations of a VidraResource may have with it, and with the manifest, which
+// kubectl apply keeps in one: half of what the API server accepts, so that what users write later has room.
 const maxAnnotations = validation.TotalAnnotationSizeLimitB / 2
 
 // firstInventory is the value of the annotation.
@@ -32,7 +32,7 @@ type firstInventory struct {
 // SetFirstInventory sets the annotation of a VidraResource with the objects that are about to be created. It reports
 // false, and changes nothing, if they are too many, or if the annotation would not count.
 func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedResourceStatus) bool {
-	if !awaitsFirstInventory(&vr.Status) {
+	if !AwaitsFirstInventory(&vr.Status) {
 		return false
 	}
 	first := firstInventory{UID: vr.UID}
@@ -52,7 +52,7 @@ func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedRes
 	}
 	annotations := maps.Clone(vr.Annotations)
 	metav1.SetMetaDataAnnotation(&vr.ObjectMeta, v1alpha1.FirstInventoryAnnotation, string(text))
-	if sizeOf(vr.Annotations) > maxAnnotations {
+	if sizeOf(vr.Annotations)+len(vr.Spec.Manifest) > maxAnnotations {
 		vr.Annotations = annotations
 		return false
 	}
@@ -69,9 +69,9 @@ func sizeOf(annotations map[string]string) int {
 	return size
 }
 
-// awaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: no operator has concluded a
-// reconcile of it, of this installation or of another one, and the status has no inventory.
-func awaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
+// AwaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: the status has no inventory,
+// and no operator has written one that would have had it, of this installation or of another one.
+func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 	return s.ObservedGeneration == 0 && len(s.ManagedResources) == 0
 }
 
@@ -79,7 +79,7 @@ func awaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 // other. Users can write the annotation: what is in it is removed only if Vidra has applied it for the VidraResource.
 func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus {
 	text, found := vr.Annotations[v1alpha1.FirstInventoryAnnotation]
-	if !found || len(text) > maxFirstInventory || !awaitsFirstInventory(&vr.Status) {
+	if !found || len(text) > maxFirstInventory || !AwaitsFirstInventory(&vr.Status) {
 		return nil
 	}
 	var first firstInventory

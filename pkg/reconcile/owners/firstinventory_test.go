@@ -73,4 +73,8 @@ func TestFirstInventory(t *testing.T) {
 	before := maps.Clone(full.Annotations)
 	require.False(t, SetFirstInventory(full, many), "users need room for annotations")
 	require.Equal(t, before, full.Annotations)
+
+	applied := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: strings.Repeat("x", maxAnnotations)}}
+	require.False(t, SetFirstInventory(applied, many), "kubectl apply has the manifest in an annotation")
+	require.Nil(t, applied.Annotations)
 }

@@ -79,7 +79,8 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.objects, o.unmatched = s.ObjectProblems(p.PendingDrift), s.Unmatched
 	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.VR.Spec.Suspend, p.Waits, p.VR.Spec.Wait
-	if o.entries = s.Entries(); o.Blocked != nil || o.Stalled != nil && !o.Compared {
+	o.entries = s.Entries()
+	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && len(s.Status.ManagedResources) > 0 { // the annotation may have others
 		o.entries = slices.Clone(s.Status.ManagedResources)
 	}
 	if p.Scope.All && !o.unread() && !s.Unjudged {
