@@ -98,13 +98,23 @@ func Others(obj *unstructured.Unstructured, prefix string, except ...string) Pat
 
 // Editors returns the managers that wrote paths to obj itself that are not in before.
 func Editors(obj *unstructured.Unstructured, before Paths) []string {
-	var editors []string
+	return writers(obj, func(written Paths) bool { return written.Minus(before) != "" })
+}
+
+// Successors returns the managers that wrote some of the paths to obj itself.
+func Successors(obj *unstructured.Unstructured, paths Paths) []string {
+	return writers(obj, func(written Paths) bool { return paths.Minus(written) != paths })
+}
+
+// writers returns the managers that wrote paths to obj itself that are wanted.
+func writers(obj *unstructured.Unstructured, wanted func(written Paths) bool) []string {
+	var managers []string
 	for r := range records(obj) {
-		if !r.applies() && r.text("subresource") == "" && pathsOf(appendPaths(nil, r.fields(), nil, 0)).Minus(before) != "" {
-			editors = append(editors, r.text("manager"))
+		if !r.applies() && r.text("subresource") == "" && wanted(pathsOf(appendPaths(nil, r.fields(), nil, 0))) {
+			managers = append(managers, r.text("manager"))
 		}
 	}
-	return editors
+	return managers
 }
 
 // appendPaths appends the hashes of the paths in fields that are not in applied as well.

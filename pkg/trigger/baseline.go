@@ -3,6 +3,8 @@ package trigger
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -15,8 +17,8 @@ type baseline struct {
 	// of the owned fields in it.
 	latest ownership.Paths
 	digest ownership.Digest
-	// editors are the field managers that changed owned fields. Their later additions are
-	// part of their edits.
+	// editors are the field managers that changed owned fields, or what an edit has put in
+	// their place. Their later additions are part of their edits.
 	editors []string
 	// raced is the baseline before the last apply, if other managers added paths during that
 	// apply: events older than the apply show whether an edit added them. nil otherwise.
@@ -82,11 +84,20 @@ func (b *baseline) update(s *Snapshot, manager managerID) {
 	switch {
 	case object == nil: // the same event again
 	case digest == b.digest:
+		b.editors = b.editorsIn(object)
 		b.before = b.before.Union(ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest))
 	default:
 		b.editors = ownership.Editors(object, b.before)
 	}
 	b.digest, b.latest = digest, others
+}
+
+// editorsIn returns the editors once a write that changes no owned field has made the object what it is. A writer of what
+// the edits before took or added is one: a field that another manager took is not owned any more.
+func (b *baseline) editorsIn(object *unstructured.Unstructured) []string {
+	editors := slices.Concat(b.editors, ownership.Successors(object, b.latest.Minus(b.before)))
+	slices.Sort(editors)
+	return slices.Compact(editors)
 }
 
 // updateOlder adds a write that is older than the last apply.
@@ -106,7 +117,7 @@ func (b *baseline) edits(s *Snapshot, manager managerID) bool {
 		return true
 	}
 	object := s.pendingState()
-	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editors...).Minus(b.latest)
+	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editorsIn(object)...).Minus(b.latest)
 }
 
 // digestOf returns the digest of the fields that a manager owns in the object.

@@ -31,6 +31,13 @@ func othersIn(value, version string, keys ...string) *unstructured.Unstructured 
 	return u
 }
 
+// taken is othersIn where we do not own the value any more.
+func taken(u *unstructured.Unstructured) *unstructured.Unstructured {
+	entries := u.Object["metadata"].(map[string]any)["managedFields"].([]any)
+	entries[0].(map[string]any)["fieldsV1"] = map[string]any{"f:data": map[string]any{"f:other": map[string]any{}}}
+	return u
+}
+
 func pathsOf(keys ...string) ownership.Paths {
 	return ownership.Others(othersIn("", "", keys...), v1alpha1.FieldManagerPrefix)
 }
@@ -51,6 +58,7 @@ func TestBaseline(t *testing.T) {
 		"TwoEdits":    {"Both are to be reverted.", []event{othersIn("red", "101", "a", "b"), othersIn("green", "102", "a", "b", "c")}, true, pathsOf("a")},
 		"Controller":  {"A controller's write is no edit of what is ours.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/b", "c")}, true, pathsOf("a", "c")},
 		"EditedAgain": {"What the same manager adds next is a part of its edit.", []event{othersIn("red", "101", "a", "me/b"), othersIn("red", "102", "a", "me/c")}, true, pathsOf("a")},
+		"Successor":   {"Who changes what an edit took from us edits, too.", []event{taken(othersIn("blue", "101", "a", "me/color")), taken(othersIn("blue", "102", "a", "you/color", "you/b"))}, true, pathsOf("a")},
 		"InOrder":     {"What came while all was in order stays.", []event{othersIn("blue", "101", "a", "b"), othersIn("red", "102", "a", "b", "c")}, true, pathsOf("a", "b")},
 	}
 	for name, tc := range cases {

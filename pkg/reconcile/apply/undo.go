@@ -13,8 +13,9 @@ import (
 )
 
 // scopes are how much of an edit is undone, in the order in which it is tried: more only if
-// the API server calls the object invalid.
-var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged, ownership.Everything}
+// the API server calls the object invalid. In the last one, what counts is what was written since the last apply: as the
+// object was valid then, what others wrote after the edit may be in the way.
+var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged, ownership.Everything, ownership.BesideChanged}
 
 const (
 	// maxUndos is how often the requests are sent that undo an edit, while the object is written
@@ -28,13 +29,11 @@ const (
 // undoing is the state of an edit that is being undone, and of additions that are being
 // removed.
 //
-// Each attempt reclaims what was added, which moves its ownership to the manager of the
-// VidraResource, and then applies, which removes it. An operator that ends between the two
-// finds the object differing from what it expects, and applies.
+// Each attempt reclaims what was added, which moves its ownership to the manager of the VidraResource, and then applies,
+// which removes it. An operator that ends between the two finds the object differing from what it expects, and applies.
 //
-// Where the object is written to meanwhile, the apply is sent all the same: it reverts what
-// it can, and its answer is the object of the next attempt. What the user who made the edit
-// adds meanwhile is a part of the edit.
+// Where the object is written to meanwhile, the apply is sent all the same: it reverts what it can, and its answer is the
+// object of the next attempt. What the user who made the edit adds meanwhile is a part of the edit.
 type undoing struct {
 	edit ownership.Undo
 	// found is the object as the edit left it.
@@ -81,6 +80,7 @@ func (r request) attempt() request {
 	if r.attempts++; r.attempts > maxUndos {
 		return r.failed(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
 	}
+	r.edit.BeforeKnown = r.before != nil && r.scope < len(scopes)-1
 	r.edit.Scope, r.previous, r.reclaims = scopes[r.scope], r.live, 0
 	return r.reclaim(r.live)
 }

@@ -28,17 +28,17 @@ type Object struct {
 	GVK   schema.GroupVersionKind
 	Key   trigger.ObjectKey
 	Place place
-	Stage manifest.Stage
 	// Body is the applied configuration: the object with our label and
 	// annotation, as JSON.
 	Body []byte
 	// Provides is the kind that the object defines, if it is a
-	// CustomResourceDefinition.
-	Provides schema.GroupKind
+	// CustomResourceDefinition; nil otherwise.
+	Provides *schema.GroupKind
 	// Ignored are the ignore rules for the object; nil if there are none.
 	Ignored *Ignored
 	// exemptions are the same rules, with all their paths.
 	exemptions
+	Stage manifest.Stage
 	// Sensitive reports that its values must not be shown, and Withholds that some must not.
 	Sensitive, Withholds bool
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
@@ -180,6 +180,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	}
 	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if d.ID.GroupKind == object.CRDKind {
+		d.Provides = &schema.GroupKind{}
 		d.Provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
 		d.Provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
 	}

@@ -34,14 +34,14 @@ type Object struct {
 	Contention *contention.Tracker
 	// Additions describes what users added to the object and what stays there.
 	Additions string
-	// Warnings are those of the API server about the object. WarningsKnown reports that this
-	// process has applied the object, so that those in the status are outdated.
-	Warnings      []string
-	WarningsKnown bool
+	// Warnings are those of the API server about the object.
+	Warnings []string
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
 	// checked is the health that the last checkup found, which the entry may show later.
 	checked v1alpha1.ObjectHealth
+	// WarningsKnown reports that this process has applied the object, so that the warnings in the status are outdated.
+	WarningsKnown bool
 	// Unobserved reports that no watch has shown the applied object yet; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool

@@ -194,8 +194,8 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	s := p.State
 	provided := map[schema.GroupKind]bool{}
 	for _, o := range s.Manifest {
-		if o.Desired.Provides.Kind != "" && o.Problem == nil {
-			provided[o.Desired.Provides] = true
+		if o.Desired.Provides != nil && o.Problem == nil {
+			provided[*o.Desired.Provides] = true
 		}
 	}
 	waits := false
