@@ -12,14 +12,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// scopes are how much of an edit is undone, in the order in which it is tried: more only if
-// the API server calls the object invalid. In the last one, what counts is what was written since the last apply: as the
-// object was valid then, what others wrote after the edit may be in the way.
+// scopes are how much of an edit is undone, in the order in which it is tried: more only if the API server calls the object
+// invalid. In the last one, all counts that was written since the last apply: what others added after the edit may be in the way.
 var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged, ownership.Everything, ownership.BesideChanged}
 
 const (
-	// maxUndos is how often the requests are sent that undo an edit, while the object is written
-	// to between them.
+	// maxUndos is how often the requests are sent that undo an edit, while the object is written to between them.
 	maxUndos = 8
 	// maxReclaims is how often it is tried to change managedFields of an object that is written
 	// to at the same time. A controller often writes once after an edit.
@@ -80,7 +78,9 @@ func (r request) attempt() request {
 	if r.attempts++; r.attempts > maxUndos {
 		return r.failed(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
 	}
-	r.edit.BeforeKnown = r.before != nil && r.scope < len(scopes)-1
+	if r.scope == len(scopes)-1 {
+		r.edit.Before, r.edit.BeforeKnown = "", false
+	}
 	r.edit.Scope, r.previous, r.reclaims = scopes[r.scope], r.live, 0
 	return r.reclaim(r.live)
 }
