@@ -43,11 +43,26 @@ func (r *report) plots(dir string) error {
 			name += "-" + unit
 		}
 		path := filepath.Join(dir, fileName(name))
-		if err := errors.Join(p.Save(22*vg.Centimeter, size, path+".svg"), p.Save(22*vg.Centimeter, size, path+".png")); err != nil {
+		if err := errors.Join(save(p, size, path, "svg"), save(p, size, path, "png")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// save writes a picture with a border in a format.
+func save(p *plot.Plot, height vg.Length, path, format string) error {
+	canvas, err := draw.NewFormattedCanvas(22*vg.Centimeter, height, format)
+	if err != nil {
+		return err
+	}
+	p.Draw(draw.Crop(draw.New(canvas), border, -border, border, -border))
+	file, err := os.Create(path + "." + format) //nolint:gosec // where the user wants it
+	if err != nil {
+		return err
+	}
+	_, err = canvas.WriteTo(file)
+	return errors.Join(err, file.Close())
 }
 
 // fileName is a name with only those characters that each file system takes.
@@ -57,7 +72,9 @@ func fileName(name string) string {
 
 const (
 	// lineHeight is how high a line of a report is drawn, and barHeight a bar in it; margins are above and below all.
-	lineHeight, barHeight, margins = vg.Length(44), vg.Length(9), vg.Length(95)
+	lineHeight, barHeight, margins = vg.Length(44), vg.Length(9), vg.Length(115)
+	// border is around the picture.
+	border = vg.Length(10)
 	// barStep is the distance of two bars of a line, where that of two lines is 1.
 	barStep = 0.24
 )
