@@ -91,8 +91,14 @@ func TestSoak(t *testing.T) {
 	require.Zero(t, s.total["backstop corrections"])
 }
 
-// quiet waits until the Event recorder has forgotten the series of all Events, of which it keeps up to 20,000.
-func (s *soak) quiet() { time.Sleep(soakQuiet) }
+// quiet has all watches begin again, because each keeps buffers as large as the largest event that it has decoded, and waits
+// until the Event recorder has forgotten the series of all Events, of which it keeps up to 20,000.
+func (s *soak) quiet() {
+	for _, p := range []*faultproxy.Proxy{s.local, s.remote} {
+		p.CloseStreams(faultproxy.Match{})
+	}
+	time.Sleep(soakQuiet)
+}
 
 // soak is a run of TestSoak. It is used by one goroutine.
 type soak struct {
