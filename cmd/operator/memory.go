@@ -54,9 +54,9 @@ func limitMemory() error {
 	return nil
 }
 
-// compact returns the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, and
-// annotations: what kubectl apply has written, which has the manifest a second time, and a first inventory that does not count any more. An inventory that Vidra has written is kept once, and
-// of others the texts that many entries have.
+// compact returns the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, what
+// kubectl apply has written, which has the manifest a second time, and a first inventory that does not count any more. An
+// inventory that Vidra has written is kept once, and so are the texts that many entries of another one have.
 func compact(inventories *status.Inventories) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		vr, is := obj.(*v1alpha1.VidraResource)

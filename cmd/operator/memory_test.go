@@ -80,7 +80,7 @@ func TestCompact(t *testing.T) {
 	}
 	vr := &v1alpha1.VidraResource{}
 	vr.Name, vr.Spec.Manifest, vr.ManagedFields = "one", "kind: ConfigMap", []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	vr.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "other": "kept"}
+	vr.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", v1alpha1.FirstInventoryAnnotation: "{}", "other": "kept"}
 	vr.Status.ManagedResources = append(make([]v1alpha1.ManagedResourceStatus, 0, 100), entry(), entry())
 	want := vr.DeepCopy()
 	want.ManagedFields, want.Annotations = nil, map[string]string{"other": "kept"}

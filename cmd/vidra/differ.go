@@ -127,7 +127,7 @@ func (d *differ) unresolved(u desired.Unresolved, resolved *desired.Resolved) *o
 	diff := newObjectDifference(u.ID, u.GVK)
 	diff.Action, diff.Why = actionRefuse, u.Why.Message
 	for _, o := range resolved.Objects {
-		if o.Provides != nil && *o.Provides == u.GVK.GroupKind() {
+		if o.Defines(u.GVK.GroupKind()) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its kind"
 		}
 	}

@@ -69,7 +69,7 @@ type Reconciler struct {
 	Watches Watches
 	Index   *trigger.Index
 	Trigger *trigger.Factory
-	// Inventories gets what the statuses have as their inventories.
+	// Inventories gets what is written as the inventories. Required.
 	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder

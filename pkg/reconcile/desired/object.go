@@ -49,6 +49,9 @@ type Object struct {
 	Weight int64
 }
 
+// Defines reports whether the object is the CustomResourceDefinition of a kind.
+func (d *Object) Defines(kind schema.GroupKind) bool { return d.Provides != nil && *d.Provides == kind }
+
 // Unresolved is an object whose kind is not served, or about which no request may be sent.
 type Unresolved struct {
 	// ID has the namespace that the manifest gives, which may be none.

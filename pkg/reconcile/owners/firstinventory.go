@@ -2,7 +2,6 @@ package owners
 
 import (
 	"encoding/json"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,15 +46,11 @@ func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedRes
 		first.Objects[at] = append(first.Objects[at], e.Name)
 	}
 	text, err := json.Marshal(first)
-	if err != nil || len(text) > maxFirstInventory {
+	if err != nil || len(text) > maxFirstInventory ||
+		sizeOf(vr.Annotations)+len(v1alpha1.FirstInventoryAnnotation)+len(text)+len(vr.Spec.Manifest) > maxAnnotations {
 		return false
 	}
-	annotations := maps.Clone(vr.Annotations)
 	metav1.SetMetaDataAnnotation(&vr.ObjectMeta, v1alpha1.FirstInventoryAnnotation, string(text))
-	if sizeOf(vr.Annotations)+len(vr.Spec.Manifest) > maxAnnotations {
-		vr.Annotations = annotations
-		return false
-	}
 	return true
 }
 

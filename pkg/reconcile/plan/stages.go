@@ -27,7 +27,7 @@ func EachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage [
 func (p *Planner) WebhooksLast(todo Plan) Plan {
 	s := p.State
 	waits := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool {
-		return slices.ContainsFunc(s.Manifest, func(o *Object) bool { return o.Desired.Provides != nil && *o.Desired.Provides == u.ID.GroupKind })
+		return slices.ContainsFunc(s.Manifest, func(o *Object) bool { return o.Desired.Defines(u.ID.GroupKind) })
 	})
 	if !waits || !s.Waiting.IsZero() && p.Now.Sub(s.Waiting) >= CRDEstablishTimeout {
 		return todo
