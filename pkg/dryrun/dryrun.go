@@ -163,9 +163,9 @@ func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []own
 // invalid: what other field managers added, as little of it as there is a reason for, and which fields they
 // removed or changed. Its Changes are empty if no edit is in the way.
 func (r *Runner) InTheWay(o *desired.Object, live *unstructured.Unstructured) ownership.Addition {
-	for scope := ownership.BesideRemoved; scope <= ownership.Everything; scope++ {
+	for scope := ownership.BesideRemoved; scope <= ownership.SinceApply; scope++ {
 		// Everything covers what was added beside nothing of ours, too.
-		if found := r.undo(o, live, scope); len(found.Changes) > 0 && (scope < ownership.Everything || len(found.Lost) > 0) {
+		if found := r.undo(o, live, scope); len(found.Changes) > 0 && (scope != ownership.Everything || len(found.Lost) > 0) {
 			return found
 		}
 	}

@@ -194,7 +194,7 @@ func (c *Change) setManager(e *entry) {
 // entry is an entry of managedFields whose set is read when it is asked for.
 type entry struct {
 	record
-	// index is its place in managedFields.
+	// index is its place in managedFields; negative for what no manager owns.
 	index int
 	when  time.Time
 	// ours reports that it is what our own manager applied.

@@ -11,7 +11,7 @@ import (
 
 // parents are the parents of what was removed, as a tree. nil has none.
 type parents struct {
-	// here reports that something that is ours was removed directly below this node.
+	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
 	// below are the children by their keys, written as in a fieldsV1.
 	below map[string]*parents
@@ -24,8 +24,8 @@ func (p *parents) child(key string) *parents {
 	return p.below[key]
 }
 
-// missing returns the parents of what the configuration has and live has not, and, in the
-// scope BesideChanged, of what another manager has changed. ours is what is still ours at this
+// missing returns the parents of what the configuration has and live has not, and, from the
+// scope BesideChanged on, of what another manager has changed. ours is what is still ours at this
 // node, and all is what any manager owns there: it shows the kinds of lists. What is ours
 // and absent was not removed: the API server keeps nothing of it. Where it is not known what
 // was ours, it may keep nothing of an empty value. If it refuses the object, the empty value

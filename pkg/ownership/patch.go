@@ -34,8 +34,10 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 		if e.ours {
 			ours = e
 		}
-		if e.taken != nil {
-			taken = taken.Union(e.taken)
+		if e.taken == nil {
+			continue
+		}
+		if taken = taken.Union(e.taken); e.index >= 0 {
 			write(e, e.all().Difference(e.taken))
 		}
 	}

@@ -183,8 +183,11 @@ func (s *search) addition() Addition {
 			a.authors = append(a.authors, e)
 		}
 	}
-	slices.SortFunc(s.roots, func(a, b root) int { return a.path.Compare(b.path) })
-	for _, r := range s.roots {
+	slices.SortStableFunc(s.roots, func(a, b root) int { return a.path.Compare(b.path) })
+	for i, r := range s.roots {
+		if r.entry.index < 0 && i > 0 && r.path.Equals(s.roots[i-1].path) {
+			continue // another manager added the rest of it, and is named
+		}
 		c := s.change(Added, r.path, r.value, nil)
 		c.setManager(r.entry)
 		a.Changes = append(a.Changes, c)

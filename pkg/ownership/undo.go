@@ -18,6 +18,10 @@ const (
 	BesideChanged
 	// Everything covers all that was added.
 	Everything
+	// SinceApply covers what BesideChanged does, whatever was there before the edit: all that other
+	// managers wrote since Manager last applied. It also covers what no manager owns there, such as
+	// a default that the API server added for the value of another client.
+	SinceApply
 )
 
 // Undo describes an object that other managers changed, for [Undo.Added].
@@ -110,12 +114,16 @@ func (a Addition) With(changes []Change) []Change {
 // of subresources, of managers with Prefix that applied, and Apply entries are excluded:
 // an apply removes no field of another manager. Where the API server refused to restore the
 // field of Manager, Apply entries count, too. Below an item or a field that was added,
-// nothing is kept, whichever client wrote it since.
+// nothing is kept, whichever client wrote it since. In the scope SinceApply, what no manager owns
+// counts, too.
 //
 // If found has no managedFields, the edit may have cleared them. The first apply since has
 // the API server record all that was there then under a manager that it makes up. What of it
 // was not there before the edit was added. live has to be the object after such an apply.
 func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
+	if u.Scope == SinceApply {
+		u.Before, u.BeforeKnown = "", false
+	}
 	s := search{Undo: u, live: live, withheld: Sensitive(found) || Sensitive(live)}
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
@@ -128,7 +136,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 			s.editors = append(s.editors, e)
 		}
 	}
-	if len(s.editors) == 0 {
+	if len(s.editors) == 0 && u.Scope != SinceApply {
 		return Addition{}
 	}
 	if s.owners = s.entries; found != live && recorded {
@@ -138,6 +146,9 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	s.findRemoved(found, oursFound)
 	if s.touched == nil {
 		return Addition{Lost: s.lost}
+	}
+	if u.Scope == SinceApply {
+		s.addUnowned()
 	}
 	mine := oursFound
 	if found != live {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // undoOf is an Undo of what is applied to a widget, given as members of a JSON object.
@@ -117,6 +118,44 @@ func TestAdded(t *testing.T) {
 			managed: []string{ours(`{"f:data":{"f:a":{}}}`), theirs("kubectl-edit", `{"f:spec":{".":{},"f:y":{}}}`)},
 			change:  func(u *Undo) { u.Scope = Everything }, want: []string{"spec"},
 		},
+		"Unowned": {
+			reason: "At last what no manager owns: a default that came with the value.", configuration: `"spec":{"strategy":{"type":"A"},"z":1}`,
+			found:   `"spec":{"strategy":{"type":"B","b":{"size":1,"step":2}},"limit":3,"z":1},"status":{"size":1}`,
+			managed: []string{ours(`{"f:spec":{"f:z":{}}}`), managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:strategy":{"f:type":{}}}}`)},
+			change:  func(u *Undo) { u.Scope, u.BeforeKnown = SinceApply, true }, want: []string{"spec.strategy.b"},
+		},
+		"PartlyUnowned": {
+			reason: "The other client set a part of it.", configuration: `"spec":{"strategy":{"type":"A"}}`,
+			found: `"spec":{"strategy":{"type":"B","b":{"size":1,"step":2}}}`,
+			managed: []string{
+				ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`),
+				managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:strategy":{"f:type":{},"f:b":{"f:size":{}}}}}`),
+			},
+			change: func(u *Undo) { u.Scope = SinceApply }, want: []string{"spec.strategy.b"},
+		},
+		"UnownedInAnItem": {
+			reason: "In an item of a list.", configuration: `"spec":{"parts":[{"name":"a","type":"A"}]}`,
+			found: `"spec":{"parts":[{"name":"a","type":"B","b":{"size":[1]}}]}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`),
+				managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:type":{}}}}}`),
+			},
+			change: func(u *Undo) { u.Scope = SinceApply }, want: []string{`spec.parts[name="a"].b`},
+		},
+		"OwnedBeforeTheFirstApply": {
+			reason: "What was there before the first apply has an owner.", configuration: `"spec":{"type":"A"}`, found: `"spec":{"type":"B","old":1}`,
+			managed: []string{
+				ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), managed("before-first-apply", "Update", "2026-01-02T03:04:00Z", `{"f:spec":{"f:old":{}}}`),
+				managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:type":{}}}`),
+			},
+			change: func(u *Undo) { u.Scope = SinceApply },
+		},
+		"UnownedByTheServer": {
+			reason: "What the API server keeps about the object is no part of an edit.", configuration: `"metadata":{"annotations":{"a":"1"}},"type":"A"`,
+			found:   `"type":"B","status":{"size":1}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:type":{}}`)},
+			change:  func(u *Undo) { u.Scope = SinceApply },
+		},
 		"Dropped": {
 			reason: "What the API server never kept was not removed.", configuration: `"spec":{"x":0,"y":1}`, found: `"spec":{"y":1,"z":1}`,
 			managed: []string{ours(`{"f:spec":{"f:x":{},"f:y":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:z":{}}}`)},
@@ -193,7 +232,10 @@ func TestAdded(t *testing.T) {
 					require.True(t, setOf(r.fields()).Intersection(gained).Empty(), "nobody else's: %s", tc.reason)
 				}
 			}
-			require.Equal(t, all(found), all(after), "nothing else has changed: %s", tc.reason)
+			if undo.Scope != SinceApply {
+				require.True(t, gained.Difference(all(found)).Empty(), "what no manager owned stays so: %s", tc.reason)
+			}
+			require.Equal(t, all(found).Union(gained).String(), all(after).String(), "nothing else has changed: %s", tc.reason)
 		})
 	}
 }
@@ -275,12 +317,12 @@ func TestRestoreEntries(t *testing.T) {
 }
 
 // all is what anybody owns in an object.
-func all(u *unstructured.Unstructured) string {
+func all(u *unstructured.Unstructured) *fieldpath.Set {
 	set := setOf(nil)
 	for r := range records(u) {
 		set = set.Union(setOf(r.fields()))
 	}
-	return set.String()
+	return set
 }
 
 // patched is an object after a JSON patch.

@@ -12,11 +12,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// scopes are how much of an edit is undone, in the order in which it is tried: more only if the API server calls the object
-// invalid. In the last one, all counts that was written since the last apply: what others added after the edit may be in the way.
-var scopes = []ownership.Scope{ownership.BesideRemoved, ownership.BesideChanged, ownership.Everything, ownership.BesideChanged}
-
 const (
+	// lastScope is how much of an edit is undone at last. More is undone only if the API server calls the object invalid.
+	lastScope = ownership.SinceApply
 	// maxUndos is how often the requests are sent that undo an edit, while the object is written to between them.
 	maxUndos = 8
 	// maxReclaims is how often it is tried to change managedFields of an object that is written
@@ -38,8 +36,6 @@ type undoing struct {
 	found *unstructured.Unstructured
 	// attempts counts the attempts, and reclaims the reclaims of the last one.
 	attempts, reclaims int
-	// scope is the index in scopes of how much is undone.
-	scope int
 	// addition is what is being reclaimed, and cleaned what users added and what is removed.
 	addition, cleaned ownership.Addition
 	// reclaimed reports that the last attempt has reclaimed all that there is to reclaim.
@@ -78,10 +74,7 @@ func (r request) attempt() request {
 	if r.attempts++; r.attempts > maxUndos {
 		return r.failed(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
 	}
-	if r.scope == len(scopes)-1 {
-		r.edit.Before, r.edit.BeforeKnown = "", false
-	}
-	r.edit.Scope, r.previous, r.reclaims = scopes[r.scope], r.live, 0
+	r.previous, r.reclaims = r.live, 0
 	return r.reclaim(r.live)
 }
 
@@ -139,7 +132,7 @@ func (r request) reclaimEnded(taken *unstructured.Unstructured, reclaimed bool) 
 	case reclaimed && r.undone:
 		return r.accepted(r.live) // others added the rest: their events show whether with an edit
 	case reclaimed && r.invalid != nil:
-		if r.scope++; r.scope == len(scopes) {
+		if r.edit.Scope++; r.edit.Scope > lastScope {
 			return r.giveUp(r.invalid)
 		}
 		return r.attempt()
@@ -169,7 +162,7 @@ func (r request) undoAnswered(got answer) request {
 		r.kind, r.undone = read, false
 		return r
 	}
-	if r.scope++; r.scope == len(scopes) {
+	if r.edit.Scope++; r.edit.Scope > lastScope {
 		return r.giveUp(r.invalid)
 	}
 	if ownership.Recorded(r.live) {

@@ -1,0 +1,83 @@
+package ownership
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// serverFields are the fields at the top of an object in which the API server keeps what no manager owns and no apply
+// removes, such as metadata.uid.
+var serverFields = []string{"apiVersion", "kind", "metadata", "status"}
+
+// addUnowned adds an entry with what no manager owns beside what was removed or changed. Such a field
+// has a default, or a value that the API server allocated.
+func (s *search) addUnowned() {
+	owned := fieldpath.NewSet()
+	for r := range records(s.live) {
+		owned = owned.Union(setOf(r.fields()))
+	}
+	set := s.unowned(s.live.Object, &node{live: s.Configuration}, owned, s.touched, nil)
+	if !set.Empty() {
+		e := &entry{index: -1, set: set}
+		s.entries, s.editors = append(s.entries, e), append(s.editors, e)
+	}
+}
+
+// unowned returns what no manager owns below the touched parents, without what the configuration has.
+// It descends where the configuration has a node; what the configuration does not have is searched to its leaves.
+func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *parents, path fieldpath.Path) *fieldpath.Set {
+	set := fieldpath.NewSet()
+	if touched == nil {
+		return set
+	}
+	if fields, isMap := live.(map[string]any); isMap && touched.here {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			element := fieldpath.PathElement{FieldName: &name}
+			if _, configured := conf.field(name); !configured && !isServerField(path, element) {
+				addUnownedBelow(set, element, fields[name], owned)
+			}
+		}
+	}
+	list := node{live: live}
+	for _, key := range slices.Sorted(maps.Keys(touched.below)) {
+		element, err := fieldpath.DeserializePathElement(key)
+		value, there := list.child(element)
+		sub, _, configured := conf.configured(element, true)
+		if err != nil || !there || !configured || isServerField(path, element) {
+			continue
+		}
+		at := slices.Concat(path, fieldpath.Path{element})
+		if below := s.unowned(value, sub, owned.WithPrefix(element), touched.below[key], at); !below.Empty() {
+			*set.Children.Descend(element) = *below
+		}
+	}
+	return set
+}
+
+func isServerField(path fieldpath.Path, element fieldpath.PathElement) bool {
+	return len(path) == 0 && element.FieldName != nil && slices.Contains(serverFields, *element.FieldName)
+}
+
+// addUnownedBelow adds a child of a map to set, and what is below it, as far as no manager owns it. A list that no
+// manager owns is one field.
+func addUnownedBelow(set *fieldpath.Set, element fieldpath.PathElement, live any, owned *fieldpath.Set) {
+	below, nested := owned.Children.Get(element)
+	if !nested && owned.Members.Has(element) {
+		return // as a whole
+	}
+	if !nested {
+		below = fieldpath.NewSet()
+		set.Members.Insert(element)
+	}
+	fields, _ := live.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		sub := fieldpath.NewSet()
+		addUnownedBelow(sub, fieldpath.PathElement{FieldName: &name}, fields[name], below)
+		if !sub.Empty() {
+			child := set.Children.Descend(element)
+			*child = *child.Union(sub)
+		}
+	}
+}
