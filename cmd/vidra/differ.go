@@ -240,6 +240,10 @@ func isAnswer(err error) bool {
 func additions(changes []ownership.Change) []string {
 	var added []string
 	for _, c := range changes {
+		if c.Manager == "" {
+			added = append(added, c.Path+", which the API server added")
+			continue
+		}
 		added = append(added, fmt.Sprintf("%s, which %q added", c.Path, c.Manager))
 	}
 	return added

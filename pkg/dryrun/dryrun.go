@@ -164,13 +164,19 @@ func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []own
 // removed or changed. Its Changes are empty if no edit is in the way.
 func (r *Runner) InTheWay(o *desired.Object, live *unstructured.Unstructured) ownership.Addition {
 	for scope := ownership.BesideRemoved; scope <= ownership.SinceApply; scope++ {
-		// Everything covers what was added beside nothing of ours, too.
-		if found := r.undo(o, live, scope); len(found.Changes) > 0 && (scope != ownership.Everything || len(found.Lost) > 0) {
+		found := r.undo(o, live, scope)
+		switch {
+		case len(found.Changes) == 0:
+		case scope == ownership.Everything && len(found.Lost) == 0: // it covers what was added beside nothing of ours, too
+		case scope == ownership.SinceApply && !slices.ContainsFunc(found.Lost, isChanged): // a default beside a field that is new in the manifest
+		default:
 			return found
 		}
 	}
 	return ownership.Addition{}
 }
+
+func isChanged(c ownership.Change) bool { return c.Kind == ownership.Changed }
 
 // undo finds what an edit added.
 func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope ownership.Scope) ownership.Addition {

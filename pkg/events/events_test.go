@@ -159,6 +159,11 @@ func TestFieldNotes(t *testing.T) {
 			ownership.Change{Path: "metadata.labels.app", Restored: `"web"`, Kind: ownership.Removed},
 			`restored metadata.labels.app to "web"; it had been removed (the API server does not record who removes a field)`,
 		},
+		"AddedByDefault": {
+			"The API server adds a default, which no field manager owns.",
+			ownership.Change{Path: "spec.strategy.rollingUpdate", Found: `{"maxSurge":"25%"}`, Kind: ownership.Added},
+			`removed spec.strategy.rollingUpdate; it had been added (the API server records no field manager for it, as for a default)`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

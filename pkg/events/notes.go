@@ -68,6 +68,8 @@ func field(c ownership.Change) string {
 		to = "nothing"
 	}
 	switch {
+	case c.Kind == ownership.Added && c.By() == "":
+		return "removed " + what + "; it had been added (the API server records no field manager for it, as for a default)"
 	case c.Kind == ownership.Added && c.Withheld:
 		return fmt.Sprintf("removed %s; %s had added it", what, by)
 	case c.Kind == ownership.Added:
