@@ -42,12 +42,12 @@ var suite = []suiteRun{
 	{"apply, 10 x 1,000", "apply", map[string]string{
 		normalSize: "-resources 3 -per-resource 1000 -rounds 1 -peer=false", fullSize: "-resources 10 -per-resource 1000 -rounds 2"}},
 	{"change", "change", map[string]string{
-		smallSize: "-resources 3 -rounds 1", normalSize: "-resources 300 -rounds 2", fullSize: "-rounds 3"}},
+		smallSize: "-resources 3 -rounds 1", normalSize: "-resources 200 -rounds 2", fullSize: "-rounds 3"}},
 	{"prune", "prune", map[string]string{
-		smallSize: "-resources 3", normalSize: "-resources 500", fullSize: "-rounds 3"}},
+		smallSize: "-resources 3", normalSize: "-resources 250", fullSize: "-rounds 3"}},
 	{"steady", "steady", map[string]string{
 		smallSize:  "-resources 2 -per-resource 3 -rounds 1 -for 1s -backstop 2s",
-		normalSize: "-rounds 1", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
+		normalSize: "-rounds 1 -backstop 30s", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
 	{"steady, 100,000 objects", "steady", map[string]string{
 		fullSize: "-resources 100 -per-resource 1000 -for 1m -backstop 5m -peer=false -timeout 30m"}},
 	{"restart", "restart", map[string]string{
