@@ -47,7 +47,7 @@ var suite = []suiteRun{
 		smallSize: "-resources 3", normalSize: "-resources 250", fullSize: "-rounds 3"}},
 	{"steady", "steady", map[string]string{
 		smallSize:  "-resources 2 -per-resource 3 -rounds 1 -for 1s -backstop 2s",
-		normalSize: "-rounds 1 -backstop 30s", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
+		normalSize: "-rounds 1", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
 	{"steady, 100,000 objects", "steady", map[string]string{
 		fullSize: "-resources 100 -per-resource 1000 -for 1m -backstop 5m -peer=false -timeout 30m"}},
 	{"restart", "restart", map[string]string{
