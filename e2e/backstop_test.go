@@ -179,7 +179,7 @@ func TestBackstopCost(t *testing.T) {
 	lists := func() requests {
 		return operatorSince(t, mark).Only(func(r request) bool { return r.Verb == "list" && r.Resource == "configmaps" })
 	}
-	large := func(r request) bool { return r.Verb == "list" && strings.Contains(r.RequestURI, "limit=1000") }
+	large := func(r request) bool { return r.Verb == "list" && strings.Contains(r.RequestURI, "limit=2000") }
 	await(t, func(c *assert.CollectT) { // a page is large when it is known how much memory an object takes
 		require.NotEmpty(c, lists().Only(large))
 	})

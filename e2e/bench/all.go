@@ -47,7 +47,7 @@ var suite = []suiteRun{
 		smallSize: "-resources 3", normalSize: "-resources 250", fullSize: "-rounds 3"}},
 	{"steady", "steady", map[string]string{
 		smallSize:  "-resources 2 -per-resource 3 -rounds 1 -for 1s -backstop 2s",
-		normalSize: "-rounds 1", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
+		normalSize: "-rounds 1 -for 10s -backstop 10s", fullSize: "-resources 100 -per-resource 100 -for 1m -backstop 1m"}},
 	{"steady, 100,000 objects", "steady", map[string]string{
 		fullSize: "-resources 100 -per-resource 1000 -for 1m -backstop 5m -peer=false -timeout 30m"}},
 	{"restart", "restart", map[string]string{
@@ -59,7 +59,7 @@ var suite = []suiteRun{
 	{"remotes", "remotes", map[string]string{
 		smallSize: "-clusters 3 -per-resource 2 -rounds 1 -delay 100ms", normalSize: "-clusters 5", fullSize: ""}},
 	{"shards", "shards", map[string]string{
-		smallSize: "-resources 4 -per-resource 2 -shards 2", normalSize: "-resources 30", fullSize: ""}},
+		smallSize: "-resources 4 -per-resource 2 -shards 2", normalSize: "-resources 20", fullSize: ""}},
 	{"memory", "memory", map[string]string{
 		smallSize: "-objects 50 -per-resource 10", normalSize: "-objects 5000", fullSize: "-objects 100000 -timeout 30m"}},
 }

@@ -29,7 +29,7 @@ const (
 	slowFailure = time.Second
 	// minPage, firstPage and maxPage are how many objects a page may have: the fewest, those of
 	// the first page of a watch, and the most.
-	minPage, firstPage, maxPage = 10, 100, 1000
+	minPage, firstPage, maxPage = 10, 100, 2000
 	// pageBytes is how much memory the objects of a page should take at most. Where those of the page before were smaller,
 	// they take more, up to the limit of [cluster.InPages].
 	pageBytes = 16 << 20
