@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"bytes"
 	"go/parser"
 	"go/token"
 	"os"
@@ -14,11 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestImports requires that the packages below pkg/reconcile import only those of a lower layer, and
-// that none has more than 2,000 lines without its tests.
+// TestImports requires that the packages below pkg/reconcile import only those of a lower layer.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	const prefix, maxLines = "github.com/vidra-operator/vidra/pkg/reconcile", 2000
+	const prefix = "github.com/vidra-operator/vidra/pkg/reconcile"
 	layers := [][]string{
 		{"object", "seal", "contention", "history", "progress"}, {"access", "breakglass", "metrics", "tracing"}, {"limits"}, {"desired"}, {"owners"}, {"plan"}, {"apply"}, {"prune", "backstop", "assignment"},
 		{"status"}, {"."},
@@ -38,15 +36,11 @@ func TestImports(t *testing.T) {
 			files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 			require.NoError(t, err)
 			require.NotEmpty(t, files, dir)
-			lines := 0
 			for _, path := range files {
 				if strings.HasSuffix(path, "_test.go") {
 					continue
 				}
-				text, err := os.ReadFile(path) //nolint:gosec // a file of this package
-				require.NoError(t, err)
-				lines += bytes.Count(text, []byte("\n"))
-				file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+				file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 				require.NoError(t, err)
 				for _, imported := range file.Imports {
 					name, err := strconv.Unquote(imported.Path.Value)
@@ -56,7 +50,6 @@ func TestImports(t *testing.T) {
 					}
 				}
 			}
-			require.LessOrEqual(t, lines, maxLines, "package %s", dir)
 		}
 	}
 }
