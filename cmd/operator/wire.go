@@ -67,7 +67,7 @@ func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica, inven
 	registry := newRegistry(mgr, local, factory, o.installation.ShardLabelKey(o.shard))
 	reconciler := &reconcile.Reconciler{
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
-		Client:     mgr.GetClient(), Local: local, LocalScope: o.scope, Watches: registry,
+		Client:     mgr.GetClient(), API: mgr.GetAPIReader(), Local: local, LocalScope: o.scope, Watches: registry,
 		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(), Inventories: inventories,
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),

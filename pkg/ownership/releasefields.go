@@ -169,6 +169,30 @@ func releaseFields(fields fieldsV1, before, after any) (released bool) {
 	return released
 }
 
+// Transfer returns the managedFields of obj as if manager to had applied what manager from did, beside its own fields. Other
+// entries of from are dropped. See ReleaseFields for how to write the result.
+func Transfer(obj *unstructured.Unstructured, from, to string) []any {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
+	var given record
+	list = slices.DeleteFunc(list, func(item any) bool {
+		m, _ := item.(map[string]any)
+		r := record(m)
+		if r.text("manager") != from {
+			return r.text("manager") == to && r.applies()
+		}
+		if r.applies() {
+			given = r
+		}
+		return true
+	})
+	if given == nil {
+		return Without(obj, from)
+	}
+	given["manager"] = to
+	given["fieldsV1"] = merged([]fieldsV1{given.fields(), applied(obj, to)})
+	return append(list, map[string]any(given))
+}
+
 // Without returns the managedFields of obj without the entries of manager. Its fields keep their
 // values and are unmanaged. See ReleaseFields for how to write the result. If no entry is left, the
 // result has one empty entry, because the API server ignores an empty list.

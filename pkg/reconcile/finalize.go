@@ -55,7 +55,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		ids = append(ids, o.ID)
 	}
 	slices.SortFunc(ids, plan.CompareForRemoval)
-	p.remover().Prune(ctx, ids)
+	p.remover().Prune(ctx, p.SettleRemovals(ids))
 	if len(s.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}

@@ -54,6 +54,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		return s.unread
 	}
 	p.unread, s.unread, s.sources = false, nil, got.Versions
+	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
 	for _, o := range s.Manifest {
 		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {
 			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
@@ -69,6 +70,28 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		}
 	}
 	return nil
+}
+
+// identities returns the objects of the manifest.
+func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
+	ids := make([]object.Identity, 0, len(s.Manifest)+len(s.Unresolved))
+	for _, o := range s.Manifest {
+		ids = append(ids, o.ID)
+	}
+	for _, u := range s.Unresolved {
+		ids = append(ids, u.Identities(vr)...)
+	}
+	return ids
+}
+
+// partsOf reads the parts of the manifest of a VidraResource that exist, as its account. It needs no part of one
+// for which no request is sent.
+func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
+	client, _, why := r.accounts().ClientOf(ctx, vr, r.Local)
+	if why != nil {
+		return []desired.Part{desired.InlinePart(vr)}, nil
+	}
+	return desired.AvailableParts(ctx, client, r.LocalScope, vr)
 }
 
 // holders returns the VidraResources whose manifests hold this one, and those that hold

@@ -83,7 +83,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 			First: first || s.unbegun, SkippedBefore: map[object.Identity]*plan.Drift{},
 		},
 		applier: &apply.Applier{
-			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Elsewhere},
+			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Elsewhere, Named: &r.named},
 			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
@@ -147,7 +147,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.applyAll(ctx, todo.Apply)
 	p.RecordBlocked(todo)
-	todo.Prune = p.KeepUntilApplied(todo.Prune)
+	todo.Prune = p.SettleRemovals(p.KeepUntilApplied(todo.Prune))
 	p.remover().Prune(ctx, todo.Prune)
 	if len(todo.Prune) > 0 {
 		p.watch(ctx)
@@ -173,7 +173,18 @@ func (p *pass) backstop() *backstop.Backstop {
 }
 
 // remover returns what removes objects of the VidraResource.
-func (p *pass) remover() *prune.Remover { return &prune.Remover{Applier: p.applier, Plan: p.Planner} }
+func (p *pass) remover() *prune.Remover {
+	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake}
+}
+
+// mayTake reports whether a VidraResource of the same destination may apply an object, with the rights of its account.
+func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
+	client, user, why := p.accounts().ClientOf(ctx, vr, p.applier.Destination)
+	if why != nil || user == "" {
+		return why == nil, nil
+	}
+	return access.Allowed(ctx, client, access.Subject{Cluster: key.Cluster, User: user}.Right(key, "patch"))
+}
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {

@@ -24,6 +24,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -42,7 +43,9 @@ type Reconciler struct {
 	LocalScope cluster.Scope
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations
-	// Metadata watches what spec.manifestFrom names.
+	// API reads VidraResources from the API server.
+	API client.Reader
+	// Metadata watches what spec.manifestFrom names, and lists VidraResources.
 	Metadata metadata.Interface
 	// DefaultInterval is the resync interval where spec.interval is not set.
 	DefaultInterval time.Duration
@@ -87,6 +90,7 @@ type Reconciler struct {
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
 	sources       desired.Sources
+	named         owners.Named
 	grants        *access.Grants
 	budget        contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
@@ -202,6 +206,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.Inventories.Forget(owner.Name)
 	r.namespaces.Set(owner, func(func(string) bool) {})
 	r.sources.Release(owner)
+	r.named.Forget(owner.Name)
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}

@@ -59,6 +59,20 @@ func (s Subject) Rights(gvr schema.GroupVersionResource, namespace string, verbs
 	return rights
 }
 
+// Right is the one to do verb with an object.
+func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
+	right := s.Rights(key.GVR, key.Namespace, verb)[0]
+	right.Name = key.Name
+	return right
+}
+
+// Allowed reports whether the subject of a client has a right.
+func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	return selfReviewer{}.review(ctx, client, right)
+}
+
 // Refused are the rights that may have been missing if a request failed with err:
 // none unless the API server answered 403. verbs are all that it may have asked for,
 // such as patch and create for an apply of an object that may not exist.

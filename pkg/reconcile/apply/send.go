@@ -91,7 +91,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 			got.live, got.err = a.Get(ctx, r.Key)
 		}
 		if got.err == nil && got.live != nil {
-			got.others, got.err = a.Finder.CoOwners(ctx, r.Key, got.live)
+			got.others, got.err = a.Finder.Conflicting(ctx, r.Key, got.live)
 		}
 	case claim:
 		got.err = a.claim(ctx, r.Task)

@@ -22,6 +22,8 @@ type Conflict struct {
 	// other is its name or, if it is one of another installation, its field manager.
 	other, field string
 	elsewhere    bool
+	// Leaving reports that the other VidraResource will release the object.
+	Leaving bool
 }
 
 // Error implements error.
@@ -30,7 +32,18 @@ func (r *Conflict) Error() string {
 		return fmt.Sprintf("the field manager %q of another Vidra installation wants another value of %s: "+
 			"let only one of them set it, or set spec.adopt to Always to take it", r.other, r.field)
 	}
+	if r.Leaving {
+		return fmt.Sprintf("VidraResource %s owns it, and releases it, because its manifest does not have it any more: it is applied then", r.other)
+	}
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
+}
+
+// Other is the name of the other VidraResource; empty for one of another cluster.
+func (r *Conflict) Other() string {
+	if r.elsewhere {
+		return ""
+	}
+	return r.other
 }
 
 // AsFailure returns the conflict, without values of a sensitive object.
@@ -38,6 +51,9 @@ func (r *Conflict) AsFailure(_ error, sensitive bool) object.Failure {
 	shown := *r
 	if sensitive {
 		shown.field = object.ListKeys.ReplaceAllString(r.field, "[*]")
+	}
+	if r.Leaving {
+		return object.Failure{Reason: v1alpha1.ReasonProgressing, Message: shown.Error()}
 	}
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
@@ -62,7 +78,7 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 			continue
 		}
 		if other, is := owner(manager); is {
-			return &Conflict{other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", field: strings.TrimPrefix(cause.Field, ".")}
+			return &Conflict{other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", Leaving: other.Leaving, field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil

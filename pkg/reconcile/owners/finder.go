@@ -30,6 +30,9 @@ type CoOwner struct {
 	// may be, because an apply is under way, or because another shard reconciles it, which
 	// reverts what it did not apply. Otherwise another user of the API wrote under its name.
 	Genuine bool
+	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
+	// will release the object. It is known of the owners that Conflicting returns.
+	Leaving bool
 }
 
 // Claimant is the identity with which a VidraResource applies objects.
@@ -51,6 +54,20 @@ type Finder struct {
 	VidraResources client.Reader
 	// Elsewhere reads those that the cache does not have, because they are of other shards; nil if it has all.
 	Elsewhere client.Reader
+	// Named knows which of them have an object in their manifest.
+	Named *Named
+}
+
+// Conflicting is CoOwners for an object that cannot be applied for a conflict: Leaving is known of each.
+func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
+	all, err := a.CoOwners(ctx, key, live)
+	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
+	for i := range all {
+		if vr, _, err := lookup.Get(ctx, all[i].Name); err == nil && vr != nil {
+			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.Names(ctx, vr, object.IdentityIn(live))
+		}
+	}
+	return all, err
 }
 
 // CoOwners returns the other VidraResources that own an object. The marks on the object,

@@ -26,6 +26,10 @@ type Object struct {
 	Sealed *SealedEntry
 	// Problem is why the object is not as it should be; nil if nothing is known to be wrong.
 	Problem *object.Failure
+	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
+	AwaitsRelease bool
+	// LeftAt is since when the manifest does not have the object, as far as this process knows; zero while it has.
+	LeftAt time.Time
 	// MissingRights are those that the last request that was refused may have lacked.
 	MissingRights []access.Right
 	// Drift is set while the object stays as another writer changed it.
@@ -105,7 +109,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	s.Manifest = make([]*Object, 0, len(objects))
 	for _, d := range objects {
 		o := s.Track(d.ID)
-		o.Desired = d
+		o.Desired, o.LeftAt = d, time.Time{}
 		s.Manifest = append(s.Manifest, o)
 	}
 	s.Others = append(s.Others, before...)

@@ -40,7 +40,7 @@ type Planner struct {
 	Waits bool
 	// healthDelayed reports that other objects are not healthy, which the status names later.
 	healthDelayed bool
-	// HeldUntil is when the first break-glass ends that keeps an object from being removed.
+	// HeldUntil is when the first removal is due that waits for a time, such as the end of a break-glass.
 	HeldUntil time.Time
 }
 

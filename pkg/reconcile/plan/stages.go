@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -64,15 +65,44 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	})
 }
 
+// RemovalSettle is how long the manifest must not have had an object before the object is removed. One change may give the
+// object to another VidraResource, or to another part of the manifest, which is written a little later.
+const RemovalSettle = time.Second
+
+// SettleRemovals removes from ids, which are to be removed, those that left the manifest less than RemovalSettle ago.
+// Deletions that have begun continue.
+func (p *Planner) SettleRemovals(ids []object.Identity) []object.Identity {
+	return slices.DeleteFunc(ids, func(id object.Identity) bool {
+		o := p.State.Objects[id]
+		if o.LeftAt.IsZero() {
+			o.LeftAt = p.Now
+		}
+		due := o.LeftAt.Add(RemovalSettle)
+		if o.In(v1alpha1.ObjectDeleting) || !p.Now.Before(due) {
+			return false
+		}
+		p.HoldUntil(due)
+		o.Fail(v1alpha1.ReasonProgressing, "left the manifest, and is removed unless another VidraResource has it")
+		return true
+	})
+}
+
+// HoldUntil has the VidraResource reconciled again when a removal that waits for a time is due.
+func (p *Planner) HoldUntil(due time.Time) {
+	if p.HeldUntil.IsZero() || due.Before(p.HeldUntil) {
+		p.HeldUntil = due
+	}
+}
+
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.
 var BeingReplaced = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and will be created again"}
 
 // unapplied reports whether an object of the manifest is not applied yet, so that what
-// left the manifest stays. Two cases do not count, because each may wait for the very
-// object that left: an object that another owner keeps as it is, and an object that is
-// being deleted, such as a claim that a Pod still uses.
+// left the manifest stays. Three cases do not count, because each may wait for the very
+// object that left: an object that another owner keeps as it is, one that another owner releases only when it
+// has applied an object that left, and an object that is being deleted, such as a claim that a Pod still uses.
 func unapplied(o *Object) bool {
-	if o == nil || o.Problem == nil {
+	if o == nil || o.Problem == nil || o.AwaitsRelease {
 		return false
 	}
 	switch o.Problem.Reason {

@@ -59,6 +59,10 @@ type Removal struct {
 type Remover struct {
 	*apply.Applier
 	Plan *plan.Planner
+	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
+	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
+	// receivers returns the other VidraResources that have one of the objects in their manifests.
+	receivers func() (map[object.Identity]owners.Receiver, error)
 	// exclusions are the objects that the removal must not delete.
 	exclusions *exclusions
 }
@@ -155,16 +159,16 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	} else if len(others) > 0 {
 		return a.handOver(ctx, key, live, others)
 	}
-	return a.deleteRead(ctx, key, live)
+	return a.deleteUnlessReceived(ctx, key, live, object.IdentityOf(e))
 }
 
-// handOver releases an object that others own, and enqueues them. If an owner only claims the
-// object, or has not applied it yet, our fields stay in it, unmanaged: without them the object
-// might be empty, or refused, until that owner applies it.
+// handOver releases an object that others own, and enqueues them. If they only claim the object, or have not applied
+// it yet, the first of them gets our fields: without them the object might be empty, or refused, until that owner
+// applies it, and an apply removes those that its manifest does not have.
 func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []owners.CoOwner) Removal {
 	done := Removal{}
 	if owners.OnlyClaimed(live, others) {
-		done = a.release(ctx, key, live)
+		done = a.transfer(ctx, key, live, others[0].Manager)
 	} else if done = a.releaseShared(ctx, key, live); apierrors.IsInvalid(done.Err) {
 		done = a.release(ctx, key, live)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -21,12 +22,8 @@ import (
 // unmanaged then. An apply of nothing would remove it. The label stays while
 // another VidraResource needs it.
 func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
-	annotations := unlisted(live, a.Owner.Name)
-	annotations[a.Signature().Annotation] = nil
-	metadata := map[string]any{"annotations": annotations, "managedFields": ownership.Without(live, a.Manager)}
-	if references, changed := otherReferences(live, a.Owner.Name); changed {
-		metadata["ownerReferences"] = references
-	}
+	metadata := a.withoutMarks(live)
+	metadata["managedFields"] = ownership.Without(live, a.Manager)
 	others, err := a.Finder.AllOwners(ctx, key, live)
 	labels := map[string]any{}
 	for _, shard := range a.ShardLabels {
@@ -47,6 +44,17 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 		return Removal{Err: fmt.Errorf("leave the object in place: %w", err)}
 	}
 	return Removal{Gone: true, unmanaged: true}
+}
+
+// withoutMarks is the metadata, as a merge patch has them, that take from an object what names us as its owner.
+func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
+	annotations := unlisted(live, a.Owner.Name)
+	annotations[a.Signature().Annotation] = nil
+	metadata := map[string]any{"annotations": annotations}
+	if references, changed := otherReferences(live, a.Owner.Name); changed {
+		metadata["ownerReferences"] = references
+	}
+	return metadata
 }
 
 // releaseShared releases our fields by applying none to the object that was read. If the
@@ -83,7 +91,7 @@ func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live
 	case len(others) > 0:
 		return Removal{Gone: true, Released: true}
 	}
-	return a.deleteRead(ctx, key, live)
+	return a.deleteUnlessReceived(ctx, key, live, object.IdentityIn(live))
 }
 
 // unlisted are the annotations, as a merge patch has them, that take an owner from the

@@ -2,6 +2,7 @@ package prune
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -21,6 +23,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		return
 	}
 	a.exclusions = a.exclude(ctx, ids)
+	a.receivers = sync.OnceValues(func() (map[object.Identity]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
 		removals := make([]Removal, len(stage))
@@ -70,8 +73,8 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Problem = done.outOfScope
 		return
 	case done.held != "":
-		if breakglass.Exempts(done.glass.Status, a.Plan.Now) && (a.Plan.HeldUntil.IsZero() || done.glass.Status.Until.Time.Before(a.Plan.HeldUntil)) {
-			a.Plan.HeldUntil = done.glass.Status.Until.Time
+		if breakglass.Exempts(done.glass.Status, a.Plan.Now) {
+			a.Plan.HoldUntil(done.glass.Status.Until.Time)
 		}
 		o.Fail(v1alpha1.ReasonProgressing, done.held)
 		return

@@ -90,6 +90,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	o := r.Known
 	entry := o.Entry
+	o.AwaitsRelease = false
 	switch {
 	case r.Err != nil:
 		p.recordFailure(r)
@@ -175,6 +176,10 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	if r.Why == plan.WhyDrift {
 		r.Cause.Unanswered = r.Cause.Unanswered || object.Unanswered(r.Err)
 		p.PendingDrift[r.Key] = r.Cause
+	}
+	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
+		o.AwaitsRelease = true
+		p.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {

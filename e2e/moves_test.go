@@ -1,0 +1,292 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// claimOf is a manifest with a PersistentVolumeClaim, whose deletion loses data.
+func claimOf(name, label string) string {
+	return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: " + name + "\n  labels:\n    app: " + label +
+		"\nspec:\n  accessModes: [ReadWriteOnce]\n  resources:\n    requests:\n      storage: 1Gi\n"
+}
+
+// requireMoved requires that an object is managed by one VidraResource, was neither deleted nor created again, and
+// is as the manifest specifies.
+func requireMoved(t *testing.T, to string, obj *unstructured.Unstructured, uid types.UID) *unstructured.Unstructured {
+	t.Helper()
+	live := obj.DeepCopy()
+	await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(obj), live))
+		require.Equal(c, []string{"vidra/" + to}, appliedBy(live))
+	})
+	require.Equal(t, uid, live.GetUID(), "%s was deleted and created again", obj.GetName())
+	require.Empty(t, live.GetDeletionTimestamp())
+	return live
+}
+
+// vidraResourceOf is a VidraResource that is not created yet.
+func vidraResourceOf(name, namespace, manifest string) *v1alpha1.VidraResource {
+	return &v1alpha1.VidraResource{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.VidraResourceSpec{Destination: v1alpha1.Destination{Namespace: namespace}, Manifest: manifest},
+	}
+}
+
+// TestMove moves an object from one VidraResource to another in each order of the two writes: its uid survives, no field
+// of the former manifest stays, and no conflict is reported.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	const stays = "stays"
+	cases := map[string]struct {
+		reason string
+		// was and is are the manifests with the object, before the move and after it.
+		was, is func(ns string) string
+		kind    string
+		// move does the move, from one to two.
+		move func(t *testing.T, ns, one, two, is string)
+	}{
+		"GiverFirst": {
+			"The former owner is written first, as in one kubectl apply of both in the order of their names.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "hello") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+		"ReceiverFirst": {
+			"The new owner is written first.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "hello") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, two, manifests(configMap("other", two), is))
+				setManifest(t, one, configMap(stays, one))
+			},
+		},
+		"GiverFirstChanged": {
+			"The new manifest has another value, and drops a field.",
+			func(string) string { return configMap("page", "hello") + "  dropped: soon\n" }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+		"ReceiverFirstChanged": {
+			"The new manifest has another value, and drops a field.",
+			func(string) string { return configMap("page", "hello") + "  dropped: soon\n" }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, two, manifests(configMap("other", two), is))
+				setManifest(t, one, configMap(stays, one))
+			},
+		},
+		"Claim": {
+			"The data of a claim is lost with it.",
+			func(string) string { return claimOf("page", "one") }, func(string) string { return claimOf("page", "two") }, "PersistentVolumeClaim",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+		"ToANewOne": {
+			"The new owner is created in the same apply.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, ns, one, two, is string) {
+				require.NoError(t, deleteVidraResource(t.Context(), two))
+				awaitGone(t, vidraResourceOf(two, ns, ""))
+				setManifest(t, one, configMap(stays, one))
+				require.NoError(t, admin.Create(t.Context(), vidraResourceOf(two, ns, is)))
+			},
+		},
+		"Rename": {
+			"The former owner is deleted, and the new one is created with its manifest.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "hello") }, "ConfigMap",
+			func(t *testing.T, ns, one, two, is string) {
+				require.NoError(t, deleteVidraResource(t.Context(), two))
+				awaitGone(t, vidraResourceOf(two, ns, ""))
+				require.NoError(t, deleteVidraResource(t.Context(), one))
+				require.NoError(t, admin.Create(t.Context(), vidraResourceOf(two, ns, is)))
+				awaitGone(t, vidraResourceOf(one, ns, ""))
+			},
+		},
+		"RenameChanged": {
+			"The former owner is deleted, and the new one has another value.",
+			func(string) string { return claimOf("page", "one") }, func(string) string { return claimOf("page", "two") }, "PersistentVolumeClaim",
+			func(t *testing.T, ns, one, two, is string) {
+				require.NoError(t, deleteVidraResource(t.Context(), one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+				awaitGone(t, vidraResourceOf(one, ns, ""))
+			},
+		},
+		"NamespaceInTheManifest": {
+			"One manifest names the namespace, and the other one leaves it to spec.destination.",
+			func(ns string) string {
+				return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: " + ns + "\ndata:\n  greeting: hello\n"
+			},
+			func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+		"ToAPart": {
+			"The new owner has it in a ConfigMap of spec.manifestFrom, which is written last.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, ns, one, two, is string) {
+				part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "part"}, Data: map[string]string{"manifest": configMap("other", two)}}
+				require.NoError(t, admin.Create(t.Context(), part))
+				require.NoError(t, mergePatch(getVidraResource(t, two), `{"spec":{"manifest":null,"manifestFrom":[{"kind":"ConfigMap","name":"part","key":"manifest"}]}}`))
+				awaitReady(t, two)
+				setManifest(t, one, configMap(stays, one))
+				part.Data["manifest"] = manifests(configMap("other", two), is)
+				require.NoError(t, admin.Update(t.Context(), part))
+			},
+		},
+		"ToASuspendedOne": {
+			"The new owner applies it only when it is resumed.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				require.NoError(t, mergePatch(getVidraResource(t, two), `{"spec":{"suspend":true}}`))
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+				awaitNotReady(t, one, v1alpha1.ReasonProgressing, "ConfigMap", "page", "VidraResource "+two)
+				require.NoError(t, mergePatch(getVidraResource(t, two), `{"spec":{"suspend":false}}`))
+			},
+		},
+		"ToAnInvalidOne": {
+			"The manifest of the new owner cannot be read until it is corrected.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is, "kind: [\n"))
+				awaitNotReady(t, one, v1alpha1.ReasonProgressing, "ConfigMap", "page", "VidraResource "+two)
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+		"ToOneThatNeverAdopts": {
+			"spec.adopt is about objects that no VidraResource manages.",
+			func(string) string { return configMap("page", "hello") }, func(string) string { return configMap("page", "goodbye") }, "ConfigMap",
+			func(t *testing.T, _, one, two, is string) {
+				require.NoError(t, mergePatch(getVidraResource(t, two), `{"spec":{"adopt":"Never"}}`))
+				setManifest(t, one, configMap(stays, one))
+				setManifest(t, two, manifests(configMap("other", two), is))
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			one, two := ns+"-one", ns+"-two"
+			newVidraResource(t, ns, manifests(configMap(stays, one), tc.was(ns)), named(one))
+			newVidraResource(t, ns, configMap("other", two), named(two))
+			awaitReady(t, one)
+			awaitReady(t, two)
+			t.Cleanup(func() { // it may have been created again
+				require.NoError(t, client.IgnoreNotFound(deleteVidraResource(context.Background(), two)))
+				awaitGone(t, vidraResourceOf(two, ns, ""))
+			})
+			page := declaredObject(t, ns, tc.is(ns), tc.kind, "page")
+			uid := get(t, page).GetUID()
+
+			tc.move(t, ns, one, two, tc.is(ns))
+			live := requireMoved(t, two, page, uid)
+			awaitReady(t, two)
+			requireInOrder(t, two, page)
+			_, dropped, err := unstructured.NestedString(live.Object, "data", "dropped")
+			require.NoError(t, err)
+			require.False(t, dropped, "a field of the former manifest stays")
+			require.NotContains(t, live.GetAnnotations(), v1alpha1.OwnerAnnotationKey(one))
+			for _, e := range eventsAbout(t, getVidraResource(t, two)) {
+				require.NotEqual(t, v1alpha1.ReasonOwnershipConflict, e.Reason, "%s: %s", tc.reason, e.Note)
+			}
+			if name != "Rename" && name != "RenameChanged" {
+				awaitReady(t, one)
+			}
+		})
+	}
+}
+
+// TestMoveInACircle moves objects between three VidraResources at once, each to the next one, with other values.
+func TestMoveInACircle(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	names := []string{ns + "-a", ns + "-b", ns + "-c"}
+	pages := []string{"page-a", "page-b", "page-c"}
+	uids := make([]types.UID, len(names))
+	for i, name := range names {
+		newVidraResource(t, ns, configMap(pages[i], "hello"), named(name))
+	}
+	for i, name := range names {
+		awaitReady(t, name)
+		uids[i] = get(t, declaredObject(t, ns, configMap(pages[i], "hello"), "ConfigMap", pages[i])).GetUID()
+	}
+	for i, name := range names {
+		setManifest(t, name, configMap(pages[(i+1)%len(pages)], "goodbye"))
+	}
+	for i, name := range names {
+		next := (i + 1) % len(pages)
+		page := declaredObject(t, ns, configMap(pages[next], "goodbye"), "ConfigMap", pages[next])
+		requireMoved(t, name, page, uids[next])
+		awaitReady(t, name)
+		requireInOrder(t, name, page)
+	}
+}
+
+// TestMoveBetweenParts moves an object between two parts of a manifest, which are written one after the other.
+func TestMoveBetweenParts(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	part := func(name, manifest string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string]string{"manifest": manifest}}
+	}
+	first := part("first", manifests(configMap("stays", "hello"), configMap("page", "hello")))
+	second := part("second", configMap("other", "hello"))
+	require.NoError(t, admin.Create(t.Context(), first))
+	require.NoError(t, admin.Create(t.Context(), second))
+	newVidraResource(t, ns, "", func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{
+			{Kind: "ConfigMap", Name: "first", Key: "manifest"}, {Kind: "ConfigMap", Name: "second", Key: "manifest"},
+		}
+	})
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "goodbye"), "ConfigMap", "page")
+	uid := get(t, page).GetUID()
+	first.Data["manifest"] = configMap("stays", "hello")
+	require.NoError(t, admin.Update(t.Context(), first))
+	second.Data["manifest"] = manifests(configMap("other", "hello"), configMap("page", "goodbye"))
+	require.NoError(t, admin.Update(t.Context(), second))
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, "goodbye", greeting(c, page))
+	})
+	require.Equal(t, uid, get(t, page).GetUID())
+}
+
+// TestMoveIsNotBlockedByOthers removes an object while another VidraResource cannot be read, and does not name it.
+func TestMoveIsNotBlockedByOthers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two, three := ns+"-one", ns+"-two", ns+"-three"
+	newVidraResource(t, ns, manifests(configMap("stays", one), configMap("page", "hello")), named(one))
+	newVidraResource(t, ns, "kind: [\n", named(two))
+	newVidraResource(t, ns, "", named(three), func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "missing", Key: "manifest"}}
+	})
+	awaitReady(t, one)
+	awaitNotReady(t, two, v1alpha1.ReasonManifestInvalid)
+	awaitNotReady(t, three, v1alpha1.ReasonSourceUnavailable)
+	began := time.Now()
+	setManifest(t, one, configMap("stays", one))
+	awaitGone(t, declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page"))
+	t.Logf("removed after %s", time.Since(began))
+	awaitReady(t, one)
+}

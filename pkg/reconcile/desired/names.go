@@ -1,0 +1,69 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// InlinePart returns the part of a manifest that the spec of a VidraResource holds.
+func InlinePart(vr *v1alpha1.VidraResource) Part { return Part{name: specManifest, text: vr.Spec.Manifest} }
+
+// AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read: the others name
+// no object that could be applied. It fails if a part may exist and cannot be read now.
+func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) ([]Part, error) {
+	parts := []Part{InlinePart(vr)}
+	wanted := (&Reader{Scope: scope}).wanted(vr)
+	for key, keys := range wanted {
+		if key.namespace == "" {
+			continue // the manifest is invalid
+		}
+		held, err := readSource(ctx, client, key, keys)
+		switch {
+		case apierrors.IsForbidden(err), held == nil && err == nil:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", display.Name(key.kind, key.namespace, key.name), err)
+		}
+		for _, text := range held.texts {
+			parts = append(parts, Part{text: text})
+		}
+	}
+	return parts, nil
+}
+
+// Mentions reports whether the text of the part has the name of an object somewhere.
+func (p Part) Mentions(name string) bool { return strings.Contains(p.text, name) }
+
+// Identities returns the identities that the objects of parts have if their kinds are namespaced, and those that they have
+// if their kinds are not. It fails for a manifest that cannot be read.
+func Identities(vr *v1alpha1.VidraResource, parts []Part) ([]object.Identity, error) {
+	parsed, err := parse(parts)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]object.Identity, 0, 2*len(parsed))
+	for _, obj := range parsed {
+		all = append(all, identities(vr, object.IdentityIn(obj.Unstructured))...)
+	}
+	return all, nil
+}
+
+// identities returns the identities of an object whose kind may be namespaced or not. id has the namespace in the manifest.
+func identities(vr *v1alpha1.VidraResource, id object.Identity) []object.Identity {
+	namespaced, not := id, id
+	namespaced.Namespace, not.Namespace = cmp.Or(id.Namespace, vr.Spec.Destination.Namespace, "default"), ""
+	return []object.Identity{namespaced, not}
+}
+
+// Identities returns the identities that the object may have once its kind is served.
+func (u Unresolved) Identities(vr *v1alpha1.VidraResource) []object.Identity { return identities(vr, u.ID) }

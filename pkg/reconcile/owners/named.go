@@ -1,0 +1,263 @@
+package owners
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Named answers which VidraResource has an object in its manifest, for every VidraResource of the API server in its latest
+// generation, reconciled or not, of all shards and installations. It is safe for concurrent use.
+type Named struct {
+	// Cache has the VidraResources of the shard; API reads the others, and those that changed a moment ago.
+	Cache, API client.Reader
+	// Metadata lists the VidraResources.
+	Metadata metadata.Interface
+	// Sources are the watches of spec.manifestFrom.
+	Sources *desired.Sources
+	// Parts reads the parts of a manifest. It fails if one may exist and cannot be read now.
+	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
+
+	// mu guards manifests and latest.
+	mu sync.Mutex
+	// manifests are what was read, by the name of the VidraResource.
+	manifests map[string]manifest
+	latest    listing
+	// listing is the turn to list the VidraResources: a channel, as it is waited for.
+	listing chan struct{}
+}
+
+// manifest is what the manifest of a generation names.
+type manifest struct {
+	uid        types.UID
+	generation int64
+	// sources are the versions of the parts in spec.manifestFrom.
+	sources map[desired.SourceKey]string
+	// objects are the hashes of the identities, sorted. Two identities with one hash count as one object.
+	objects []uint64
+}
+
+// listing are the VidraResources of the API server, as of began or later.
+type listing struct {
+	began time.Time
+	all   map[string]listed
+}
+
+type listed struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+}
+
+// vidraResources is the resource of VidraResources.
+var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
+
+// Receiver is a VidraResource whose latest generation has an object in its manifest.
+type Receiver struct {
+	*v1alpha1.VidraResource
+	// Unknown is why it is not known whether it has; nil if it is.
+	Unknown error
+}
+
+// seed is that of the hashes of identities.
+var seed = maphash.MakeSeed()
+
+// hashes returns the sorted hashes of identities.
+func hashes(ids []object.Identity) []uint64 {
+	all := make([]uint64, len(ids))
+	for i, id := range ids {
+		all[i] = maphash.Comparable(seed, id)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// has reports whether the manifest names an object.
+func (m manifest) has(id object.Identity) bool {
+	_, found := slices.BinarySearch(m.objects, maphash.Comparable(seed, id))
+	return found
+}
+
+// Note notes what the manifest of a VidraResource names, as a reconcile read it from its sources.
+func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[desired.SourceKey]string, ids []object.Identity) {
+	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(ids)})
+}
+
+func (n *Named) note(vr *v1alpha1.VidraResource, m manifest) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.manifests == nil {
+		n.manifests = map[string]manifest{}
+	}
+	n.manifests[vr.Name] = m
+}
+
+// Forget forgets a VidraResource.
+func (n *Named) Forget(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.manifests, name)
+}
+
+// Receivers returns, for objects of the cluster at, a VidraResource other than owner that has the object in its manifest;
+// none for an object that no other VidraResource has. The VidraResources are those of the API server as of since, or later.
+// It fails if that cannot be listed.
+func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity]Receiver, error) {
+	all, err := n.list(ctx, since)
+	if err != nil {
+		return nil, fmt.Errorf("list the VidraResources: %w", err)
+	}
+	receivers := map[object.Identity]Receiver{}
+	for name, is := range all {
+		if name == owner || is.deleting {
+			continue
+		}
+		vr, err := n.get(ctx, name, is)
+		if err != nil {
+			return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
+		}
+		if vr == nil || !vr.DeletionTimestamp.IsZero() || !isAt(vr, at) {
+			continue
+		}
+		named, err := n.naming(ctx, vr, ids)
+		receiver := Receiver{VidraResource: vr, Unknown: err}
+		for _, id := range ids {
+			known, found := receivers[id]
+			if err == nil && named(id) && (!found || known.Unknown != nil || name < known.Name) || err != nil && !found {
+				receivers[id] = receiver
+			}
+		}
+	}
+	return receivers, nil
+}
+
+// Names reports whether a VidraResource has an object in its manifest, or may have.
+func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) bool {
+	named, err := n.naming(ctx, vr, []object.Identity{id})
+	return err != nil || named(id)
+}
+
+// naming returns the function that reports whether a VidraResource has one of ids in its manifest. A manifest that cannot be
+// parsed has what it mentions.
+func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (func(object.Identity) bool, error) {
+	n.mu.Lock()
+	m := n.manifests[vr.Name]
+	n.mu.Unlock()
+	if n.current(m, vr) {
+		return m.has, nil
+	}
+	parts, err := []desired.Part{desired.InlinePart(vr)}, error(nil)
+	if len(vr.Spec.ManifestFrom) > 0 {
+		if parts, err = n.Parts(ctx, vr); err != nil {
+			return nil, err
+		}
+	}
+	mentions := func(id object.Identity) bool {
+		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })
+	}
+	if !slices.ContainsFunc(ids, mentions) {
+		return func(object.Identity) bool { return false }, nil
+	}
+	has, err := desired.Identities(vr, parts)
+	if err != nil {
+		return mentions, nil //nolint:nilerr // its reconcile reports it
+	}
+	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(has)}
+	if len(vr.Spec.ManifestFrom) == 0 {
+		n.note(vr, m)
+	}
+	return m.has, nil
+}
+
+// current reports whether m is what the latest generation of a VidraResource names, with the present versions of its parts.
+func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
+	if m.uid != vr.UID || m.generation != vr.Generation {
+		return false
+	}
+	for _, source := range vr.Spec.ManifestFrom {
+		key := desired.SourceKeyOf(vr, source)
+		if version, known := n.Sources.Version(key); !known || version != m.sources[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// get returns a VidraResource in the generation that was listed, or a later one; nil if there is none any more.
+func (n *Named) get(ctx context.Context, name string, is listed) (*v1alpha1.VidraResource, error) {
+	vr, err := Cached(ctx, n.Cache, name)
+	if err != nil || vr != nil && vr.UID == is.uid && vr.Generation >= is.generation {
+		return vr, err
+	}
+	vr = &v1alpha1.VidraResource{}
+	if err := n.API.Get(ctx, client.ObjectKey{Name: name}, vr); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return vr, nil
+}
+
+const (
+	// listPage is how many VidraResources a page of a list has.
+	listPage = 500
+	// listTimeout is how long a list may take.
+	listTimeout = 30 * time.Second
+)
+
+// list returns the VidraResources of the API server as of since, or later. Callers that wait for the same list share it.
+func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, error) {
+	select {
+	case n.turn() <- struct{}{}:
+		defer func() { <-n.listing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	n.mu.Lock()
+	latest := n.latest
+	n.mu.Unlock()
+	if !latest.began.Before(since) && latest.all != nil {
+		return latest.all, nil
+	}
+	latest = listing{began: time.Now(), all: map[string]listed{}}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		page, err := n.Metadata.Resource(vidraResources).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			m := &page.Items[i]
+			latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	n.mu.Lock()
+	n.latest = latest
+	n.mu.Unlock()
+	return latest.all, nil
+}
+
+// turn returns the channel that has room for one list at a time.
+func (n *Named) turn() chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listing == nil {
+		n.listing = make(chan struct{}, 1)
+	}
+	return n.listing
+}
