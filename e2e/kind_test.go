@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,6 +171,51 @@ func TestDeletionWithoutItsKind(t *testing.T) {
 	awaitGone(t, declared(t, ns, configMap("other", "hello"))[0])
 	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "Thing", "not served")
 	awaitGoneFor(t, 2*patience, v)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Removed ", "Thing "+ns+"/thing")
+}
+
+// TestKindThatIsNotServed deletes a VidraResource, and takes an object out of the manifest of another one, while no version of
+// the kind is served: the objects exist, and nothing is forgotten.
+func TestKindThatIsNotServed(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	deleted, pruned := ns+"-deleted", ns+"-pruned"
+	of := func(name string) string {
+		return strings.ReplaceAll(manifest, "name: thing\n", "name: "+name+"\n")
+	}
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	newVidraResource(t, ns, of("first"), named(deleted))
+	newVidraResource(t, ns, manifests(configMap("other", "hello"), of("second")), named(pruned))
+	v := awaitReady(t, deleted)
+	awaitReady(t, pruned)
+	serve := func(served bool) {
+		await(t, func(c *assert.CollectT) {
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), live))
+			for i := range live.Spec.Versions {
+				live.Spec.Versions[i].Served = served
+			}
+			require.NoError(c, admin.Update(context.Background(), live))
+		})
+	}
+	serve(false)
+	awaitNotReady(t, pruned, v1alpha1.ReasonKindUnavailable, "Thing")
+	require.NoError(t, deleteVidraResource(t.Context(), deleted))
+	setManifest(t, pruned, configMap("other", "hello"))
+	definition := "CustomResourceDefinition " + crd.Name + " exists"
+	awaitNotReady(t, pruned, v1alpha1.ReasonProgressing, "Thing "+ns+"/second", definition, "spec.deletionPolicy to Orphan")
+	awaitNotReady(t, deleted, v1alpha1.ReasonProgressing, "Thing "+ns+"/first", definition)
+	require.Len(t, getVidraResource(t, deleted).Status.ManagedResources, 1)
+	require.Len(t, getVidraResource(t, pruned).Status.ManagedResources, 2)
+	serve(true)
+	awaitGoneFor(t, 2*patience, v)
+	awaitReady(t, pruned)
+	things := thingIn(crd, ns)
+	for _, name := range []string{"first", "second"} {
+		things.SetName(name)
+		awaitGone(t, things)
+	}
 }
 
 // TestKindVersionThatIsRemoved takes the version away that the manifest names,

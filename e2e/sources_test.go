@@ -55,9 +55,13 @@ func TestManifestInParts(t *testing.T) {
 	mark := auditMark(t)
 	require.NoError(t, mergePatch(held, `{"data":{"a.yaml":%q},"binaryData":{"b.yaml":%q}}`,
 		configMap("from-config", "two"), base64.StdEncoding.EncodeToString([]byte("# nothing"))))
+	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestEmpty, "ConfigMap "+ns+"/parts, key b.yaml")
+	require.Len(t, v.Status.ManagedResources, 4, "a part that holds nothing removes nothing")
+	base := getVidraResource(t, ns)
+	require.NoError(t, mergePatch(base, `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"parts","key":"a.yaml"},{"kind":"Secret","name":"hidden","key":"m"}]}}`))
 	await(t, func(c *assert.CollectT) {
 		v := getVidraResource(c, ns)
-		require.Len(c, v.Status.ManagedResources, 3, "what left a part is pruned")
+		require.Len(c, v.Status.ManagedResources, 3, "what left the manifest is pruned")
 		live := get(c, declaredObject(t, ns, all("two"), "ConfigMap", "from-config"))
 		require.Contains(c, fmt.Sprint(live.Object["data"]), "two")
 	})
@@ -88,7 +92,7 @@ func TestManifestInParts(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "parts"}, Data: map[string]string{"c.yaml": configMap("from-elsewhere", "one")},
 	}))
-	base := getVidraResource(t, ns)
+	base = getVidraResource(t, ns)
 	require.NoError(t, mergePatch(base, `{"spec":{"manifestFrom":[{"kind":"ConfigMap","name":"parts","key":"a.yaml"},
 		{"kind":"Secret","name":"hidden","key":"m","optional":true},{"kind":"ConfigMap","name":"parts","key":"none","optional":true},
 		{"kind":"ConfigMap","name":"parts","namespace":%q,"key":"c.yaml"}]}}`, elsewhere))

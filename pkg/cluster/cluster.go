@@ -33,6 +33,8 @@ type Cluster struct {
 	invalidations map[string]uint64
 	// versions caches the discovery of each group and version.
 	versions map[schema.GroupVersion]versionKinds
+	// aggregated has the groups and versions of which it is known whether an extension API server serves them.
+	aggregated map[schema.GroupVersion]bool
 }
 
 // New returns the local cluster, whose API server is that of config. It sends no request. For

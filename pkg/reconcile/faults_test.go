@@ -105,6 +105,10 @@ func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.M
 	return cluster.Mapping{GVR: gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), Namespaced: true}, nil
 }
 
+func (l *lab) Aggregated(context.Context, schema.GroupVersion) (bool, error) { return false, nil }
+
+func (l *lab) DefinitionOf(context.Context, schema.GroupKind) (string, error) { return "", nil }
+
 func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
 	return l.Mapping(ctx, gvk)
 }

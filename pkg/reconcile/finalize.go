@@ -38,6 +38,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
 				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
 	}
+	if why := p.uninstalling(ctx); why != "" && !p.VR.Orphans() && objects > 0 && !p.VR.DeletionTimestamp.IsZero() {
+		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
+			"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
+	}
 	for o := range s.All() { // drift is ignored no longer
 		o.Drift, o.Contention = nil, nil
 	}
@@ -55,7 +59,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		ids = append(ids, o.ID)
 	}
 	slices.SortFunc(ids, plan.CompareForRemoval)
-	p.remover().Prune(ctx, p.SettleRemovals(ids))
+	if !p.applier.Orphans { // otherwise nothing is deleted
+		ids = p.SettleRemovals(ids, plan.Settling)
+	}
+	p.remover().Prune(ctx, ids)
 	if len(s.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}

@@ -53,7 +53,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		s.unread = &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 		return s.unread
 	}
-	p.unread, s.unread, s.sources = false, nil, got.Versions
+	p.unread, s.unread, s.sources, s.missingParts = false, nil, got.Versions, got.Missing
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
 	for _, o := range s.Manifest {
 		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {

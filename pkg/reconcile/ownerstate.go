@@ -53,6 +53,8 @@ type ownerState struct {
 	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[desired.SourceKey]string
+	// missingParts are the optional parts of spec.manifestFrom that did not exist then.
+	missingParts []desired.MissingPart
 	// attempted is the generation of the last reconcile, and unread is why the last attempt
 	// to read the manifest failed; nil if it did not.
 	attempted int64
@@ -61,6 +63,8 @@ type ownerState struct {
 	// the client.
 	unreadable map[access.Right]dynamic.Interface
 
+	// deletionSeen is when this process first saw that the VidraResource is being deleted.
+	deletionSeen time.Time
 	// deletionNoted is the generation of which the deletion was noted.
 	deletionNoted int64
 

@@ -147,7 +147,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.applyAll(ctx, todo.Apply)
 	p.RecordBlocked(todo)
-	todo.Prune = p.SettleRemovals(p.KeepUntilApplied(todo.Prune))
+	todo.Prune = p.SettleRemovals(p.KeepUntilApplied(todo.Prune), p.removalDelay(ctx))
 	p.remover().Prune(ctx, todo.Prune)
 	if len(todo.Prune) > 0 {
 		p.watch(ctx)

@@ -91,6 +91,7 @@ type Reconciler struct {
 	heavy         *limits.HeavyShare
 	sources       desired.Sources
 	named         owners.Named
+	definition    definitionState
 	grants        *access.Grants
 	budget        contention.Budget
 	// recompute spaces the applies that only find out digests of this version.

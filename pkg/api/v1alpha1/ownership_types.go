@@ -6,6 +6,10 @@ const (
 	// spec.force does not delete it either.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
+	// AllowDeletionAnnotation on the CustomResourceDefinition of VidraResources, with the value "true", makes the deletion
+	// of the CustomResourceDefinition the deletion of all VidraResources and of their objects. Without it, they stay.
+	AllowDeletionAnnotation = "infrahub.operators.com/allow-deletion"
+
 	// DrillAnnotation on an object in a manifest, with any value, makes it the sentinel of its VidraResource:
 	// `vidra drill` changes the value, and Vidra reverts that. No other program reads it.
 	DrillAnnotation = "vidraresource.infrahub.operators.com/drill"

@@ -159,8 +159,9 @@ type ManifestSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be one of data: letters, digits, dashes, underscores and dots"
 	Key string `json:"key"`
-	// Optional makes a missing object or key count as an empty part. Otherwise Vidra
-	// applies no new manifest and removes nothing until it exists. Edits are reverted
+	// Optional makes a missing object or key count as an empty part. What it held is removed when it has not
+	// existed for 15 seconds, unless its namespace does not exist either. A part that exists must hold
+	// objects. Otherwise Vidra applies no new manifest and removes nothing until the part exists. Edits are reverted
 	// meanwhile to what was read last, unless the spec changed or Vidra was restarted.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
@@ -274,6 +275,10 @@ type ManagedResourceStatus struct {
 	// and the rules for it. Sealed as Digest is.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
+	// Aggregated reports that an extension API server serves the kind. No CustomResourceDefinition shows then
+	// whether objects of the kind still exist while it is not served.
+	// +optional
+	Aggregated bool `json:"aggregated,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`

@@ -15,6 +15,10 @@ type Kinds interface {
 	Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
 	MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
 	Invalidate(group string)
+	// Aggregated reports whether an extension API server serves a group and version.
+	Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error)
+	// DefinitionOf names what defines a kind, served or not; empty if nothing does.
+	DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 
 // Destination is a cluster that objects are applied to. See cluster.Cluster.

@@ -41,6 +41,8 @@ type Result struct {
 	Answered time.Time
 	// Live is the object as the API server has it now; nil if it was not applied.
 	Live *unstructured.Unstructured
+	// Aggregated reports that an extension API server serves the kind; nil if that is not known.
+	Aggregated *bool
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
 	// Compared reports that Additions is known: what users added to the object and what is not reverted.

@@ -20,8 +20,8 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 	if err != nil {
 		return err
 	}
-	if len(parsed) == 0 {
-		return ErrEmpty
+	if err := empty(parts, parsed); err != nil {
+		return err
 	}
 	if err := holdsItself(vr.Name, nil, parsed); err != nil {
 		return err

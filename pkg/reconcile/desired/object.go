@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unique"
 
@@ -92,8 +93,8 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	if err != nil {
 		return nil, err
 	}
-	if len(parsed) == 0 {
-		return nil, ErrEmpty
+	if err := empty(parts, parsed); err != nil {
+		return nil, err
 	}
 	if err := holdsItself(vr.Name, holders, parsed); err != nil {
 		return nil, err
@@ -143,6 +144,35 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 // refused because it may be a mistake, and pruning would delete every object.
 var ErrEmpty = errors.New("the manifest holds no object, so nothing is changed or removed: " +
 	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
+
+// empty returns an error that wraps ErrEmpty if the manifest has no object, or if one of several parts that are there has
+// none: a template may have rendered nothing. An optional part that is missing, and an empty spec.manifest, are no parts.
+func empty(parts []Part, parsed []manifest.Object) error {
+	if len(parsed) == 0 && len(parts) < 2 {
+		return ErrEmpty
+	}
+	for _, part := range parts {
+		given := part.name != specManifest || strings.TrimSpace(part.text) != ""
+		if given && !slices.ContainsFunc(parsed, func(obj manifest.Object) bool { return obj.Position.Source == part.name }) {
+			return emptyPart(part.name)
+		}
+	}
+	if len(parsed) == 0 {
+		return ErrEmpty
+	}
+	return nil
+}
+
+// emptyPart is why a manifest is not applied that has a part without objects.
+type emptyPart string
+
+func (e emptyPart) Error() string {
+	return string(e) + ": this part of the manifest holds no object, so nothing is changed or removed: " +
+		"put objects into it, or take it out of the spec to remove the objects that it had"
+}
+
+// Is makes an emptyPart ErrEmpty.
+func (e emptyPart) Is(target error) bool { return target == ErrEmpty }
 
 // resolve asks how each kind of the objects is served.
 func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds) (

@@ -42,9 +42,14 @@ type Parts struct {
 	Parts []Part
 	// Versions are those of the sources that were read.
 	Versions map[SourceKey]string
+	// Missing are the optional parts that do not exist.
+	Missing []MissingPart
 	// Unreadable holds the right that was missing to read a source, with the client.
 	Unreadable map[access.Right]dynamic.Interface
 }
+
+// MissingPart is an optional part that does not exist: Name is for messages, and Namespace is the one that it would be in.
+type MissingPart struct{ Name, Namespace string }
 
 // Gather reads the parts of the manifest of an owner.
 func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
@@ -130,6 +135,7 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 		case size > maxManifest:
 			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
 		case !found && source.Optional:
+			got.Missing = append(got.Missing, MissingPart{name, key.namespace})
 		case held == nil:
 			return unavailable("does not exist: create it, or set optional")
 		case !found:

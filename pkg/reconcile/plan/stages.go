@@ -69,20 +69,38 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 // object to another VidraResource, or to another part of the manifest, which is written a little later.
 const RemovalSettle = time.Second
 
-// SettleRemovals removes from ids, which are to be removed, those that left the manifest less than RemovalSettle ago.
-// Deletions that have begun continue.
-func (p *Planner) SettleRemovals(ids []object.Identity) []object.Identity {
+// PartGrace is how long an optional part of the manifest must not exist before the objects are removed that it may have had:
+// a part that is replaced does not exist in between.
+const PartGrace = 15 * time.Second
+
+// RemovalDelay is how long objects must have left the manifest before they are removed, and what is reported of them
+// meanwhile.
+type RemovalDelay struct {
+	Time time.Duration
+	// Endless delays removals until something else ends it.
+	Endless bool
+	Message string
+}
+
+// Settling is the delay of every removal.
+var Settling = RemovalDelay{Time: RemovalSettle, Message: "is removed unless another VidraResource, or another part of the manifest, has it"}
+
+// SettleRemovals removes from ids, which are to be removed, those whose removal is delayed. Deletions that have begun
+// continue.
+func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []object.Identity {
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		o := p.State.Objects[id]
 		if o.LeftAt.IsZero() {
 			o.LeftAt = p.Now
 		}
-		due := o.LeftAt.Add(RemovalSettle)
-		if o.In(v1alpha1.ObjectDeleting) || !p.Now.Before(due) {
+		due := o.LeftAt.Add(delay.Time)
+		if o.In(v1alpha1.ObjectDeleting) || !delay.Endless && !p.Now.Before(due) {
 			return false
 		}
-		p.HoldUntil(due)
-		o.Fail(v1alpha1.ReasonProgressing, "left the manifest, and is removed unless another VidraResource has it")
+		if !delay.Endless {
+			p.HoldUntil(due)
+		}
+		o.Fail(v1alpha1.ReasonProgressing, delay.Message)
 		return true
 	})
 }

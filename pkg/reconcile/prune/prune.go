@@ -37,8 +37,9 @@ type Removal struct {
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
 	unmanaged bool
-	// missing reports that its kind is not served, in no version.
-	missing bool
+	// missing reports that its kind is not served, in no version; goneWithKind, that the kind was deleted, and the object
+	// with it.
+	missing, goneWithKind bool
 	// kept reports that the object itself asks to be left in place; unsure, that this is
 	// not known.
 	kept, unsure bool
@@ -75,7 +76,30 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	if done.missing && done.key.Name != "" { // discovery was behind
 		done = a.removeIn(ctx, e)
 	}
+	if since := a.Plan.State.Objects[object.IdentityOf(e)].KindGoneSince; done.missing && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
+		return a.removeMissing(ctx, e)
+	}
 	return done
+}
+
+// removeMissing returns what becomes of an object whose kind is not served, for longer than an API server takes to start. The
+// object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an
+// extension API server exist wherever that keeps them.
+func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+	const advice = ": serve the kind again, or set spec.deletionPolicy to Orphan to leave the object in place"
+	gvk := object.GVKOf(e)
+	switch definition, err := a.Destination.DefinitionOf(ctx, gvk.GroupKind()); {
+	case a.Orphans:
+		return Removal{Gone: true, unmanaged: true}
+	case err != nil:
+		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served, and it is not known whether the kind still exists: %v%s", err, advice)}
+	case definition != "":
+		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served in any version, and %s exists%s", definition, advice)}
+	case e.Aggregated:
+		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served: the APIService %s.%s of an extension API server is missing%s",
+			gvk.Version, gvk.Group, advice)}
+	}
+	return Removal{Gone: true, goneWithKind: true}
 }
 
 // removeIn removes an object in the version in which it is served, as far as discovery

@@ -59,12 +59,15 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
-	if !done.missing {
+	if done.key.Name != "" && !done.missing { // its kind is served
 		o.KindGoneSince = time.Time{}
 	}
 	switch {
-	case done.missing && !a.missingForGood(o):
+	case done.missing:
 		// An API server that has just started serves some kinds a little later.
+		if o.KindGoneSince.IsZero() {
+			o.KindGoneSince = a.Plan.Now
+		}
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
 	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
@@ -102,21 +105,12 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		change.Action = events.Orphaned
 	case done.Released:
 		change.Action = events.Released
-	case entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
+	case done.goneWithKind && entry.UID != "",
+		entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
 		change.Action = events.Pruned
 	}
 	if change.Action != "" {
 		a.Plan.Note(change)
 	}
 	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}
-}
-
-// missingForGood reports whether the kind of an object has not been served for so
-// long that the object is gone with it.
-func (a *Remover) missingForGood(o *plan.Object) bool {
-	if o.KindGoneSince.IsZero() {
-		o.KindGoneSince = a.Plan.Now
-		return false
-	}
-	return a.Plan.Now.Sub(o.KindGoneSince) >= plan.KindGoneTimeout
 }

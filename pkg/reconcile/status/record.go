@@ -130,6 +130,9 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
 	entry.Configuration = r.Configuration
+	if r.Aggregated != nil {
+		entry.Aggregated = *r.Aggregated
+	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
 		entry.Recreated = nil
 	}

@@ -1,0 +1,100 @@
+package uninstall
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// definition is the CustomResourceDefinition of VidraResources.
+func definition() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "vidraresources.infrahub.operators.com"}}
+}
+
+// install installs Vidra and starts an operator, which ends with the test.
+func install(t *testing.T) {
+	t.Helper()
+	require.NoError(t, env.Install(t.Context()))
+	operator, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary, Env: []string{"POD_NAMESPACE=" + testenv.OperatorNamespace}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = operator.Stop(10 * time.Second) })
+}
+
+// page returns the ConfigMap that suite.Greeting describes.
+func page(namespace string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("v1")
+	u.SetKind("ConfigMap")
+	u.SetNamespace(namespace)
+	u.SetName("page")
+	return u
+}
+
+// vidraResource is a VidraResource with the page.
+func vidraResource(namespace string) *v1alpha1.VidraResource {
+	return &v1alpha1.VidraResource{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Spec: v1alpha1.VidraResourceSpec{
+			Destination: v1alpha1.Destination{Namespace: namespace}, Manifest: suite.Greeting("page", "hello"),
+		},
+	}
+}
+
+// TestDefinitionIsDeleted deletes the CustomResourceDefinition of VidraResources, which deletes all of them: their objects stay,
+// and Vidra that is installed again manages them as before.
+func TestDefinitionIsDeleted(t *testing.T) {
+	install(t)
+	kept, changed := cluster.NewNamespace(t), cluster.NewNamespace(t)
+	uids := map[string]types.UID{}
+	for _, ns := range []string{kept, changed} {
+		require.NoError(t, admin.Create(t.Context(), vidraResource(ns)))
+		cluster.AwaitReady(t, ns)
+		uids[ns] = cluster.Get(t, page(ns)).GetUID()
+	}
+	allowDeletionOfDefinition(t)
+	require.NoError(t, admin.Delete(t.Context(), definition()))
+	for _, ns := range []string{kept, changed} {
+		v := cluster.AwaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended,
+			"CustomResourceDefinition "+definition().Name+" is being deleted", "spec.deletionPolicy to Orphan", v1alpha1.AllowDeletionAnnotation)
+		cluster.AwaitEvent(t, v, "Warning", "DeletionSuspended", "Prune", "CustomResourceDefinition")
+		require.Equal(t, uids[ns], cluster.Get(t, page(ns)).GetUID())
+	}
+	for _, ns := range []string{kept, changed} {
+		require.NoError(t, cluster.MergePatch(vidraResource(ns), `{"spec":{"deletionPolicy":"Orphan"}}`))
+	}
+	cluster.AwaitGone(t, definition())
+	for _, ns := range []string{kept, changed} {
+		require.Equal(t, uids[ns], cluster.Get(t, page(ns)).GetUID())
+	}
+
+	require.NoError(t, env.Install(t.Context()))
+	for _, ns := range []string{kept, changed} {
+		suite.Await(t, func(c *assert.CollectT) { // the discovery of the client may be behind
+			require.NoError(c, client.IgnoreAlreadyExists(admin.Create(t.Context(), vidraResource(ns))))
+		})
+		cluster.AwaitReady(t, ns)
+		require.Equal(t, uids[ns], cluster.Get(t, page(ns)).GetUID(), "it was adopted")
+	}
+
+	// With the annotation, the objects go with the VidraResources.
+	require.NoError(t, cluster.MergePatch(definition(), `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AllowDeletionAnnotation))
+	require.NoError(t, admin.Delete(t.Context(), definition()))
+	for _, ns := range []string{kept, changed} {
+		cluster.AwaitGone(t, page(ns))
+	}
+	cluster.AwaitGone(t, definition())
+}
+
+// allowDeletionOfDefinition removes what refuses the deletion of the CustomResourceDefinition.
+func allowDeletionOfDefinition(t *testing.T) { t.Helper() }

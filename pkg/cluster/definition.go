@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// automanaged is the label of the APIServices that kube-apiserver makes for its own groups and for those of
+// CustomResourceDefinitions (k8s.io/kube-aggregator/pkg/controllers/autoregister). Those of extension API servers do not have
+// it.
+const automanaged = "kube-aggregator.kubernetes.io/automanaged"
+
+// definitionsPage is how many CustomResourceDefinitions or APIServices a page of a list has.
+const definitionsPage = 500
+
+// Aggregated reports whether an extension API server serves gv. It sends a request for each gv once, and none for the groups
+// of Kubernetes.
+func (c *Cluster) Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error) {
+	if scheme.Scheme.IsGroupRegistered(gv.Group) {
+		return false, nil
+	}
+	c.mu.Lock()
+	known, asked := c.aggregated[gv]
+	c.mu.Unlock()
+	if asked {
+		return known, nil
+	}
+	service, err := c.metadata.Resource(apiServices).Get(ctx, gv.Version+"."+gv.Group, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read APIService %s.%s: %w", gv.Version, gv.Group, err)
+	}
+	_, local := service.Labels[automanaged]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.aggregated == nil {
+		c.aggregated = map[schema.GroupVersion]bool{}
+	}
+	c.aggregated[gv] = !local
+	return !local, nil
+}
+
+// DefinitionOf names the CustomResourceDefinition of a kind, or an APIService of an extension API server for its group, whether
+// they serve the kind at present or not; empty if there is neither. It fails if that is not known.
+func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error) {
+	if scheme.Scheme.IsGroupRegistered(kind.Group) {
+		return "", nil
+	}
+	of := "." + kind.Group
+	names, err := c.list(ctx, definitions, func(m *metav1.PartialObjectMetadata) bool { return strings.HasSuffix(m.Name, of) })
+	if err != nil {
+		return "", fmt.Errorf("list the CustomResourceDefinitions: %w", err)
+	}
+	for _, name := range names {
+		definition, err := c.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return "", fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+		}
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		defined, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		if group == kind.Group && defined == kind.Kind {
+			return "CustomResourceDefinition " + name, nil
+		}
+	}
+	names, err = c.list(ctx, apiServices, func(m *metav1.PartialObjectMetadata) bool {
+		_, local := m.Labels[automanaged]
+		return !local && strings.HasSuffix(m.Name, of)
+	})
+	if err != nil {
+		return "", fmt.Errorf("list the APIServices: %w", err)
+	}
+	if len(names) > 0 {
+		return "APIService " + names[0], nil
+	}
+	return "", nil
+}
+
+// list returns the names of the objects of a cluster-scoped resource that are wanted.
+func (c *Cluster) list(ctx context.Context, gvr schema.GroupVersionResource, wanted func(*metav1.PartialObjectMetadata) bool) ([]string, error) {
+	var names []string
+	options := metav1.ListOptions{Limit: definitionsPage}
+	for {
+		page, err := c.metadata.Resource(gvr).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if wanted(&page.Items[i]) {
+				names = append(names, page.Items[i].Name)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return names, nil
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// definitions are the CustomResourceDefinitions, and ownDefinition is the one of VidraResources.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+const ownDefinition = "vidraresources.infrahub.operators.com"
+
+// definitionRecheck is the time between two reads of the CustomResourceDefinition while it is being deleted.
+const definitionRecheck = 10 * time.Second
+
+// definitionState is the last read of the CustomResourceDefinition of VidraResources. It is safe for concurrent use.
+type definitionState struct {
+	// mu guards what follows.
+	mu       sync.Mutex
+	began    time.Time
+	deleting bool
+}
+
+// beingDeleted reports whether the CustomResourceDefinition is being deleted, as of since or later. The annotation
+// v1alpha1.AllowDeletionAnnotation on it makes its deletion one of all VidraResources and of their objects.
+func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interface, since time.Time) (bool, error) {
+	d.mu.Lock()
+	began, deleting := d.began, d.deleting
+	d.mu.Unlock()
+	if began.After(since) && (!deleting || time.Since(began) < definitionRecheck) {
+		return deleting, nil
+	}
+	began = time.Now()
+	definition, err := api.Resource(definitions).Get(ctx, ownDefinition, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", ownDefinition, err)
+	}
+	deleting = definition.DeletionTimestamp != nil && definition.Annotations[v1alpha1.AllowDeletionAnnotation] != "true"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began, d.deleting = began, deleting
+	return deleting, nil
+}
+
+// uninstalling returns why the deletion of the VidraResource may be a consequence of the deletion of Vidra itself, or empty:
+// then its objects stay. It asks only of a VidraResource that is being deleted.
+func (p *pass) uninstalling(ctx context.Context) string {
+	if p.VR.DeletionTimestamp.IsZero() || p.Metadata == nil {
+		return ""
+	}
+	if p.state.deletionSeen.IsZero() {
+		p.state.deletionSeen = p.Now
+	}
+	switch deleting, err := p.definition.beingDeleted(ctx, p.Metadata, p.state.deletionSeen); {
+	case err != nil:
+		return fmt.Sprintf("it is not known whether its CustomResourceDefinition is being deleted, too: %v", err)
+	case deleting:
+		return fmt.Sprintf("its CustomResourceDefinition %s is being deleted, too: to leave them in place, set spec.deletionPolicy to Orphan; "+
+			"to remove them, annotate the CustomResourceDefinition with %s=true", ownDefinition, v1alpha1.AllowDeletionAnnotation)
+	case p.ownNamespaceTerminating(ctx):
+		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.Namespace)
+	}
+	return ""
+}
+
+// ownNamespaceTerminating reports whether the namespace that Vidra runs in is being deleted.
+func (p *pass) ownNamespaceTerminating(ctx context.Context) bool {
+	if p.Namespace == "" || p.LocalScope.LimitsNamespaces() {
+		return false
+	}
+	exists, terminating := p.localNamespace(ctx, p.Namespace)
+	return exists && terminating
+}
+
+// localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache. One that
+// cannot be read counts as existing.
+func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool) {
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := p.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	return !apierrors.IsNotFound(err), err == nil && ns.DeletionTimestamp != nil
+}
+
+// removalDelay returns how long objects that left the manifest stay.
+func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
+	if p.ownNamespaceTerminating(ctx) {
+		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
+			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.Namespace)}
+	}
+	missing := p.state.missingParts
+	if len(missing) == 0 {
+		return plan.Settling
+	}
+	for _, part := range missing {
+		if p.LocalScope.LimitsNamespaces() {
+			break // Vidra watches no Namespaces
+		}
+		if exists, terminating := p.localNamespace(ctx, part.Namespace); !exists || terminating {
+			return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf("left the manifest, and is not removed while its optional part %s "+
+				"is missing with its Namespace: create them again, or take the part out of spec.manifestFrom", part.Name)}
+		}
+	}
+	return plan.RemovalDelay{Time: plan.PartGrace, Message: fmt.Sprintf(
+		"left the manifest, and is removed unless its optional part %s exists again within %s", missing[0].Name, plan.PartGrace)}
+}
