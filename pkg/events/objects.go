@@ -26,6 +26,8 @@ type Object struct {
 	Reference corev1.ObjectReference
 	// Action is what the reconcile did to it; empty where the reason says so.
 	Action Action
+	// Note is what the Event adds to the name of a removed object; empty for nothing.
+	Note string
 }
 
 // ObjectsOf returns the objects that the annotation of a Kubernetes Event names; none if it
@@ -64,7 +66,11 @@ func (e Event) about(changes []Change, some ...Action) Event {
 	for _, action := range some {
 		for _, change := range changes {
 			if change.Action == action {
-				e.Objects = append(e.Objects, Object{Reference: change.Object, Action: action})
+				o := Object{Reference: change.Object, Action: action}
+				if action == Pruned || action == Orphaned {
+					o.Note = change.Note
+				}
+				e.Objects = append(e.Objects, o)
 			}
 		}
 	}
@@ -80,7 +86,11 @@ func (e Event) names(done Action) []string {
 	var names []string
 	for _, o := range e.Objects {
 		if o.Action == done {
-			names = append(names, Name(o.Reference))
+			name := Name(o.Reference)
+			if o.Note != "" {
+				name += " (" + o.Note + ")"
+			}
+			names = append(names, name)
 		}
 	}
 	return names

@@ -109,6 +109,10 @@ func (l *lab) Aggregated(context.Context, schema.GroupVersion) (bool, error) { r
 
 func (l *lab) DefinitionOf(context.Context, schema.GroupKind) (string, error) { return "", nil }
 
+func (l *lab) VisitNamespace(context.Context, string, func(cluster.Content)) error { return nil }
+
+func (l *lab) VisitKind(context.Context, schema.GroupVersionResource, string, func(cluster.Content)) error { return nil }
+
 func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
 	return l.Mapping(ctx, gvk)
 }

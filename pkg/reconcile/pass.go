@@ -70,7 +70,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
-		Adopt:    vr.AdoptPolicy(), Force: vr.Spec.Force, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+		Adopt:    vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
 		Additions: r.additionsOf(vr), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}

@@ -120,6 +120,14 @@ type VidraResourceSpec struct {
 	// +kubebuilder:default:=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// UnmanagedContents is what Vidra does before it removes a Namespace or CustomResourceDefinition that holds
+	// objects which no VidraResource manages: Delete has them deleted with it, Block keeps it until they are gone.
+	// Objects of other VidraResources always keep it, and so do objects with the annotation
+	// vidraresource.infrahub.operators.com/keep: "true".
+	// +optional
+	// +kubebuilder:default:=Delete
+	UnmanagedContents UnmanagedContents `json:"unmanagedContents,omitempty"`
+
 	// Suspend makes Vidra write no object: a changed manifest is not applied, and changes of
 	// objects are reported and not reverted. The deletion of a suspended VidraResource
 	// waits until suspend is false or deletionPolicy is Orphan.
@@ -137,6 +145,17 @@ type VidraResourceSpec struct {
 	// +nullable
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
 }
+
+// UnmanagedContents is what Vidra does about unmanaged objects in a Namespace or CustomResourceDefinition that is to be removed.
+// +kubebuilder:validation:Enum=Delete;Block
+type UnmanagedContents string
+
+const (
+	// UnmanagedDelete has them deleted. It is the default.
+	UnmanagedDelete UnmanagedContents = "Delete"
+	// UnmanagedBlock keeps the Namespace or CustomResourceDefinition until they are gone.
+	UnmanagedBlock UnmanagedContents = "Block"
+)
 
 // ManifestSource is one key of a ConfigMap or Secret that holds a part of a manifest.
 type ManifestSource struct {

@@ -19,6 +19,9 @@ type Kinds interface {
 	Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error)
 	// DefinitionOf names what defines a kind, served or not; empty if nothing does.
 	DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error)
+	// VisitNamespace calls visit with each object in a namespace, and VisitKind with each object of a kind.
+	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error
+	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
 }
 
 // Destination is a cluster that objects are applied to. See cluster.Cluster.

@@ -137,6 +137,10 @@ func (r request) irreplaceable(got answer) error {
 	case keepers[r.ID.GroupKind] && !allowsRecreate(live) && !allowsRecreate(r.Unstructured()):
 		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
 			r.ID.Kind, v1alpha1.AllowRecreateAnnotation)
+	case got.inside.Kept.Count > 0:
+		return why("it holds %s with the annotation keep", got.inside.Kept)
+	case got.inside.Blocked(r.settings.UnmanagedContents) != "":
+		return why("%s", got.inside.Blocked(r.settings.UnmanagedContents))
 	case AsksToStay(live) || AsksToStay(r.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.Configuration && entry.Recreated.UID != string(live.GetUID()):

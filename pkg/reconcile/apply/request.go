@@ -116,4 +116,6 @@ type answer struct {
 	reduced []byte
 	// others are the other owners of live.
 	others []owners.CoOwner
+	// inside is what live holds, if it is a Namespace or CustomResourceDefinition that may be deleted.
+	inside owners.Inside
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -92,6 +93,9 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		}
 		if got.err == nil && got.live != nil {
 			got.others, got.err = a.Finder.Conflicting(ctx, r.Key, got.live)
+		}
+		if r.kind == readReplaced && got.err == nil && got.live != nil && r.settings.Force && owners.IsContainer(r.ID) {
+			got.inside, got.err = a.Contents(ctx, got.live)
 		}
 	case claim:
 		got.err = a.claim(ctx, r.Task)

@@ -35,6 +35,8 @@ type Settings struct {
 	Adopt v1alpha1.AdoptPolicy
 	// Force reports that what cannot be changed is deleted and created again.
 	Force bool
+	// UnmanagedContents is what is done about unmanaged objects in what is deleted.
+	UnmanagedContents v1alpha1.UnmanagedContents
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most.
 	MaxBreakGlass time.Duration
 	// GlassRoom is how many more objects may get an answer to such annotations.

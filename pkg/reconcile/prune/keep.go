@@ -116,8 +116,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		kept: map[object.Identity]trigger.ObjectKey{}, unsure: map[object.Identity]trigger.ObjectKey{},
 	}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
-		isContainer := id.GroupKind == object.CRDKind || id.GroupKind == (schema.GroupKind{Kind: "Namespace"})
-		return !isContainer || s.Objects[id].In(v1alpha1.ObjectDeleting)
+		return !owners.IsContainer(id) || s.Objects[id].In(v1alpha1.ObjectDeleting)
 	})
 	var within []*plan.Object
 	for _, o := range s.Manifest {

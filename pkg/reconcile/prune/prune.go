@@ -45,8 +45,11 @@ type Removal struct {
 	kept, unsure bool
 	// outOfScope is why no request is sent about it; nil if one is.
 	outOfScope *object.Failure
-	// held is why it is not removed before something else is.
-	held string
+	// held is why it is not removed before something else is; occupied reports that a user has to remove that.
+	held     string
+	occupied bool
+	// holds is what the Event says that it held.
+	holds string
 	// key is the object.
 	key trigger.ObjectKey
 	// glass is the answer to its break-glass annotations.
@@ -210,10 +213,29 @@ func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	return done
 }
 
-// deleteRead deletes the object that was read.
+// deleteRead deletes the object that was read, unless what it holds has to stay.
 func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
-	if err := a.Delete(ctx, key, live); err != nil {
-		return Removal{Err: err}
+	done := Removal{}
+	if id := object.IdentityIn(live); owners.IsContainer(id) {
+		inside, err := a.Contents(ctx, live)
+		if err != nil {
+			return Removal{held: "is not removed before all is known that it holds: " + err.Error()}
+		}
+		if inside.Kept.Count > 0 {
+			done = a.release(ctx, key, live)
+			done.holds = "it holds " + inside.Kept.String() + " with the annotation keep"
+			return done
+		}
+		if why := inside.Blocked(a.UnmanagedContents); why != "" {
+			return Removal{held: "is not removed, because " + why + ". Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place", occupied: true}
+		}
+		if inside.Unmanaged.Count > 0 {
+			done.holds = fmt.Sprintf("with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
+		}
 	}
-	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
+	if done.Err = a.Delete(ctx, key, live); done.Err != nil {
+		return done
+	}
+	done.Deleted, done.waitsFor, done.blocked = true, deletion.WaitsFor(live), deletion.Blocked(live, time.Now())
+	return done
 }

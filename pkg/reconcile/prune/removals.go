@@ -59,6 +59,9 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
+	if done.holds != "" {
+		o.Holds = done.holds
+	}
 	if done.key.Name != "" && !done.missing { // its kind is served
 		o.KindGoneSince = time.Time{}
 	}
@@ -79,7 +82,11 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		if breakglass.Exempts(done.glass.Status, a.Plan.Now) {
 			a.Plan.HoldUntil(done.glass.Status.Until.Time)
 		}
-		o.Fail(v1alpha1.ReasonProgressing, done.held)
+		reason := v1alpha1.ReasonProgressing
+		if done.occupied {
+			reason = v1alpha1.ReasonDeletionBlocked
+		}
+		o.Fail(reason, display.Truncate(done.held, object.MaxMessage))
 		return
 	case done.Err != nil:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
@@ -109,7 +116,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
 		change.Action = events.Pruned
 	}
-	if change.Action != "" {
+	if change.Note = o.Holds; change.Action != "" {
 		a.Plan.Note(change)
 	}
 	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// namespaceOf is a manifest with a Namespace alone.
+func namespaceOf(ns string) string {
+	return "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + ns + "\n"
+}
+
+// unmanagedIn creates a ConfigMap that no VidraResource owns.
+func unmanagedIn(t *testing.T, ns, name string, annotations map[string]string) *corev1.ConfigMap {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations}}
+	require.NoError(t, admin.Create(t.Context(), cm))
+	return cm
+}
+
+// removals are the two ways in which a Namespace is removed.
+var removals = map[string]func(t *testing.T, name string){
+	"Prune":    func(t *testing.T, name string) { setManifest(t, name, configMap("fence", "hello")) },
+	"Deletion": func(t *testing.T, name string) { require.NoError(t, deleteVidraResource(t.Context(), name)) },
+}
+
+// TestNamespaceWithAKeptObject removes a Namespace that holds an object with the annotation keep, which the manifest does not
+// have any more, or never had: the Namespace stays, and the Event names the object.
+func TestNamespaceWithAKeptObject(t *testing.T) {
+	t.Parallel()
+	for name, remove := range removals {
+		for _, left := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: "LeftEarlier", false: "NeverManaged"}[left], func(t *testing.T) {
+				t.Parallel()
+				home, ns := newNamespace(t), unique(t)
+				in := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: data\n  namespace: " + ns + "\n"
+				v := newVidraResource(t, home, manifests(configMap("fence", "hello"), namespaceOf(ns), in))
+				awaitReady(t, home)
+				namespace := declaredObject(t, home, namespaceOf(ns), "Namespace", ns)
+				t.Cleanup(func() { _ = admin.Delete(context.Background(), namespace.DeepCopy()) })
+				data := declaredObject(t, home, in, "ConfigMap", "data")
+				kept := data.DeepCopy()
+				if left {
+					require.NoError(t, mergePatch(data, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
+					setManifest(t, home, manifests(configMap("fence", "hello"), namespaceOf(ns)))
+					await(t, func(c *assert.CollectT) { require.Empty(c, appliedBy(get(c, data))) })
+					awaitReady(t, home)
+				} else {
+					kept.SetName("mine")
+					unmanagedIn(t, ns, "mine", map[string]string{v1alpha1.KeepAnnotation: "true"})
+				}
+				uid := get(t, kept).GetUID()
+				remove(t, home)
+				awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Left in place, unmanaged: ", "Namespace "+ns, "ConfigMap "+ns+"/"+kept.GetName())
+				if name == "Deletion" {
+					awaitGone(t, v)
+				} else {
+					awaitReady(t, home)
+				}
+				require.Nil(t, get(t, namespace).GetDeletionTimestamp())
+				require.Equal(t, uid, get(t, kept).GetUID())
+			})
+		}
+	}
+}
+
+// TestNamespaceWithObjectsOfOthers removes a Namespace that holds an object of another VidraResource, which may be under
+// break-glass there: the Namespace stays until the object is gone, and the condition names the object and its owner.
+func TestNamespaceWithObjectsOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, remove := range removals {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, ns := newNamespace(t), unique(t)
+			other := home + "-other"
+			v := newVidraResource(t, home, manifests(configMap("fence", "hello"), namespaceOf(ns)))
+			awaitReady(t, home)
+			newVidraResource(t, ns, configMap("page", "hello"), named(other))
+			awaitReady(t, other)
+			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+			annotate(t, page, in(3600e9), "incident 42")
+			awaitAnswer(t, other, page, v1alpha1.BreakGlassAccepted, "incident 42")
+			uid := get(t, page).GetUID()
+			remove(t, home)
+			awaitNotReady(t, home, v1alpha1.ReasonDeletionBlocked, "Namespace "+ns, "it holds ConfigMap "+ns+"/page of VidraResource "+other)
+			require.Equal(t, uid, get(t, page).GetUID())
+			changeSpec(t, other, acceptNoBreakGlass)
+			require.NoError(t, deleteVidraResource(t.Context(), other))
+			awaitGoneFor(t, 2*patience, declaredObject(t, home, namespaceOf(ns), "Namespace", ns))
+			if name == "Deletion" {
+				awaitGoneFor(t, 2*patience, v)
+			}
+		})
+	}
+}
+
+// TestNamespaceWithUnmanagedObjects removes a Namespace that holds objects which no VidraResource owns: the Event counts them,
+// without those that Kubernetes makes, and spec.unmanagedContents decides whether they go with it.
+func TestNamespaceWithUnmanagedObjects(t *testing.T) {
+	t.Parallel()
+	home, ns := newNamespace(t), unique(t)
+	web := "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: " + ns + "\nspec:\n  ports:\n  - port: 80\n"
+	v := newVidraResource(t, home, manifests(configMap("fence", "hello"), namespaceOf(ns), web), func(v *v1alpha1.VidraResource) {
+		v.Spec.UnmanagedContents = v1alpha1.UnmanagedBlock
+	})
+	awaitReady(t, home)
+	await(t, func(c *assert.CollectT) {
+		account := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount"}}
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, account))
+	})
+	unmanagedIn(t, ns, "mine", nil)
+	setManifest(t, home, configMap("fence", "hello"))
+	awaitNotReady(t, home, v1alpha1.ReasonDeletionBlocked, "Namespace "+ns, "it holds 1 unmanaged objects", "spec.unmanagedContents", "ConfigMap "+ns+"/mine")
+	changeSpec(t, home, func(spec *v1alpha1.VidraResourceSpec) { spec.UnmanagedContents = v1alpha1.UnmanagedDelete })
+	awaitGoneFor(t, 2*patience, declaredObject(t, home, namespaceOf(ns), "Namespace", ns))
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Removed ", "Namespace "+ns+" (with 1 unmanaged objects: ConfigMap "+ns+"/mine)")
+	awaitReady(t, home)
+}
+
+// TestDefinitionWithObjectsOfOthers removes a CustomResourceDefinition while another VidraResource has an object of its kind,
+// and one that is kept.
+func TestDefinitionWithObjectsOfOthers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	other := ns + "-other"
+	crd, manifest := newKind(t)
+	definition := definitionManifest(t, crd)
+	v := newVidraResource(t, ns, manifests(configMap("fence", "hello"), definition))
+	awaitReady(t, ns)
+	newVidraResource(t, ns, manifest, named(other))
+	awaitReady(t, other)
+	thing := thingIn(crd, ns)
+	uid := get(t, thing).GetUID()
+	setManifest(t, ns, configMap("fence", "hello"))
+	awaitNotReady(t, ns, v1alpha1.ReasonDeletionBlocked, "CustomResourceDefinition "+crd.Name, "Thing "+ns+"/thing of VidraResource "+other)
+	require.Equal(t, uid, get(t, thing).GetUID())
+	require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
+	require.NoError(t, deleteVidraResource(t.Context(), other))
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Left in place, unmanaged: ", "CustomResourceDefinition "+crd.Name, "Thing "+ns+"/thing")
+	awaitReady(t, ns)
+	require.Equal(t, uid, get(t, thing).GetUID())
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+const (
+	// contentsPage is how many objects a page has of what a namespace or a kind holds.
+	contentsPage = 500
+	// contentsListers is how many kinds of a namespace are listed at a time.
+	contentsListers = 8
+)
+
+// Content is the metadata of an object in a namespace, or of a kind.
+type Content struct {
+	GVR  schema.GroupVersionResource
+	Kind string
+	*metav1.PartialObjectMetadata
+}
+
+// VisitNamespace calls visit with each object in a namespace whose kind can be listed and deleted, one after the other, in
+// no order. It fails if a kind cannot be listed, and if it is not known which kinds there are.
+func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit func(Content)) error {
+	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(c.discovery))
+	if err != nil {
+		return fmt.Errorf("ask which kinds are served: %w", err)
+	}
+	var mu sync.Mutex
+	var listers errgroup.Group
+	listers.SetLimit(contentsListers)
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return fmt.Errorf("ask which kinds are served: %w", err)
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+				continue
+			}
+			listers.Go(func() error {
+				return c.visit(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(content Content) {
+					mu.Lock()
+					defer mu.Unlock()
+					visit(content)
+				})
+			})
+		}
+	}
+	return listers.Wait()
+}
+
+// VisitKind calls visit with each object of a kind, in all namespaces. It fails if they cannot be listed.
+func (c *Cluster) VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(Content)) error {
+	return c.visit(ctx, gvr, kind, "", visit)
+}
+
+// visit calls visit with each object of a resource. One that is not served any more has none.
+func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, kind, namespace string, visit func(Content)) error {
+	options := metav1.ListOptions{Limit: contentsPage}
+	for {
+		page, err := c.metadata.Resource(gvr).Namespace(namespace).List(ctx, options)
+		if apierrors.IsMethodNotSupported(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		for i := range page.Items {
+			visit(Content{gvr, kind, &page.Items[i]})
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
