@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
