@@ -91,7 +91,8 @@ func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	return desired.AvailableParts(ctx, client, r.LocalScope, vr)
+	parts, _, err := desired.AvailableParts(ctx, client, r.LocalScope, vr) // the parts that it may not read name no object that is applied
+	return parts, err
 }
 
 // holders returns the VidraResources whose manifests hold this one, and those that hold
