@@ -55,6 +55,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	p.unread, s.unread, s.sources, s.missingParts = false, nil, got.Versions, got.Missing
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
+	s.SetAccount(access.Account(p.VR), p.VR.Generation)
 	for _, o := range s.Manifest {
 		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {
 			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
