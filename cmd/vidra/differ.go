@@ -186,7 +186,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 	return d.dryRun(ctx, diff, o, live)
 }
 
-// moved is about an object that another VidraResource releases to this one, which takes over its fields and then applies its
+// moved is about an object that another VidraResource releases to this one, which receives its fields and then applies its
 // own configuration: a dry run of the apply under the name of the former owner shows the result.
 func (d *differ) moved(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, former *v1alpha1.VidraResource) (*objectDifference, error) {
 	runner := *d.Runner
