@@ -35,10 +35,10 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 
 // advice is how a user ends the failure of a removal for which the account of the VidraResource lacks rights; empty for others.
 func (a *Remover) advice(done Removal) string {
-	account := access.Account(a.Plan.VR)
-	if account == "" || !lacksRights(done.Err) {
+	if a.User == "" || !lacksRights(done.Err) {
 		return done.former
 	}
+	account := access.Account(a.Plan.VR)
 	where := "in all namespaces"
 	if done.key.Namespace != "" {
 		where = "in namespace " + done.key.Namespace
