@@ -22,7 +22,7 @@ import (
 )
 
 const diffHelp = `Show what an apply of a VidraResource would do: which objects it would create, change,
-replace and prune, which it would be refused for, and whose fields it would take. The
+replace and prune, which move to or from another VidraResource, which it would be refused for, and whose fields it would take. The
 API server decides that, by dry runs with your rights; nothing is written.
 
   diff NAME           the VidraResource as it is in the cluster
@@ -117,10 +117,11 @@ func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, e
 	if err != nil {
 		return nil, err
 	}
-	all, err := f.wanted(ctx, client, names, in, errOut)
+	all, given, err := f.wanted(ctx, client, names, in, errOut)
 	if err != nil {
 		return nil, err
 	}
+	moves := newMoves(client, given)
 	config, err := f.config()
 	if err != nil {
 		return nil, err
@@ -135,59 +136,65 @@ func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, e
 		if err != nil {
 			return nil, err
 		}
-		differs = append(differs, newDiffer(client, at, vr))
+		d := newDiffer(client, at, vr)
+		d.moves = moves
+		differs = append(differs, d)
 	}
 	return differs, nil
 }
 
-// wanted are the VidraResources that are compared, as they would be after the apply.
-func (f *diffFlags) wanted(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) ([]*v1alpha1.VidraResource, error) {
+// wanted returns the VidraResources that are compared, and all that are given, as they would be after the apply.
+func (f *diffFlags) wanted(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) (wanted, given []*v1alpha1.VidraResource, err error) {
+	one := func(vr *v1alpha1.VidraResource) []*v1alpha1.VidraResource { return []*v1alpha1.VidraResource{vr} }
 	if f.file == "" {
 		vr, err := getVidraResource(ctx, client, names[0])
-		return []*v1alpha1.VidraResource{vr}, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return one(vr), one(vr), nil
 	}
 	text, err := readFile(f.file, in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	objects, err := manifest.Parse(text, manifest.Options{Source: f.file})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var given []*v1alpha1.VidraResource
 	for _, obj := range objects {
 		if !isVidraResource(obj) {
 			continue
 		}
 		vr, err := previewVidraResource(ctx, client, obj, errOut)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		given = append(given, vr)
 		if len(names) == 0 || names[0] == vr.Name {
-			given = append(given, vr)
+			wanted = append(wanted, vr)
 		}
 	}
 	switch {
-	case len(given) > 0:
-		return given, nil
+	case len(wanted) > 0:
+		return wanted, given, nil
 	case len(objects) == 0:
-		return nil, fmt.Errorf("%s has no object", f.file)
+		return nil, nil, fmt.Errorf("%s has no object", f.file)
 	case len(names) == 1:
 		vr, err := getVidraResource(ctx, client, names[0])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		vr.Spec.Manifest, vr.Spec.ManifestFrom = text, nil
-		return []*v1alpha1.VidraResource{vr}, nil
+		return one(vr), append(given, vr), nil
 	}
 	namespace, err := f.namespace()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	printMessage(errOut, f.file+" has no VidraResource: its objects are compared as the manifest of a new one")
 	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, namespace
-	return []*v1alpha1.VidraResource{vr}, nil
+	return one(vr), append(given, vr), nil
 }
 
 // isVidraResource reports whether an object of a file is a VidraResource.
@@ -218,7 +225,7 @@ func previewVidraResource(ctx context.Context, client dynamic.Interface, obj man
 		return nil, err
 	}
 	if live, err := getVidraResource(ctx, client, vr.Name); err == nil {
-		vr.Status, vr.UID = live.Status, live.UID
+		vr.Status, vr.UID, vr.DeletionTimestamp = live.Status, live.UID, live.DeletionTimestamp
 	}
 	return vr, nil
 }
@@ -240,10 +247,12 @@ func (f *diffFlags) print(diffs []*difference, out io.Writer) error {
 	case outputJSON, outputYAML:
 		return printDocument(out, f.output, map[string]any{"vidraResources": diffs})
 	case outputName:
+		moved := map[string]bool{} // both VidraResources of a move may be compared
 		for _, d := range diffs {
 			for _, o := range d.Objects {
-				if o.Action != actionNone {
-					fmt.Fprintf(&b, "%s %s\n", o.Action, o.name())
+				if line := o.line(); o.Action != actionNone && !moved[line] {
+					moved[line] = o.Action == actionMove
+					b.WriteString(line)
 				}
 			}
 		}

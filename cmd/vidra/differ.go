@@ -30,6 +30,7 @@ const (
 	actionCreate  = "create"
 	actionChange  = "change"
 	actionAdopt   = "adopt"
+	actionMove    = "move"
 	actionReplace = "replace"
 	actionPrune   = "prune"
 	actionRelease = "release"
@@ -50,6 +51,9 @@ type objectDifference struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Action     string `json:"action"`
+	// From and To are the VidraResources between which it moves.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 	// Place is where the manifest has it.
 	Place string `json:"place,omitempty"`
 	// Why is why it is refused, replaced, pruned or released.
@@ -75,9 +79,20 @@ func (o *objectDifference) name() string {
 	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
 }
 
+// line is the action and the object in one line.
+func (o *objectDifference) line() string {
+	text := o.Action + " " + o.name()
+	if o.Action == actionMove {
+		text += " from " + o.From + " to " + o.To
+	}
+	return text + "\n"
+}
+
 // differ finds out what an apply of a VidraResource would do.
 type differ struct {
 	*dryrun.Runner
+	// moves finds the other VidraResource of an object that moves. Commands that do not show moves leave it nil.
+	moves *moves
 	// wanted are the namespaces and kinds that the manifest itself creates.
 	wanted map[object.Identity]bool
 }
@@ -87,9 +102,12 @@ func newDiffer(client dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.Vidra
 }
 
 func (d *differ) run(ctx context.Context) (*difference, error) {
-	resolved, err := d.Objects(ctx)
-	if err != nil {
-		return nil, err
+	resolved := &desired.Resolved{} // of one that is being deleted
+	if d.VR.DeletionTimestamp.IsZero() {
+		var err error
+		if resolved, err = d.Objects(ctx); err != nil {
+			return nil, err
+		}
 	}
 	diff := &difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend}
 	for _, o := range resolved.Objects {
@@ -156,7 +174,40 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 			return diff, nil
 		}
 	}
+	if live != nil && d.moves != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
+		former, err := d.moves.former(ctx, d.VR.Name, d.At.Name(), o.ID, live)
+		if err != nil {
+			return nil, err
+		}
+		if former != nil {
+			return d.moved(ctx, diff, o, live, former)
+		}
+	}
 	return d.dryRun(ctx, diff, o, live)
+}
+
+// moved is about an object that another VidraResource releases to this one, which receives its fields and then applies its
+// own configuration: a dry run of the apply under the name of the former owner shows the result.
+func (d *differ) moved(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, former *v1alpha1.VidraResource) (*objectDifference, error) {
+	runner := *d.Runner
+	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
+	diff, err := (&differ{Runner: &runner, wanted: d.wanted}).dryRun(ctx, diff, o, live)
+	if err != nil {
+		return nil, err
+	}
+	diff.From, diff.To = former.Name, d.VR.Name
+	switch diff.Action {
+	case actionNone, actionChange:
+		edit := diff.Why
+		diff.Action, diff.Why = actionMove, "from VidraResource "+former.Name+", which "+releaseReason(former)
+		if former.Spec.Suspend {
+			diff.Why += " and releases it when its spec.suspend is false"
+		}
+		if edit != "" {
+			diff.Why += ". " + edit
+		}
+	}
+	return diff, nil
 }
 
 func (o *objectDifference) refused(why string) *objectDifference {
@@ -294,31 +345,98 @@ func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*obj
 		case apierrors.IsNotFound(err):
 			continue
 		case apierrors.IsForbidden(err):
-			diff.Action, diff.Why = actionPrune, "it is no longer in the manifest. You may not read it, so that it is not known whether it is kept"
+			diff.Action, diff.Why = actionPrune, d.left()+". You may not read it, so that it is not known whether it is kept"
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", id, err)
 		default:
 			d.removal(diff, live)
+			if diff.Action == actionPrune {
+				d.received(ctx, diff, id, mapping.GVR)
+			}
+			if claimed := d.others(live); diff.Action == actionPrune && len(claimed) > 0 {
+				diff.release(d.left(), claimed)
+			}
 		}
 		all = append(all, diff)
 	}
 	return all, nil
 }
 
+// received makes a deletion a move if another VidraResource has the object in its manifest.
+func (d *differ) received(ctx context.Context, diff *objectDifference, id object.Identity, gvr schema.GroupVersionResource) {
+	if d.moves == nil {
+		return
+	}
+	receiver, unknown := d.moves.receiver(ctx, d.VR.Name, d.At.Name(), id)
+	if receiver == nil {
+		if unknown != "" {
+			diff.Why += ". It stays if " + unknown
+		}
+		return
+	}
+	may, err := mayPatch(ctx, d.At.Dynamic(), receiver, gvr, id)
+	account := receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
+	if err == nil && !may {
+		diff.Why += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, account)
+		return
+	}
+	diff.Action, diff.Diff = actionMove, ""
+	diff.From, diff.To = d.VR.Name, receiver.Name
+	diff.Why = "to VidraResource " + receiver.Name + ", which has it in its manifest"
+	if receiver.Spec.Suspend {
+		diff.Why += ", and applies it when its spec.suspend is false"
+	}
+	if err != nil {
+		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, false))
+	}
+}
+
+// others are the other VidraResources that applied an object, by their field managers.
+func (d *differ) others(live *unstructured.Unstructured) []owners.CoOwner {
+	var all []owners.CoOwner
+	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
+		if manager != d.By.Manager {
+			all = append(all, owners.CoOwner{Manager: manager})
+		}
+	}
+	return all
+}
+
+// release is about an object that left for a reason, and that others keep.
+func (o *objectDifference) release(left string, others []owners.CoOwner) {
+	managers := make([]string, 0, len(others))
+	for _, other := range others {
+		managers = append(managers, other.Manager)
+	}
+	o.Action, o.Diff, o.Why = actionRelease, "", left+", and other owners keep it: "+strings.Join(managers, ", ")
+}
+
+// left is why an object is removed.
+func (d *differ) left() string {
+	if !d.VR.DeletionTimestamp.IsZero() {
+		return "the VidraResource is being deleted"
+	}
+	return "it is no longer in the manifest"
+}
+
 // removal decides what becomes of an object that left the manifest.
 func (d *differ) removal(diff *objectDifference, live *unstructured.Unstructured) {
-	others := slices.DeleteFunc(ownership.Managers(live, v1alpha1.FieldManagerPrefix), func(m string) bool { return m == d.By.Manager })
+	others := d.others(live)
 	diff.Action = actionRelease
+	orphaning := ", and spec.prune is false: it stays, unmanaged"
+	if !d.VR.DeletionTimestamp.IsZero() {
+		orphaning = ", and spec.deletionPolicy is Orphan: it stays, unmanaged"
+	}
 	switch {
 	case d.VR.Orphans():
-		diff.Why = "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"
+		diff.Why = d.left() + orphaning
 	case live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
-		diff.Why = "it is no longer in the manifest, and the annotation keep has it stay, unmanaged"
-	case len(others) > 0:
-		diff.Why = "it is no longer in the manifest, and other owners keep it: " + strings.Join(others, ", ")
+		diff.Why = d.left() + ", and the annotation keep has it stay, unmanaged"
+	case !owners.OnlyClaimed(live, others):
+		diff.release(d.left(), others)
 	case !d.Owns(live):
-		diff.Why = "it is no longer in the manifest, and Vidra does not own it any more"
+		diff.Why = d.left() + ", and Vidra does not own it any more"
 	default:
-		diff.Action, diff.Why, diff.Diff = actionPrune, "it is no longer in the manifest", d.unified(live, nil)
+		diff.Action, diff.Why, diff.Diff = actionPrune, d.left(), d.unified(live, nil)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -160,3 +162,42 @@ func TestInvalid(t *testing.T) {
 	_, err := differOf().failed(&objectDifference{}, &desired.Object{}, nil, errors.New("connection refused"))
 	require.ErrorContains(t, err, "connection refused", "no answer of the API server")
 }
+
+// TestRemoval: what becomes of an object that its VidraResource no longer wants.
+func TestRemoval(t *testing.T) {
+	const (
+		ours    = `{"f:data":{"f:a":{}}}`
+		claim   = `{"f:metadata":{"f:annotations":{"f:owner.vidraresource.infrahub.operators.com/other":{}}}}`
+		another = "  - {manager: vidra/other, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: "
+	)
+	tests := map[string]struct {
+		reason, live string
+		change       func(vr *v1alpha1.VidraResource)
+		action, why  string
+	}{
+		"Left":     {reason: "no other owner", live: entries(ours, ours), action: actionPrune, why: "it is no longer in the manifest"},
+		"Shared":   {reason: "another VidraResource applied it", live: entries(ours, ours) + another + ours + "}\n", action: actionRelease, why: "it is no longer in the manifest, and other owners keep it: vidra/other"},
+		"Claimed":  {reason: "another VidraResource only marked it: it moves there, or is released", live: entries(ours, ours) + another + claim + "}\n", action: actionPrune, why: "it is no longer in the manifest"},
+		"Foreign":  {reason: "it was released", live: "\n", action: actionRelease, why: "it is no longer in the manifest, and Vidra does not own it any more"},
+		"NoPrune":  {reason: "a change", change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, live: entries(ours, ours), action: actionRelease, why: "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"},
+		"Deleting": {reason: "a deletion", change: deleting, live: entries(ours, ours), action: actionPrune, why: "the VidraResource is being deleted"},
+		"Orphan": {reason: "a deletion that leaves the objects", live: entries(ours, ours), change: func(vr *v1alpha1.VidraResource) {
+			deleting(vr)
+			vr.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		}, action: actionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Orphan: it stays, unmanaged"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d, diff := differOf(), &objectDifference{}
+			if tt.change != nil {
+				tt.change(d.VR)
+			}
+			d.removal(diff, objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page"+tt.live))
+			require.Equal(t, tt.action, diff.Action, tt.reason)
+			require.Equal(t, tt.why, diff.Why, tt.reason)
+		})
+	}
+}
+
+// deleting makes a VidraResource one that is being deleted.
+func deleting(vr *v1alpha1.VidraResource) { vr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }

@@ -106,6 +106,7 @@ var actionTexts = []struct{ action, one, several string }{
 	{actionCreate, "is created", "are created"},
 	{actionChange, "changes", "change"},
 	{actionAdopt, "is adopted", "are adopted"},
+	{actionMove, "moves", "move"},
 	{actionReplace, "is replaced", "are replaced"},
 	{actionPrune, "is deleted", "are deleted"},
 	{actionRelease, "is released", "are released"},
@@ -146,8 +147,8 @@ func (d *difference) summary() string {
 
 // signs and colours of actions.
 var (
-	actionSigns = map[string]string{actionCreate: "+", actionChange: "~", actionAdopt: "~", actionReplace: "!", actionPrune: "-", actionRelease: "-", actionRefuse: "x"}
-	signCodes   = map[string]string{"+": green, "~": yellow, "!": red, "-": red, "x": red}
+	actionSigns = map[string]string{actionCreate: "+", actionChange: "~", actionAdopt: "~", actionMove: ">", actionReplace: "!", actionPrune: "-", actionRelease: "-", actionRefuse: "x"}
+	signCodes   = map[string]string{"+": green, "~": yellow, ">": yellow, "!": red, "-": red, "x": red}
 )
 
 // remarks are what is reported about an object in addition to its diff.

@@ -25,8 +25,8 @@ func TestDiffSummary(t *testing.T) {
 		"one":     {reason: "of one kind", diff: of(actionNone), want: "VidraResource shop: 1 object is unchanged"},
 		"several": {reason: "the first has the noun", diff: of(actionNone, actionPrune, actionChange, actionChange), want: "VidraResource shop: 2 objects change, 1 is deleted, 1 is unchanged"},
 		"all": {
-			reason: "each is counted", diff: of(actionCreate, actionChange, actionAdopt, actionReplace, actionPrune, actionRelease, actionRefuse, actionNone),
-			want: "VidraResource shop: 1 object is created, 1 changes, 1 is adopted, 1 is replaced, 1 is deleted, 1 is released, 1 is refused, 1 is unchanged",
+			reason: "each is counted", diff: of(actionCreate, actionChange, actionAdopt, actionMove, actionReplace, actionPrune, actionRelease, actionRefuse, actionNone),
+			want: "VidraResource shop: 1 object is created, 1 changes, 1 is adopted, 1 moves, 1 is replaced, 1 is deleted, 1 is released, 1 is refused, 1 is unchanged",
 		},
 	}
 	for name, tt := range tests {

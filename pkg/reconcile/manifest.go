@@ -55,6 +55,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	p.unread, s.unread, s.sources, s.missingParts = false, nil, got.Versions, got.Missing
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
+	s.SetAccount(access.Account(p.VR), p.VR.Generation)
 	for _, o := range s.Manifest {
 		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {
 			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
@@ -91,7 +92,8 @@ func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	return desired.AvailableParts(ctx, client, r.LocalScope, vr)
+	parts, _, err := desired.AvailableParts(ctx, client, r.LocalScope, vr) // the parts that it may not read name no object that is applied
+	return parts, err
 }
 
 // holders returns the VidraResources whose manifests hold this one, and those that hold

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -174,7 +175,10 @@ func (p *pass) backstop() *backstop.Backstop {
 
 // remover returns what removes objects of the VidraResource.
 func (p *pass) remover() *prune.Remover {
-	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake}
+	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
+		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
+	}
+	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake, FormerClient: former}
 }
 
 // mayTake reports whether a VidraResource of the same destination may apply an object, with the rights of its account.

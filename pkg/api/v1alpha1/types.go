@@ -298,6 +298,11 @@ type ManagedResourceStatus struct {
 	// whether objects of the kind still exist while it is not served.
 	// +optional
 	Aggregated bool `json:"aggregated,omitempty"`
+	// RemoveAs is the ServiceAccount, as NAMESPACE/NAME, that removes the object if that of the spec may not: one
+	// change of the spec replaced that account and took the object from the manifest.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	RemoveAs string `json:"removeAs,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`
@@ -326,6 +331,15 @@ type RecreatedStatus struct {
 	// UID of the object that was deleted. Another object is not deleted for the same
 	// configuration.
 	UID string `json:"uid"`
+}
+
+// AppliedAsStatus is the ServiceAccount of a generation of the spec.
+type AppliedAsStatus struct {
+	// ServiceAccount as NAMESPACE/NAME.
+	// +kubebuilder:validation:MaxLength=317
+	ServiceAccount string `json:"serviceAccount"`
+	// Generation of the spec that names it.
+	Generation int64 `json:"generation"`
 }
 
 // DriftStatus counts reverts.
@@ -398,6 +412,10 @@ type VidraResourceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	KubeconfigDigest string `json:"kubeconfigDigest,omitempty"`
+
+	// AppliedAs is the ServiceAccount with which Vidra last read the manifest; none for Vidra itself.
+	// +optional
+	AppliedAs *AppliedAsStatus `json:"appliedAs,omitempty"`
 
 	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
 	// out: the value of the annotation

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,26 @@ func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d De
 		return nil, "", &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 	}
 	return as, user, nil
+}
+
+// Account is the ServiceAccount that a VidraResource names, as NAMESPACE/NAME; empty if it names none.
+func Account(vr *v1alpha1.VidraResource) string {
+	if vr.Spec.ServiceAccountName == "" {
+		return ""
+	}
+	return vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName
+}
+
+// FormerClient returns the client with which a VidraResource removes what it applied as an account, NAMESPACE/NAME, that its
+// spec names no longer, and the user that the client impersonates. The rules are those of ClientOf.
+func (a Accounts) FormerClient(ctx context.Context, account string, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
+	namespace, name, _ := strings.Cut(account, "/")
+	if namespace == "" || name == "" { // otherwise the client would be that of Vidra itself
+		return nil, "", &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: "the status names no ServiceAccount, but " + account}
+	}
+	former := &v1alpha1.VidraResource{}
+	former.Spec.Destination.Namespace, former.Spec.ServiceAccountName = namespace, name
+	return a.ClientOf(ctx, former, d)
 }
 
 // missing returns why Vidra sends no request for a VidraResource: it runs with

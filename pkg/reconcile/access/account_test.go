@@ -82,3 +82,14 @@ func TestAccountMissing(t *testing.T) {
 		})
 	}
 }
+
+// TestFormerClientNeedsAnAccount: a status that another client wrote must not give Vidra's own rights.
+func TestFormerClientNeedsAnAccount(t *testing.T) {
+	t.Parallel()
+	for _, account := range []string{"", "/", "deployer", "shop/", "/deployer"} {
+		_, _, why := Accounts{}.FormerClient(t.Context(), account, nil)
+		require.NotNil(t, why, account)
+	}
+	_, _, why := Accounts{Required: true, Own: "vidra-system"}.FormerClient(t.Context(), "kube-system/admin", nil)
+	require.NotNil(t, why, "the rules of ClientOf hold")
+}

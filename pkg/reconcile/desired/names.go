@@ -16,12 +16,15 @@ import (
 )
 
 // InlinePart returns the part of a manifest that the spec of a VidraResource holds.
-func InlinePart(vr *v1alpha1.VidraResource) Part { return Part{name: specManifest, text: vr.Spec.Manifest} }
+func InlinePart(vr *v1alpha1.VidraResource) Part {
+	return Part{name: specManifest, text: vr.Spec.Manifest}
+}
 
-// AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read: the others name
-// no object that could be applied. It fails if a part may exist and cannot be read now.
-func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) ([]Part, error) {
-	parts := []Part{InlinePart(vr)}
+// AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read. refused is the
+// answer for the parts that client may not read; nil if it may read all of them. It fails if a part may exist and cannot be
+// read now.
+func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (parts []Part, refused, err error) {
+	parts = []Part{InlinePart(vr)}
 	wanted := (&Reader{Scope: scope}).wanted(vr)
 	for key, keys := range wanted {
 		if key.namespace == "" {
@@ -29,16 +32,19 @@ func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster
 		}
 		held, err := readSource(ctx, client, key, keys)
 		switch {
-		case apierrors.IsForbidden(err), held == nil && err == nil:
+		case apierrors.IsForbidden(err):
+			refused = err
+			continue
+		case held == nil && err == nil:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", display.Name(key.kind, key.namespace, key.name), err)
+			return nil, nil, fmt.Errorf("read %s: %w", display.Name(key.kind, key.namespace, key.name), err)
 		}
 		for _, text := range held.texts {
 			parts = append(parts, Part{text: text})
 		}
 	}
-	return parts, nil
+	return parts, refused, nil
 }
 
 // Mentions reports whether the text of the part has the name of an object somewhere.
@@ -66,4 +72,6 @@ func identities(vr *v1alpha1.VidraResource, id object.Identity) []object.Identit
 }
 
 // Identities returns the identities that the object may have once its kind is served.
-func (u Unresolved) Identities(vr *v1alpha1.VidraResource) []object.Identity { return identities(vr, u.ID) }
+func (u Unresolved) Identities(vr *v1alpha1.VidraResource) []object.Identity {
+	return identities(vr, u.ID)
+}

@@ -33,11 +33,11 @@ func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid 
 	lists := func(e v1alpha1.ManagedResourceStatus) bool {
 		return e.Name == id.Name && object.IdentityOf(&e) == id || uid != "" && e.UID == string(uid)
 	}
-	return isAt(vr, at) && (slices.ContainsFunc(vr.Status.ManagedResources, lists) || slices.ContainsFunc(FirstInventory(vr), lists))
+	return IsAt(vr, at) && (slices.ContainsFunc(vr.Status.ManagedResources, lists) || slices.ContainsFunc(FirstInventory(vr), lists))
 }
 
-// isAt reports whether a cluster is, or may be, the destination of a VidraResource.
-func isAt(vr *v1alpha1.VidraResource, at string) bool {
+// IsAt reports whether a cluster is, or may be, the destination of a VidraResource.
+func IsAt(vr *v1alpha1.VidraResource, at string) bool {
 	if access.IsLocal(vr.Spec.Destination.Server) {
 		return at == ""
 	}

@@ -128,7 +128,7 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		if err != nil {
 			return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
 		}
-		if vr == nil || !vr.DeletionTimestamp.IsZero() || !isAt(vr, at) {
+		if vr == nil || !vr.DeletionTimestamp.IsZero() || !IsAt(vr, at) {
 			continue
 		}
 		named, err := n.naming(ctx, vr, ids)

@@ -39,6 +39,8 @@ type State struct {
 	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
 	// local cluster.
 	Kubeconfig string
+	// AppliedAs is the account with which the manifest was last read, as the status has it.
+	AppliedAs *v1alpha1.AppliedAsStatus
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -80,7 +82,7 @@ type State struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, Objects: map[object.Identity]*Object{},
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Objects: map[object.Identity]*Object{},
 		Inherited: map[v1alpha1.Subject]string{},
 	}
 	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)
@@ -103,6 +105,31 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 		}
 	}
 	return s
+}
+
+// SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for
+// Vidra itself. If one write replaced another account, that one removes the objects that this write or an earlier one took from
+// the manifest, where the present account may not. The author of the write could use both accounts, as config/restricted
+// requires. The author of a later write need not, so an object that leaves with that is not removed as the former account.
+func (s *State) SetAccount(account string, generation int64) {
+	was := s.AppliedAs
+	for _, o := range s.Manifest {
+		if o.Entry != nil {
+			o.Entry.RemoveAs = ""
+		}
+	}
+	if s.AppliedAs = nil; account != "" {
+		s.AppliedAs = &v1alpha1.AppliedAsStatus{ServiceAccount: account, Generation: generation}
+	}
+	if was == nil || was.ServiceAccount == account || generation > was.Generation+1 {
+		return
+	}
+	for _, o := range s.Others {
+		waits := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) })
+		if o.Entry != nil && o.Entry.RemoveAs == "" && !waits {
+			o.Entry.RemoveAs = was.ServiceAccount
+		}
+	}
 }
 
 // AppliedBefore is what a claim on an object expects after a restart.

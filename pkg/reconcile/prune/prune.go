@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -55,6 +56,8 @@ type Removal struct {
 	// glass is the answer to its break-glass annotations.
 	glass breakglass.Answer
 	Err   error
+	// former is what became of the attempt to remove it as the account that the spec named before; empty if there was none.
+	former string
 	// sensitive reports that its values must not be shown.
 	sensitive bool
 }
@@ -65,6 +68,8 @@ type Remover struct {
 	Plan *plan.Planner
 	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
 	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
+	// FormerClient returns the client of an account that the VidraResource named before, and its user.
+	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
 	// receivers returns the other VidraResources that have one of the objects in their manifests.
 	receivers func() (map[object.Identity]owners.Receiver, error)
 	// exclusions are the objects that the removal must not delete.
@@ -78,6 +83,9 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	done := a.removeIn(ctx, e)
 	if done.missing && done.key.Name != "" { // discovery was behind
 		done = a.removeIn(ctx, e)
+	}
+	if e.RemoveAs != "" && lacksRights(done.Err) {
+		done = a.removeAsFormer(ctx, e, done)
 	}
 	if since := a.Plan.State.Objects[object.IdentityOf(e)].KindGoneSince; done.missing && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
 		return a.removeMissing(ctx, e)

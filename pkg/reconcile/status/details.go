@@ -51,7 +51,7 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 }
 
 // Changed reports whether a status is to be written, because it differs from the one before. What an
-// earlier version did not write, that an object is healthy and the kubeconfig, waits for the next write: an upgrade writes nothing.
+// earlier version did not write, that an object is healthy, the kubeconfig and the account, waits for the next write: an upgrade writes nothing.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
@@ -61,6 +61,9 @@ func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	}
 	if before.KubeconfigDigest == "" {
 		after.KubeconfigDigest = ""
+	}
+	if before.AppliedAs == nil {
+		after.AppliedAs = nil
 	}
 	after.ManagedResources = slices.Clone(after.ManagedResources)
 	for i := range after.ManagedResources {

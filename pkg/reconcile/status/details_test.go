@@ -102,8 +102,11 @@ func TestChanged(t *testing.T) {
 		"healthy again":            {of(v1alpha1.ObjectInProgress, "1"), of(v1alpha1.ObjectCurrent, "1"), true},
 		"health is lost":           {of(v1alpha1.ObjectCurrent, "1"), of("", "1"), true},
 		"kubeconfig of an upgrade": {v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{KubeconfigDigest: "x"}, false},
-		"kubeconfig rotated":       {v1alpha1.VidraResourceStatus{KubeconfigDigest: "x"}, v1alpha1.VidraResourceStatus{KubeconfigDigest: "y"}, true},
-		"another object":           {of("", "1"), v1alpha1.VidraResourceStatus{LastHandledReconcileAt: "1"}, true},
+		"account of an upgrade":    {v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{AppliedAs: &v1alpha1.AppliedAsStatus{ServiceAccount: "a/b"}}, false},
+		"account changed": {v1alpha1.VidraResourceStatus{AppliedAs: &v1alpha1.AppliedAsStatus{ServiceAccount: "a/b"}}, v1alpha1.VidraResourceStatus{
+			AppliedAs: &v1alpha1.AppliedAsStatus{ServiceAccount: "a/c"}}, true},
+		"kubeconfig rotated": {v1alpha1.VidraResourceStatus{KubeconfigDigest: "x"}, v1alpha1.VidraResourceStatus{KubeconfigDigest: "y"}, true},
+		"another object":     {of("", "1"), v1alpha1.VidraResourceStatus{LastHandledReconcileAt: "1"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,8 @@ type Outcome struct {
 	// shards are those whose labels the objects have, and kubeconfig is that of the destination.
 	shards     []string
 	kubeconfig string
+	// appliedAs is the account with which the manifest was last read.
+	appliedAs *v1alpha1.AppliedAsStatus
 	// Synced reports that this reconcile applied what was left of the manifest.
 	Synced bool
 	now    time.Time
@@ -71,7 +73,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.shards, o.kubeconfig = p.Watched, s.Watches, s.Shards, s.Kubeconfig
+	o.watched, o.watches, o.shards, o.kubeconfig, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.AppliedAs
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -131,7 +133,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		after.LastHandledReconcileAt = o.request
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards, after.KubeconfigDigest = o.shards, o.kubeconfig
+	after.Shards, after.KubeconfigDigest, after.AppliedAs = o.shards, o.kubeconfig, o.appliedAs
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}

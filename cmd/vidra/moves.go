@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
+type moves struct {
+	client dynamic.Interface
+	// given are the VidraResources of the apply, by name.
+	given map[string]*v1alpha1.VidraResource
+	// others lists the VidraResources of the cluster, once: no object of most diffs asks for it.
+	others func(ctx context.Context) ([]*v1alpha1.VidraResource, error)
+
+	// mu guards contents.
+	mu sync.Mutex
+	// contents are the manifests that were read, by the name of the VidraResource.
+	contents map[string]*content
+}
+
+// content is the manifest of a VidraResource.
+type content struct {
+	parts []desired.Part
+	// unread is why it is not known what the manifest has; nil if it is.
+	unread error
+	// objects returns the objects of the manifest. It fails if the manifest is invalid.
+	objects func() (map[object.Identity]bool, error)
+}
+
+func newMoves(client dynamic.Interface, given []*v1alpha1.VidraResource) *moves {
+	m := &moves{client: client, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+	for _, vr := range given {
+		m.given[vr.Name] = vr
+	}
+	var once sync.Once
+	var all []*v1alpha1.VidraResource
+	var failed error
+	m.others = func(ctx context.Context) ([]*v1alpha1.VidraResource, error) {
+		once.Do(func() { all, failed = listVidraResources(ctx, client, "") })
+		return all, failed
+	}
+	return m
+}
+
+// receiver returns the VidraResource other than from that has an object of the cluster at in its manifest; nil if there is
+// none. unknown names the VidraResources that may have it.
+func (m *moves) receiver(ctx context.Context, from, at string, id object.Identity) (receiver *v1alpha1.VidraResource, unknown string) {
+	others, err := m.others(ctx)
+	if err != nil {
+		unknown = "another VidraResource has it in its manifest, which is not known: " + err.Error()
+	}
+	all := slices.DeleteFunc(slices.Clone(others), func(vr *v1alpha1.VidraResource) bool { return m.given[vr.Name] != nil })
+	for _, vr := range m.given {
+		all = append(all, vr)
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int { return cmp.Compare(a.Name, b.Name) })
+	for _, vr := range all {
+		if vr.Name == from || !owners.IsAt(vr, at) {
+			continue
+		}
+		switch has, err := m.has(ctx, vr, id); {
+		case has:
+			return vr, ""
+		case err != nil && unknown == "":
+			unknown = fmt.Sprintf("VidraResource %s has it in its manifest, which is not known: %v", vr.Name, err)
+		}
+	}
+	return nil, unknown
+}
+
+// former returns the VidraResource that an object of the cluster at moves from, to the VidraResource to: it manages the object,
+// and removes it. It returns nil if there is none.
+func (m *moves) former(ctx context.Context, to, at string, id object.Identity, live *unstructured.Unstructured) (*v1alpha1.VidraResource, error) {
+	if live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true" { // it is released, unmanaged
+		return nil, nil
+	}
+	named := v1alpha1.OwnersNamed(live.GetAnnotations())
+	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
+		name, _ := v1alpha1.ParseFieldManager(manager)
+		named[name] = true
+	}
+	delete(named, to)
+	var found *v1alpha1.VidraResource
+	for name := range named {
+		vr := m.given[name]
+		if vr == nil {
+			u, err := m.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the dry run reports a conflict
+				continue
+			case err != nil:
+				return nil, vidraResourceError("get", name, err)
+			}
+			if vr, err = asVidraResource(u); err != nil {
+				return nil, err
+			}
+		}
+		if !owners.HoldsObject(vr, at, id, live.GetUID()) {
+			continue // the mark was copied
+		}
+		if has, err := m.has(ctx, vr, id); has || err != nil || vr.Orphans() {
+			return nil, nil //nolint:nilerr // it may stay an owner
+		}
+		if found == nil || name < found.Name {
+			found = vr
+		}
+	}
+	return found, nil
+}
+
+// has reports whether a VidraResource has an object in its manifest. It fails if that is not known, as with an invalid manifest
+// that mentions the object.
+func (m *moves) has(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) (bool, error) {
+	if !vr.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	c := m.contentOf(ctx, vr)
+	if !slices.ContainsFunc(c.parts, func(p desired.Part) bool { return p.Mentions(id.Name) }) {
+		return false, c.unread
+	}
+	objects, err := c.objects()
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("the manifest is invalid: %w", err)
+	case objects[id]:
+		return true, nil
+	}
+	return false, c.unread
+}
+
+// contentOf reads the manifest of a VidraResource.
+func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *content {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.contents[vr.Name]; c != nil {
+		return c
+	}
+	c := &content{}
+	var refused, err error
+	c.parts, refused, err = desired.AvailableParts(ctx, m.client, cluster.Scope{}, vr)
+	if c.unread = refused; err != nil {
+		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
+	}
+	c.objects = sync.OnceValues(func() (map[object.Identity]bool, error) {
+		ids, err := desired.Identities(vr, c.parts)
+		all := make(map[object.Identity]bool, len(ids))
+		for _, id := range ids {
+			all[id] = true
+		}
+		return all, err
+	})
+	m.contents[vr.Name] = c
+	return c
+}
+
+// releaseReason is why a VidraResource releases an object that moves.
+func releaseReason(former *v1alpha1.VidraResource) string {
+	if !former.DeletionTimestamp.IsZero() {
+		return "is being deleted"
+	}
+	return "no longer has it in its manifest"
+}
+
+var accessReviews = authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")
+
+// mayPatch reports whether the account of a VidraResource may patch an object. It fails for users who may not ask that.
+func mayPatch(ctx context.Context, at dynamic.Interface, vr *v1alpha1.VidraResource, gvr schema.GroupVersionResource, id object.Identity) (bool, error) {
+	in, account := vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName
+	if account == "" {
+		return true, nil
+	}
+	review, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + in + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + in, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: id.Namespace, Verb: "patch", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: id.Name,
+			},
+		},
+	})
+	if err != nil {
+		return false, fmt.Errorf("write the review of the right to patch %s: %w", id, err)
+	}
+	answer, err := at.Resource(accessReviews).Create(ctx, &unstructured.Unstructured{Object: review}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, err
+}
