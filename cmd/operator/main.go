@@ -27,6 +27,9 @@ func main() {
 	if err := opts.complete(flag.CommandLine); err != nil {
 		fail(err)
 	}
+	if logging.Level != nil { // otherwise it is the level of zap, which is low
+		logging.Level = boundedLevel{logging.Level}
+	}
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog

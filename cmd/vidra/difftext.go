@@ -18,10 +18,12 @@ import (
 
 // unified is a diff of an object before and after, in YAML, without what the API server writes itself
 // and without values that are never shown; empty for no difference. Nil is no object. The status is shown only
-// if the VidraResource owns fields of it, as in a kind without the subresource.
-func (d *differ) unified(before, after *unstructured.Unstructured) string {
+// if the VidraResource owns fields of it, as in a kind without the subresource. known is the decision about values
+// of the object without these two.
+func (d *differ) unified(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
+	known = known.With(before, after)
 	status := d.ownsStatus(before) || d.ownsStatus(after)
-	left, right := shownYAML(before, after, status, "(before)"), shownYAML(after, before, status, "(after)")
+	left, right := shownYAML(before, after, status, "(before)", known), shownYAML(after, before, status, "(after)", known)
 	if left == right {
 		return ""
 	}
@@ -33,7 +35,7 @@ func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
 	if obj == nil {
 		return false
 	}
-	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil)
+	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil, ownership.Disclosure{})
 	return slices.ContainsFunc(fields, func(f ownership.Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
 }
 
@@ -42,11 +44,11 @@ var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creati
 
 // shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
 // that of the other object.
-func shownYAML(obj, other *unstructured.Unstructured, status bool, side string) string {
+func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, known ownership.Disclosure) string {
 	if obj == nil {
 		return ""
 	}
-	obj = ownership.Mask(obj, func(path []string, value any) any {
+	obj = ownership.Mask(obj, known, func(path []string, value any) any {
 		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
 			return "*** " + side
 		}

@@ -17,7 +17,7 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 	var others [len(claims)][][]styled
 	var masked map[string]any
 	if t.live != nil {
-		masked = ownership.Mask(t.live, func([]string, any) any { return "***" }).Object
+		masked = ownership.Mask(t.live, e.known, func([]string, any) any { return "***" }).Object
 	}
 	for _, o := range e.Others {
 		for _, field := range o.fields {

@@ -240,7 +240,7 @@ func (m *measurement) asWanted() bool {
 func (m *measurement) note() {
 	m.heal.Deleted = m.live == nil
 	for _, k := range m.keepers {
-		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.By.Manager)...)
+		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.By.Manager, k.Disclosure(k.object))...)
 	}
 }
 

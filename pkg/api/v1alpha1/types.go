@@ -274,6 +274,10 @@ type ManagedResourceStatus struct {
 	// and the rules for it. Sealed as Digest is.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
+	// Sensitive is whether the object has the annotation infrahub.operators.com/sensitive, or had it since its
+	// manifest changed last: then no values of the object are shown.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // TestMessageWithholdsEnvironment: what the API server quotes in an error is shown, unless
@@ -69,7 +71,7 @@ func TestMessageWithholdsEnvironment(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, Message(tc.err, false), tc.reason)
+			require.Equal(t, tc.want, Message(tc.err, ownership.Disclose(false, false, false)), tc.reason)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -34,9 +35,9 @@ func (r *Conflict) Error() string {
 }
 
 // AsFailure returns the conflict, without values of a sensitive object.
-func (r *Conflict) AsFailure(_ error, sensitive bool) object.Failure {
+func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure {
 	shown := *r
-	if sensitive {
+	if known.Withholds() {
 		shown.field = object.ListKeys.ReplaceAllString(r.field, "[*]")
 	}
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}

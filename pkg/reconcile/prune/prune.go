@@ -51,8 +51,8 @@ type Removal struct {
 	// glass is the answer to its break-glass annotations.
 	glass breakglass.Answer
 	Err   error
-	// sensitive reports that its values must not be shown.
-	sensitive bool
+	// disclosure is the decision about its values.
+	disclosure ownership.Disclosure
 }
 
 // Remover removes objects of one VidraResource: those that left the manifest, or all of them.
@@ -127,8 +127,13 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // another client was faster
 		return Removal{Gone: true}
 	}
-	done.kept, done.sensitive = apply.Keeps(live), ownership.Sensitive(live)
+	done.kept, done.disclosure = apply.Keeps(live), disclosureOf(e, live)
 	return done
+}
+
+// disclosureOf decides about values of an object that the manifest does not have any more.
+func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) ownership.Disclosure {
+	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), ownership.SensitivityOf(live), false)
 }
 
 // discard deletes or releases an object that is ours.
