@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vidra-operator/vidra/cmd/internal/version"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 func main() {
@@ -30,6 +31,7 @@ func main() {
 	if logging.Level != nil { // otherwise it is the level of zap, which is low
 		logging.Level = boundedLevel{logging.Level}
 	}
+	logging.DestWriter = &terminal.Writer{Out: os.Stderr} // users read logs in terminals
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog
@@ -48,6 +50,6 @@ func main() {
 
 // fail ends the process with an error for the user.
 func fail(err error) {
-	fmt.Fprintln(os.Stderr, "vidra-operator:", err)
+	fmt.Fprintln(os.Stderr, "vidra-operator:", terminal.Escape(err.Error()))
 	os.Exit(1)
 }

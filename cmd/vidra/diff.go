@@ -244,7 +244,7 @@ func (f *diffFlags) print(diffs []*difference, out io.Writer) error {
 		for _, d := range diffs {
 			for _, o := range d.Objects {
 				if o.Action != actionNone {
-					fmt.Fprintf(&b, "%s %s\n", o.Action, o.name())
+					fprintf(&b, "%s %s\n", o.Action, o.name())
 				}
 			}
 		}

@@ -212,7 +212,7 @@ func (d *difference) text(colour bool) string {
 // markdown is a difference for a pull request.
 func (d *difference) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n", d.summary())
+	fprintf(&b, "### %s\n\n", d.summary())
 	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *objectDifference) bool { return o.Action == actionNone })
 	if len(changed) == 0 {
 		return b.String()
@@ -220,7 +220,7 @@ func (d *difference) markdown() string {
 	b.WriteString("| | Object | |\n|---|---|---|\n")
 	for _, o := range changed {
 		remarks := strings.Join(o.remarks(), "<br>")
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.verb(), cell(o.name()), cell(remarks))
+		fprintf(&b, "| %s | %s | %s |\n", o.verb(), cell(o.name()), cell(remarks))
 	}
 	b.WriteString("\n")
 	for _, o := range changed {
@@ -231,7 +231,8 @@ func (d *difference) markdown() string {
 		for strings.Contains(o.Diff, fence) {
 			fence += "`"
 		}
-		fmt.Fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n%s%s\n\n</details>\n\n", o.verb(), cell(o.name()), fence, o.Diff, fence)
+		fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n", o.verb(), cell(o.name()), fence)
+		b.WriteString(safeLines("", o.Diff) + fence + "\n\n</details>\n\n")
 	}
 	return b.String()
 }

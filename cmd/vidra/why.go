@@ -68,7 +68,7 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 	case outputName:
 		var b strings.Builder
 		for _, m := range e.ManagedBy {
-			fmt.Fprintf(&b, "vidraresource.%s/%s\n", v1alpha1.GroupVersion.Group, m.VidraResource)
+			fprintf(&b, "vidraresource.%s/%s\n", v1alpha1.GroupVersion.Group, m.VidraResource)
 		}
 		return printText(out, b.String())
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 		table := &textTable{colour: colour}
 		b.WriteString(table.rows(shown...))
 		if more := len(rows) - len(shown); more > 0 {
-			fmt.Fprintf(b, "... and %d more, with -o wide\n", more)
+			fprintf(b, "... and %d more, with -o wide\n", more)
 		}
 	}
 	for _, m := range e.ManagedBy {

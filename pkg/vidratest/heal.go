@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // visibleWithin is how long a watch may take to show an edit that was answered.
@@ -48,8 +49,10 @@ type NotHealedError struct {
 	Why []string
 }
 
-// Error says what is different, and why.
-func (e *NotHealedError) Error() string {
+// Error says what is different, and why, within a line: control characters of the cluster are escaped.
+func (e *NotHealedError) Error() string { return terminal.Escape(e.text()) }
+
+func (e *NotHealedError) text() string {
 	what := events.Differences(e.Changes)
 	switch {
 	case e.Deleted:
