@@ -16,11 +16,14 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
@@ -238,6 +241,17 @@ func plants() (all []*plant) {
 	add("refused-true", "", "", "ManifestInvalid", "spec.externalName", func(p *plant) {
 		p.manifest = fmt.Sprintf(service, p.name, ", annotations: {"+ownership.SensitiveAnnotation+`: "true"}`, `"`+p.value("ours")+`!"`)
 	})
+	for _, answer := range []struct{ name, reason string }{{"denied", "ApplyFailed"}, {"warned", "Warned"}} { // by quotingPolicies
+		add(answer.name+"-true", "true", "", answer.reason, "withheld", func(p *plant) {
+			p.manifest = strings.Replace(p.manifest, "-ours", "-ours-bad", 1)
+		})
+		add(answer.name+"-live", "live", "", answer.reason, "withheld", func(p *plant) {
+			p.edit = func(obj *unstructured.Unstructured) error {
+				return mergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: obj.GetNamespace() + "-" + p.name}}, `{"spec":{"manifest":%q}}`,
+					strings.Replace(p.manifest, "-ours", "-ours-bad", 1))
+			}
+		})
+	}
 	add("adopted-live", "", "", "AdoptionRefused", "data.password", func(p *plant) {
 		p.manifest = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {%s: \"false\"}}\ndata: {password: %s}\n",
 			p.name, ownership.SensitiveAnnotation, p.value("ours"))
@@ -288,6 +302,7 @@ func TestSensitiveValuesStay(t *testing.T) {
 	start()
 	t.Cleanup(func() { assert.NoError(t, running.Stop(stopTimeout)) })
 
+	quotingPolicies(t, ns)
 	all := plants()
 	require.GreaterOrEqual(t, len(all), 40)
 	objects := map[*plant]*unstructured.Unstructured{}
@@ -394,6 +409,59 @@ func TestSensitiveValuesStay(t *testing.T) {
 	}
 	require.Empty(t, found.found)
 }
+
+// quotingPolicies has the API server deny ConfigMaps of a namespace that are called denied-..., and warn of those that are
+// called warned-..., if their password ends in "bad": with the password in the message.
+func quotingPolicies(t *testing.T, ns string) {
+	t.Helper()
+	for name, action := range map[string]admissionv1.ValidationAction{"denied": admissionv1.Deny, "warned": admissionv1.Warn} {
+		bad := fmt.Sprintf("object.metadata.name.startsWith('%s-') && has(object.data) && 'password' in object.data && object.data.password.endsWith('bad')", name)
+		policy := &admissionv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + name},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionv1.MatchResources{
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns}},
+					ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+						Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+					}}},
+				},
+				Validations: []admissionv1.Validation{{Expression: "!(" + bad + ")", MessageExpression: "'bad: ' + object.data.password"}},
+			},
+		}
+		binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{action}},
+		}
+		for _, obj := range []client.Object{policy, binding} {
+			require.NoError(t, admin.Create(t.Context(), obj))
+			t.Cleanup(func() { require.NoError(t, admin.Delete(context.Background(), obj)) })
+		}
+		var mu sync.Mutex
+		warned := false
+		config := rest.CopyConfig(env.Config)
+		config.WarningHandler = warningFunc(func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			warned = warned || strings.Contains(text, "bad")
+		})
+		clients, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name + "-probe"}, Data: map[string]string{"password": "bad"}}
+		await(t, func(c *assert.CollectT) {
+			_, err := clients.CoreV1().ConfigMaps(ns).Create(context.Background(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			mu.Lock()
+			defer mu.Unlock()
+			require.True(c, err != nil || warned, "the policy is not in force yet")
+		})
+	}
+}
+
+// warningFunc handles the warnings of the API server.
+type warningFunc func(text string)
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (f warningFunc) HandleWarningHeader(_ int, _, text string) { f(text) }
 
 // leaks are values that left the process.
 type leaks struct {

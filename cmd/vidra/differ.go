@@ -171,7 +171,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return nil, err
 	}
 	if _, err := d.Apply(ctx, o, configuration, false); apierrors.IsConflict(err) {
-		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager); why != "" {
+		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager, d.Disclosure(o, live)); why != "" {
 			return diff.refused(why), nil
 		}
 	}
@@ -189,8 +189,9 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 // addConflicts adds the fields that an apply by manager takes from others. It returns why an object that exists
 // is refused: an apply takes no field from another VidraResource. An update under the name of manager is an edit
 // like others.
-func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string) (refused string) {
+func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string, known ownership.Disclosure) (refused string) {
 	for _, c := range conflicts {
+		c.Field = object.FieldWithoutValues(c.Field, known)
 		if exists && c.Manager != manager && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
 			name, _ := v1alpha1.ParseFieldManager(c.Manager)
 			return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)

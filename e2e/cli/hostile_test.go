@@ -79,8 +79,8 @@ func TestHostileNames(t *testing.T) {
 	plain := cluster.KubeconfigPath
 	servers := map[string]string{
 		"cluster":  plain,
-		"messages": hostileServer(t, rewriteTexts(false)),
-		"names":    hostileServer(t, rewriteTexts(true)),
+		"messages": hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, false) }),
+		"names":    hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, true) }),
 		"refusals": hostileServer(t, func(r *http.Response) error {
 			if strings.HasPrefix(r.Request.URL.Path, "/api") && !strings.Contains(r.Request.URL.Path, "/namespaces/") && strings.Count(r.Request.URL.Path, "/") < 4 {
 				return nil // discovery
@@ -213,23 +213,21 @@ var (
 )
 
 // rewriteTexts adds hostile text to the texts in answers, and with all also to the names in statuses and Events.
-func rewriteTexts(all bool) func(*http.Response) error {
-	return func(r *http.Response) error {
-		watches := r.Request.URL.Query().Get("watch") != ""
-		if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || watches ||
-			!strings.Contains(r.Request.URL.Path, "vidraresources") && !strings.Contains(r.Request.URL.Path, "events") && !strings.Contains(r.Request.URL.Path, "/hostile/") {
-			return nil
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return err
-		}
-		var document any
-		if json.Unmarshal(body, &document) != nil {
-			return replaceText(r, r.StatusCode, body)
-		}
-		return replaceBody(r, r.StatusCode, addHostile(document, false, all))
+func rewriteTexts(r *http.Response, all bool) error {
+	watches := r.Request.URL.Query().Get("watch") != ""
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || watches ||
+		!strings.Contains(r.Request.URL.Path, "vidraresources") && !strings.Contains(r.Request.URL.Path, "events") && !strings.Contains(r.Request.URL.Path, "/hostile/") {
+		return nil
 	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var document any
+	if json.Unmarshal(body, &document) != nil {
+		return replaceText(r, r.StatusCode, body)
+	}
+	return replaceBody(r, r.StatusCode, addHostile(document, false, all))
 }
 
 // addHostile adds hostile text to the texts in a value. inside reports that the value is in a status or an Event.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,10 +108,10 @@ type Writer struct {
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := append(w.rest, text...)
+	all := slices.Concat(w.rest, text)
 	end := complete(all)
 	safe := EscapeJSON(string(all[:end]))
-	w.rest = append([]byte(nil), all[end:]...)
+	w.rest = slices.Clone(all[end:])
 	if _, err := io.WriteString(w.Out, strings.ReplaceAll(safe, mark, "\x1b[")); err != nil {
 		return 0, err
 	}

@@ -90,7 +90,7 @@ func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Un
 	if err != nil {
 		return err
 	}
-	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature(), t.Object.Disclosure(t.Known.WasSensitive()))
+	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature(), t.Disclosure(t.Known.WasSensitive()))
 	if len(differs) == 0 {
 		return nil
 	}

@@ -79,7 +79,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 // disclosure decides whether values of the object are shown, from the object before the change, the object as it
 // was found, further versions of it, and the manifest.
 func (k known) disclosure(after ...*unstructured.Unstructured) ownership.Disclosure {
-	return k.Object.Disclosure(k.sensitive, append(after, k.Cause.Found, k.base)...)
+	return k.Disclosure(k.sensitive, append(after, k.Cause.Found, k.base)...)
 }
 
 // expected is what the last apply of an object resulted in.

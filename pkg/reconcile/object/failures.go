@@ -181,7 +181,7 @@ func Message(err error, known ownership.Disclosure) string {
 	var fields []string
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			fields = append(fields, cause.Field)
+			fields = append(fields, FieldWithoutValues(cause.Field, known))
 		}
 	}
 	reason := status.Status().Reason

@@ -75,3 +75,22 @@ func TestMessageWithholdsEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// TestFieldWithoutValues: the values that identify items of lists are withheld with the others.
+func TestFieldWithoutValues(t *testing.T) {
+	tests := map[string]struct{ reason, field, want string }{
+		"Field":  {"names of fields are shown", ".data.password", ".data.password"},
+		"Index":  {"an index is no value", "spec.list[12].a", "spec.list[12].a"},
+		"Key":    {"a key is", `.spec.list[name="hunter2",port=80].a`, ".spec.list[*].a"},
+		"Quoted": {"whatever is in it", `.spec.list[name="a]hunter2\"]"].a`, ".spec.list[*].a"},
+		"Set":    {"an item of a set is one", `.spec.set[="hunter2"]`, ".spec.set[*]"},
+		"Number": {"also a number", ".spec.set[=5]", ".spec.set[*]"},
+		"Name":   {"a name may be", "spec.list[hunter2].a", "spec.list[*].a"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, FieldWithoutValues(tt.field, ownership.Disclosure{}), tt.reason)
+			require.Equal(t, tt.field, FieldWithoutValues(tt.field, ownership.Disclose(false, false, false)), "of others they are shown")
+		})
+	}
+}

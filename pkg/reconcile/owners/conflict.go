@@ -37,9 +37,7 @@ func (r *Conflict) Error() string {
 // AsFailure returns the conflict, without values of a sensitive object.
 func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure {
 	shown := *r
-	if known.Withholds() {
-		shown.field = object.ListKeys.ReplaceAllString(r.field, "[*]")
-	}
+	shown.field = object.FieldWithoutValues(r.field, known)
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
 
