@@ -28,11 +28,7 @@ func main() {
 	if err := opts.complete(flag.CommandLine); err != nil {
 		fail(err)
 	}
-	if logging.Level != nil { // otherwise it is the level of zap, which is low
-		logging.Level = boundedLevel{logging.Level}
-	}
-	logging.DestWriter = &terminal.Writer{Out: os.Stderr} // users read logs in terminals
-	logger := zap.New(zap.UseFlagOptions(&logging))
+	logger := newLogger(logging, os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog
 

@@ -42,10 +42,14 @@ func TestSensitiveBefore(t *testing.T) {
 		events func(t *testing.T, r *rig)
 		want   ownership.Sensitivity
 	}{
-		"Never":   {"Nothing said so.", func(t *testing.T, r *rig) { r.event(t, configMap("red", "101")) }, false},
-		"After":   {"The edit itself says so.", func(t *testing.T, r *rig) { r.event(t, marked(configMap("red", "101"))) }, true},
-		"Before":  {"The event before the edit did.", func(t *testing.T, r *rig) { r.replay(t, nil, marked(configMap("blue", "101")), configMap("red", "102")) }, true},
-		"Earlier": {"A user removed the annotation before the edit.", func(t *testing.T, r *rig) { r.replay(t, nil, marked(configMap("blue", "101")), configMap("blue", "102"), configMap("red", "103")) }, true},
+		"Never": {"Nothing said so.", func(t *testing.T, r *rig) { r.event(t, configMap("red", "101")) }, false},
+		"After": {"The edit itself says so.", func(t *testing.T, r *rig) { r.event(t, marked(configMap("red", "101"))) }, true},
+		"Before": {"The event before the edit did.", func(t *testing.T, r *rig) {
+			r.replay(t, nil, marked(configMap("blue", "101")), configMap("red", "102"))
+		}, true},
+		"Earlier": {"A user removed the annotation before the edit.", func(t *testing.T, r *rig) {
+			r.replay(t, nil, marked(configMap("blue", "101")), configMap("blue", "102"), configMap("red", "103"))
+		}, true},
 		"Merged": {"One event has the states in between.", func(t *testing.T, r *rig) {
 			r.handler.OnUpdate(nil, merged(t, r, marked(configMap("blue", "101")), configMap("red", "102")))
 		}, true},

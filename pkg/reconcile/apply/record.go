@@ -161,10 +161,11 @@ func (a *Applier) record(r request, warnings []string) Result {
 	return done
 }
 
-// reconfigured reports that the manifest has another configuration of the object than the one that was applied last.
+// reconfigured reports that the manifest has another configuration of the object than the one that was applied last; false if
+// that one is not known.
 func (r request) reconfigured() bool {
 	entry := r.Entry()
-	return entry != nil && entry.Configuration != r.Configuration
+	return entry != nil && entry.Configuration != "" && entry.Configuration != r.Configuration
 }
 
 // expectation is what is expected of an object that is as the manifest says.
