@@ -226,7 +226,7 @@ func plants() (all []*plant) {
 	add("author-unmarks", "true", "", "", "", func(p *plant) {
 		p.edit = func(obj *unstructured.Unstructured) error {
 			return mergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: obj.GetNamespace() + "-" + p.name}}, `{"spec":{"manifest":%q}}`,
-				strings.Replace(strings.Replace(p.manifest, ownership.SensitiveAnnotation, "other", 1), "-ours", "-unmarked", 1))
+				strings.NewReplacer(ownership.SensitiveAnnotation, "other", p.value("ours"), "public", p.value("list"), "public").Replace(p.manifest))
 		}
 	})
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: %[1]s%[2]s}\nspec: {type: ExternalName, externalName: %[3]s}\n"
@@ -260,6 +260,23 @@ func plants() (all []*plant) {
 	})
 	add("adopted-manifest", "true", "", "AdoptionRefused", "data.password", func(p *plant) {
 		p.foreign = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {password: %s}\n", p.name, p.value("theirs"))
+	})
+	add("warned-adopted", "true", "", "AdoptionRefused", "data.password", func(p *plant) { // by a dry run
+		p.manifest = strings.Replace(p.manifest, "-ours", "-ours-bad", 1)
+		p.foreign = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {password: %s}\n", p.name, p.value("theirs"))
+	})
+	add("warned-removed", "true", "", "Pruned", "ConfigMap", func(p *plant) { // by the release of an object that another client owns, too
+		p.edit = func(obj *unstructured.Unstructured) error {
+			vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: obj.GetNamespace() + "-" + p.name}}
+			bad := strings.Replace(p.manifest, "-ours", "-ours-bad", 1)
+			if err := mergePatch(vr, `{"spec":{"prune":false,"manifest":%q}}`, bad+"---\n"+configMap(p.name+"-other", "a")); err != nil {
+				return err
+			}
+			if err := edit(obj, types.MergePatchType, fmt.Sprintf(`{"data":{"password":%q}}`, p.value("ours-bad")), client.FieldOwner("kubectl-edit")); err != nil {
+				return err
+			}
+			return mergePatch(vr, `{"spec":{"manifest":%q}}`, configMap(p.name+"-other", "a"))
+		}
 	})
 	add("nested", "", "", "DriftCorrected", "spec.manifest", func(p *plant) {
 		inner := func(value string) string {
@@ -382,7 +399,7 @@ func TestSensitiveValuesStay(t *testing.T) {
 	}
 	found := leaks{values: map[string][]string{}}
 	for _, p := range all {
-		for _, of := range []string{"ours", "theirs", "more", "list", "unmarked"} {
+		for _, of := range []string{"ours", "theirs", "more", "list"} {
 			value := p.value(of)
 			found.values[p.name] = append(found.values[p.name], value, base64.StdEncoding.EncodeToString([]byte(value)))
 		}
