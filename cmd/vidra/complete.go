@@ -27,7 +27,7 @@ func (k *kube) completeNames(cmd *cobra.Command, given []string, begun string) (
 	return typable(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// typable are the words without those that cannot be typed: a control character in them would reach the terminal.
+// typable returns the words without control characters: the shell would print these.
 func typable(words []string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return oneLine(word) != word })
 }

@@ -50,8 +50,8 @@ func printDocument(out io.Writer, output string, value any) error {
 	return printText(out, string(document))
 }
 
-// safeDocument is a JSON document as YAML or as indented JSON, safe for a terminal. YAML leaves some characters as they are that
-// are not safe: then the document stays JSON, which is YAML.
+// safeDocument returns a JSON document as YAML or as indented JSON, escaped for a terminal. The YAML encoder writes some unsafe
+// characters as they are. A document with such characters stays JSON, which is valid YAML.
 func safeDocument(document []byte, asYAML bool) ([]byte, error) {
 	escaped := terminal.EscapeJSON
 	if asYAML {

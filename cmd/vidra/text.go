@@ -22,11 +22,10 @@ const (
 	yellow = terminal.Yellow
 )
 
-// oneLine makes text safe for a terminal, within a line. Names, values and messages come from clusters.
+// oneLine escapes text from a cluster, such as a name or a message, for one line of a terminal.
 func oneLine(text string) string { return terminal.Escape(text) }
 
-// sprintf formats text of which the arguments come from clusters: each of them stays within its line. The format and what
-// was painted are ours.
+// sprintf formats text with arguments that come from clusters: each argument is escaped, but for colours from paint.
 func sprintf(format string, args ...any) string {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -42,7 +41,7 @@ func sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, safe...)
 }
 
-// safeLines makes the lines of a text safe for a terminal, each after an indentation.
+// safeLines escapes each line of a text, and indents it.
 func safeLines(indent, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

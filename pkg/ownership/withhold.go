@@ -61,8 +61,8 @@ type Disclosure struct{ shown bool }
 
 // Disclose decides whether values of an object are shown: only if the object was not sensitive
 // before the edit and is not after it, its manifest is not sensitive, and WithholdValues was not
-// called. It is the only decision about values of whole objects: what is not known to be sensitive
-// is shown, so before has to cover the time in which no process watched the object.
+// called. It is the only decision about the values of whole objects. A caller without knowledge of
+// the time before the edit must not pass false for before: the inventory has it after a restart.
 func Disclose(before, after, manifest Sensitivity) Disclosure {
 	return Disclosure{shown: !bool(before || after || manifest) && !allSensitive.Load()}
 }

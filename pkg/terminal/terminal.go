@@ -1,9 +1,8 @@
 // Package terminal makes text safe to print. Names, messages and values come from clusters, which may be hostile: a
-// control character among them could move the cursor, set the title of the window, or write to the clipboard of who
-// reads the text.
+// control character in them can move the cursor, set the title of the window, or write to the clipboard of the reader.
 //
-// [Escape] is for a text within a line, and [Writer] for all that is written to a terminal or a log. Only [Paint] has
-// control characters written.
+// [Escape] is for a text within a line, and [Writer] for all output to a terminal or a log. Only the colours of [Paint]
+// become control characters.
 package terminal
 
 import (
@@ -33,8 +32,8 @@ const (
 // mark stands for the begin of an ANSI code until it is written. No cluster can guess it.
 var mark = "\uFDD0" + rand.Text()
 
-// Escape replaces what is no graphic character or blank, line ends included, as Go writes it. Text from [Paint] keeps its
-// codes. To escape a text twice changes nothing.
+// Escape replaces all characters but graphic ones and blanks by their escapes in Go. Line ends and tabs are replaced, too. Text
+// from [Paint] keeps its colours. Escape is idempotent.
 func Escape(text string) string {
 	return escape(text, func(r rune) string {
 		quoted := strconv.QuoteRune(r)
@@ -42,7 +41,7 @@ func Escape(text string) string {
 	})
 }
 
-// EscapeJSON replaces what is no graphic character, blank, tab or line end, as JSON has it in strings.
+// EscapeJSON replaces all characters but graphic ones, blanks, tabs and line ends by their escapes in JSON strings.
 func EscapeJSON(text string) string {
 	return escapeDocument(text, func(r rune) string {
 		first, second := utf16.EncodeRune(r)
@@ -50,12 +49,12 @@ func EscapeJSON(text string) string {
 	})
 }
 
-// EscapeYAML is EscapeJSON for a document that is read as YAML, which has no surrogates.
+// EscapeYAML is EscapeJSON for YAML documents: YAML has no surrogates.
 func EscapeYAML(text string) string {
 	return escapeDocument(text, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 }
 
-// escapeDocument replaces what is no graphic character, blank, tab or line end. long is a character of more than 16 bits.
+// escapeDocument is EscapeJSON with another escape for characters of more than 16 bits: long.
 func escapeDocument(text string, long func(rune) string) string {
 	return escape(text, func(r rune) string {
 		switch {
@@ -68,7 +67,7 @@ func escapeDocument(text string, long func(rune) string) string {
 	})
 }
 
-// escape replaces what is no graphic character or blank.
+// escape replaces all characters but graphic ones and blanks. It keeps mark.
 func escape(text string, replace func(rune) string) string {
 	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(text) {
 		return text
@@ -92,15 +91,14 @@ func escape(text string, replace func(rune) string) string {
 // Paint returns an escaped text with an ANSI code. The result has to be written to a [Writer].
 func Paint(code, text string) string { return mark + code + "m" + Escape(text) + mark + "0m" }
 
-// Writer replaces what is no graphic character, blank, tab or line end in what is written to Out, as JSON has it. It is
-// safe for concurrent use.
+// Writer writes text to Out, with the escapes of [EscapeJSON] and the colours of [Paint]. It is safe for concurrent use.
 type Writer struct {
 	// Out is where the text goes. It must not be changed after the first Write.
 	Out io.Writer
 
-	// mu guards rest, and orders what is written.
+	// mu guards rest, and orders the writes.
 	mu sync.Mutex
-	// rest is the begin of a character that the last write did not complete.
+	// rest is the first part of a character that the last write left incomplete.
 	rest []byte
 }
 
@@ -118,7 +116,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// complete is the length of text without a character at its end of which bytes are missing.
+// complete is the length of text without an incomplete character at its end.
 func complete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

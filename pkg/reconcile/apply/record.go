@@ -34,8 +34,8 @@ func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.H
 type Result struct {
 	plan.Task
 	Err error
-	// Disclosure is the decision about values of the object, as it was before and during the task.
-	Disclosure ownership.Disclosure
+	// Shown is the decision about values of the object, as it was before and during the task.
+	Shown ownership.Disclosure
 	// Sensitive reports that the object in Live counts as sensitive until its manifest changes.
 	Sensitive ownership.Sensitivity
 	// Unmet reports that the object could not be created, and that it is not known whether it exists:
@@ -89,9 +89,9 @@ func (a *Applier) begin(r request) {
 func (a *Applier) record(r request, warnings []string) Result {
 	done := Result{
 		Task: r.Task, Err: r.err, Glass: r.glass, Added: r.added, Unremovable: r.unremovable,
-		Disclosure: r.disclosure(r.live, r.found, r.previous),
+		Shown: r.disclosureWith(r.live, r.found, r.previous),
 	}
-	done.Warnings = withheld(r, warnings, done.Disclosure)
+	done.Warnings = withheld(r, warnings, done.Shown)
 	switch r.kind {
 	case asIntended:
 		done.AsSkipped = r.expected.Unreverted
@@ -108,7 +108,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		found := r.Cause.Found
 		if a.Watched {
 			expectation := a.expectation(found)
-			expectation.Sensitive = expectation.Sensitive || r.sensitive
+			expectation.Sensitive = expectation.Sensitive || r.wasSensitive
 			a.Trigger.Commit(a.Owner, r.Key, expectation)
 		}
 		done.Compared, done.Additions = true, r.byTools(found).Changes
@@ -120,7 +120,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		}
 		// A user who removes the annotation does not have values shown; an author who changes the manifest does.
 		if kept := len(done.Additions) > 0; !r.reconfigured() || kept {
-			expectation.Sensitive = expectation.Sensitive || r.sensitive
+			expectation.Sensitive = expectation.Sensitive || r.wasSensitive
 		}
 		done.Sensitive = expectation.Sensitive
 		if done.digest = expectation.Digest; a.Watched {
@@ -146,14 +146,14 @@ func (a *Applier) record(r request, warnings []string) Result {
 		}
 		done.Ending = r.Why != plan.WhyDrift && r.live.GetDeletionTimestamp() != nil
 		if r.Ignored == nil { // otherwise not all of it was sent
-			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live, done.Disclosure)...)
+			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live, done.Shown)...)
 		}
 	case replaced, failed:
 		if a.Watched {
 			a.Trigger.Abort(a.Owner, r.Key)
 		}
 		if r.kind == replaced {
-			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Disclosure), r.replace
+			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Shown), r.replace
 		}
 	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
 		migrate, probe, readReplaced, confirm: // these are requests

@@ -22,8 +22,8 @@ var (
 	misfitAt = regexp.MustCompile(`(?m)(\.\S+): (expected [^,\n]*), got (.*)$`)
 )
 
-// FieldWithoutValues is a field as the API server names it, without the values that identify the items of lists where
-// values of the object are withheld.
+// FieldWithoutValues returns a field as the API server names it. If values of the object are withheld, it replaces the keys of
+// list items, which are values.
 func FieldWithoutValues(field string, known ownership.Disclosure) string {
 	if known.Withholds() {
 		return brackets.ReplaceAllStringFunc(field, func(keys string) string {

@@ -132,7 +132,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
 		entry.Recreated = nil
 	}
-	if o.Sealed == nil && r.Disclosure.Withholds() { // others may have marked it
+	if o.Sealed == nil && r.Shown.Withholds() { // others may have marked it
 		o.Sealed = &plan.SealedEntry{}
 	}
 	o.RecordHealth(r.Live)
