@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vidra-operator/vidra/cmd/internal/version"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 	if err := opts.complete(flag.CommandLine); err != nil {
 		fail(err)
 	}
-	logger := zap.New(zap.UseFlagOptions(&logging))
+	logger := newLogger(logging, os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go logs through klog
 
@@ -45,6 +46,6 @@ func main() {
 
 // fail ends the process with an error for the user.
 func fail(err error) {
-	fmt.Fprintln(os.Stderr, "vidra-operator:", err)
+	fmt.Fprintln(os.Stderr, "vidra-operator:", terminal.Escape(err.Error()))
 	os.Exit(1)
 }

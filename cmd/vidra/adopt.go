@@ -64,7 +64,7 @@ func adopt(ctx context.Context, client dynamic.Interface, name string, timeout t
 		}
 	}
 	if len(refused) == 0 {
-		return printText(out, fmt.Sprintf("VidraResource %s was refused no object\n", name))
+		return printText(out, sprintf("VidraResource %s was refused no object\n", name))
 	}
 	policy := vr.AdoptPolicy()
 	set := func(ctx context.Context, policy v1alpha1.AdoptPolicy) (int64, error) {
@@ -99,7 +99,7 @@ func adopt(ctx context.Context, client dynamic.Interface, name string, timeout t
 	if err != nil {
 		return err
 	}
-	return printText(out, fmt.Sprintf("VidraResource %s adopted %s\n", name, strings.Join(refused, ", ")))
+	return printText(out, sprintf("VidraResource %s adopted %s\n", name, strings.Join(refused, ", ")))
 }
 
 func newOrphan(k *kube) *cobra.Command {
@@ -119,7 +119,7 @@ func newOrphan(k *kube) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printText(cmd.OutOrStdout(), fmt.Sprintf("VidraResource %s: its objects stay when it is deleted\n", args[0]))
+			return printText(cmd.OutOrStdout(), sprintf("VidraResource %s: its objects stay when it is deleted\n", args[0]))
 		},
 	}
 }
@@ -133,5 +133,5 @@ func (k *kube) orphanObject(ctx context.Context, args []string, out io.Writer) e
 	if err := t.annotate(ctx, map[string]any{v1alpha1.KeepAnnotation: "true"}); err != nil {
 		return err
 	}
-	return printText(out, fmt.Sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.id))
+	return printText(out, sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.id))
 }

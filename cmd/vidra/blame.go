@@ -62,7 +62,7 @@ func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writ
 		}
 		return fmt.Errorf("%s does not exist in this cluster", t.id)
 	}
-	b := &blame{target: t, writers: ownership.WritersOf(t.live), places: map[string][]string{}, paths: map[string]string{}}
+	b := &blame{target: t, known: t.disclosure(ctx), writers: ownership.WritersOf(t.live), places: map[string][]string{}, paths: map[string]string{}}
 	for _, vr := range t.owners {
 		if missing := b.addOwner(ctx, vr); missing != "" {
 			printMessage(errOut, "not shown is where the manifest has the fields: "+missing)
@@ -90,6 +90,8 @@ func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writ
 // blame is what is known of the lines of an object.
 type blame struct {
 	*target
+	// known is the decision about values of the object.
+	known   ownership.Disclosure
 	writers ownership.Writers
 	edits   []edit
 	// sources are where the manifests of the owners are.
@@ -136,8 +138,8 @@ func (b *blame) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (missi
 		}
 		b.sources = append(b.sources, vr.Name+": "+source)
 	}
-	live, liveAbove := ownership.FieldsOf(b.live, manager, b.live.Object)
-	conf, confAbove := ownership.FieldsOf(b.live, manager, configuration)
+	live, liveAbove := ownership.FieldsOf(b.live, manager, b.live.Object, b.known)
+	conf, confAbove := ownership.FieldsOf(b.live, manager, configuration, b.known)
 	live, conf = append(live, liveAbove...), append(conf, confAbove...)
 	for i, field := range live { // both are of the same paths, in the same order
 		if field.Tokens == nil {
@@ -159,7 +161,7 @@ func (b *blame) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (missi
 
 // lines are the lines of the object, with their owners.
 func (b *blame) lines() ([]blameLine, error) {
-	obj := ownership.Mask(b.live, func([]string, any) any { return "***" })
+	obj := ownership.Mask(b.live, b.known, func([]string, any) any { return "***" })
 	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 	text, err := sigsyaml.Marshal(obj.Object)
 	if err != nil {

@@ -47,7 +47,7 @@ spec:
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := &blame{target: &target{live: live}, writers: ownership.WritersOf(live), edits: []edit{{Note: "older"}, {Note: "edited", fields: tt.fields}}}
+			b := &blame{target: &target{live: live}, known: ownership.Disclose(false, false, false), writers: ownership.WritersOf(live), edits: []edit{{Note: "older"}, {Note: "edited", fields: tt.fields}}}
 			b.paths = map[string]string{
 				"/spec/containers/0/image": `spec.containers[name="web"].image`, "/spec/containers/1": `spec.containers[name="helper"]`,
 				"/spec/containers/1/name": `spec.containers[name="helper"].name`, "/spec/containers/1/ports": `spec.containers[name="helper"].ports`,

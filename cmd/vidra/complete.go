@@ -24,7 +24,12 @@ func (k *kube) completeNames(cmd *cobra.Command, given []string, begun string) (
 			names = append(names, vr.Name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return typable(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// typable returns the words without control characters: the shell would print these.
+func typable(words []string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return oneLine(word) != word })
 }
 
 // completeName completes the name of one VidraResource.
@@ -54,7 +59,7 @@ func (k *kube) completeObject(cmd *cobra.Command, given []string, begun string) 
 		words = namesOfKind(given[0], words)
 	}
 	words = slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, begun) })
-	return words, cobra.ShellCompDirectiveNoFileComp
+	return typable(words), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeNameOrObject completes the name of a VidraResource, or KIND/NAME.

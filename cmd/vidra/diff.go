@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -217,7 +218,7 @@ func previewVidraResource(ctx context.Context, client dynamic.Interface, obj man
 	case err == nil:
 		return asVidraResource(stored)
 	case !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, false))
+		return nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, ownership.Disclose(false, ownership.SensitivityOf(obj.Unstructured), false)))
 	}
 	printMessage(errOut, fmt.Sprintf("you may not write VidraResource %s: its fields are not validated", obj.GetName()))
 	vr, err := asVidraResource(obj.Unstructured)

@@ -170,7 +170,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: o.ID.Namespace}] {
 		if _, err := d.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
-			diff.Diff = d.unified(nil, o.Unstructured())
+			diff.Diff = d.unified(nil, o.Unstructured(), d.Disclosure(o))
 			return diff, nil
 		}
 	}
@@ -222,7 +222,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return nil, err
 	}
 	if _, err := d.Apply(ctx, o, configuration, false); apierrors.IsConflict(err) {
-		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager); why != "" {
+		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager, d.Disclosure(o, live)); why != "" {
 			return diff.refused(why), nil
 		}
 	}
@@ -231,7 +231,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 		return d.failed(diff, o, live, err)
 	}
 	if live == nil {
-		diff.Action, diff.Diff = actionCreate, d.unified(nil, applied)
+		diff.Action, diff.Diff = actionCreate, d.unified(nil, applied, d.Disclosure(o))
 		return diff, nil
 	}
 	return d.changed(diff, o, live, applied), nil
@@ -240,8 +240,9 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 // addConflicts adds the fields that an apply by manager takes from others. It returns why an object that exists
 // is refused: an apply takes no field from another VidraResource. An update under the name of manager is an edit
 // like others.
-func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string) (refused string) {
+func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string, known ownership.Disclosure) (refused string) {
 	for _, c := range conflicts {
+		c.Field = object.FieldWithoutValues(c.Field, known)
 		if exists && c.Manager != manager && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
 			name, _ := v1alpha1.ParseFieldManager(c.Manager)
 			return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)
@@ -256,7 +257,7 @@ func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstruc
 	if !isAnswer(err) {
 		return nil, fmt.Errorf("dry run of %s: %w", o.ID, err)
 	}
-	why := object.Explain(err, o.GVK, o.ID, o.Sensitive || live != nil && ownership.Sensitive(live)).Message
+	why := object.Explain(err, o.GVK, o.ID, d.Disclosure(o, live)).Message
 	invalid := live != nil && apierrors.IsInvalid(err) && !object.Denied(err)
 	var edit ownership.Addition
 	if invalid && d.Owns(live) {
@@ -304,7 +305,7 @@ func additions(changes []ownership.Change) []string {
 func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applied *unstructured.Unstructured) *objectDifference {
 	unowned := len(v1alpha1.Owners(live.GetAnnotations())) == 0 && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0
 	if unowned {
-		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By)
+		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By, d.Disclosure(o))
 		switch policy := d.VR.AdoptPolicy(); {
 		case policy == v1alpha1.AdoptNever:
 			return diff.refused("it exists, Vidra does not manage it, and spec.adopt is Never")
@@ -316,7 +317,7 @@ func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applie
 	}
 	owned, recorded := ownership.Of(live, d.By.Manager)
 	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after { // the order of items is not owned
-		diff.Diff = d.unified(live, applied)
+		diff.Diff = d.unified(live, applied, d.Disclosure(o))
 	}
 	if d.Owns(live) {
 		diff.AlsoRemoved = additions(d.Added(o, live))
@@ -387,7 +388,7 @@ func (d *differ) received(ctx context.Context, diff *objectDifference, id object
 		diff.Why += ", and applies it when its spec.suspend is false"
 	}
 	if err != nil {
-		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, false))
+		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, ownership.Disclose(false, false, false)))
 	}
 }
 
@@ -437,6 +438,6 @@ func (d *differ) removal(diff *objectDifference, live *unstructured.Unstructured
 	case !d.Owns(live):
 		diff.Why = d.left() + ", and Vidra does not own it any more"
 	default:
-		diff.Action, diff.Why, diff.Diff = actionPrune, d.left(), d.unified(live, nil)
+		diff.Action, diff.Why, diff.Diff = actionPrune, d.left(), d.unified(live, nil, ownership.Disclose(d.WasSensitive(object.IdentityIn(live)), ownership.SensitivityOf(live), false))
 	}
 }

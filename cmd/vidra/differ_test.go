@@ -14,6 +14,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -50,7 +51,7 @@ func TestConflicts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			diff := &objectDifference{}
-			refused := diff.addConflicts([]owners.FieldConflict{{Field: "data.a", Manager: tt.manager}}, tt.exists, "vidra/shop")
+			refused := diff.addConflicts([]owners.FieldConflict{{Field: "data.a", Manager: tt.manager}}, tt.exists, "vidra/shop", ownership.Disclosure{})
 			if tt.refused != "" {
 				require.Contains(t, refused, tt.refused, tt.reason)
 				return

@@ -18,10 +18,12 @@ import (
 
 // unified is a diff of an object before and after, in YAML, without what the API server writes itself
 // and without values that are never shown; empty for no difference. Nil is no object. The status is shown only
-// if the VidraResource owns fields of it, as in a kind without the subresource.
-func (d *differ) unified(before, after *unstructured.Unstructured) string {
+// if the VidraResource owns fields of it, as in a kind without the subresource. known is the decision about values
+// of the object without these two.
+func (d *differ) unified(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
+	known = known.With(before, after)
 	status := d.ownsStatus(before) || d.ownsStatus(after)
-	left, right := shownYAML(before, after, status, "(before)"), shownYAML(after, before, status, "(after)")
+	left, right := shownYAML(before, after, status, "(before)", known), shownYAML(after, before, status, "(after)", known)
 	if left == right {
 		return ""
 	}
@@ -33,7 +35,7 @@ func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
 	if obj == nil {
 		return false
 	}
-	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil)
+	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil, ownership.Disclosure{})
 	return slices.ContainsFunc(fields, func(f ownership.Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
 }
 
@@ -42,11 +44,11 @@ var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creati
 
 // shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
 // that of the other object.
-func shownYAML(obj, other *unstructured.Unstructured, status bool, side string) string {
+func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, known ownership.Disclosure) string {
 	if obj == nil {
 		return ""
 	}
-	obj = ownership.Mask(obj, func(path []string, value any) any {
+	obj = ownership.Mask(obj, known, func(path []string, value any) any {
 		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
 			return "*** " + side
 		}
@@ -211,7 +213,7 @@ func (d *difference) text(colour bool) string {
 // markdown is a difference for a pull request.
 func (d *difference) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n", d.summary())
+	fprintf(&b, "### %s\n\n", d.summary())
 	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *objectDifference) bool { return o.Action == actionNone })
 	if len(changed) == 0 {
 		return b.String()
@@ -219,7 +221,7 @@ func (d *difference) markdown() string {
 	b.WriteString("| | Object | |\n|---|---|---|\n")
 	for _, o := range changed {
 		remarks := strings.Join(o.remarks(), "<br>")
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.verb(), cell(o.name()), cell(remarks))
+		fprintf(&b, "| %s | %s | %s |\n", o.verb(), cell(o.name()), cell(remarks))
 	}
 	b.WriteString("\n")
 	for _, o := range changed {
@@ -230,7 +232,8 @@ func (d *difference) markdown() string {
 		for strings.Contains(o.Diff, fence) {
 			fence += "`"
 		}
-		fmt.Fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n%s%s\n\n</details>\n\n", o.verb(), cell(o.name()), fence, o.Diff, fence)
+		fprintf(&b, "<details><summary>%s %s</summary>\n\n%sdiff\n", o.verb(), cell(o.name()), fence)
+		b.WriteString(safeLines("", o.Diff) + fence + "\n\n</details>\n\n")
 	}
 	return b.String()
 }

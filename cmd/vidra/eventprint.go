@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 var eventOutputs = []string{outputWide, outputJSON, outputYAML}
@@ -53,12 +54,11 @@ func (p *eventPrinter) marshal(o any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	document = safeJSON(document)
 	if p.output == outputYAML {
-		document, err = yaml.JSONToYAML(document)
+		document, err = safeDocument(document, true)
 		return append([]byte("---\n"), document...), err
 	}
-	return append(document, '\n'), nil
+	return []byte(terminal.EscapeJSON(string(document) + "\n")), nil
 }
 
 func (p *eventPrinter) write(text string, err error) error {

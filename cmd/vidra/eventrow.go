@@ -2,13 +2,9 @@ package main
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -119,38 +115,4 @@ func reasonColour(e *eventsv1.Event) string {
 		return red
 	}
 	return green
-}
-
-// oneLine makes text safe for a terminal: what is no graphic character or blank
-// is escaped as Go does it. Names and values in an Event come from others.
-func oneLine(text string) string {
-	return escape(text, func(r rune) string {
-		quoted := strconv.QuoteRune(r)
-		return quoted[1 : len(quoted)-1]
-	})
-}
-
-// safeJSON makes JSON safe for a terminal. Its encoder escapes the control
-// characters of ASCII, but for the last, and leaves all others, which can only be
-// in strings. Beyond 16 bits there are none.
-func safeJSON(document []byte) []byte {
-	return []byte(escape(string(document), func(r rune) string {
-		if r < unicode.MaxASCII || r > math.MaxUint16 {
-			return string(r)
-		}
-		return fmt.Sprintf(`\u%04x`, r)
-	}))
-}
-
-// escape replaces what is no graphic character.
-func escape(text string, replace func(rune) string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(replace(r))
-		}
-	}
-	return b.String()
 }

@@ -157,11 +157,11 @@ func healText(heal vidratest.Heal, timed bool) string {
 	var b strings.Builder
 	switch {
 	case timed:
-		fmt.Fprintf(&b, "%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood))
+		fprintf(&b, "%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood))
 	case len(heal.Changes) == 0 && !heal.Deleted:
-		fmt.Fprintf(&b, "%s: as wanted\n", heal.Object)
+		fprintf(&b, "%s: as wanted\n", heal.Object)
 	default:
-		fmt.Fprintf(&b, "%s: healed %s after the command began\n", heal.Object, short(heal.Stood))
+		fprintf(&b, "%s: healed %s after the command began\n", heal.Object, short(heal.Stood))
 	}
 	if heal.Deleted {
 		b.WriteString("  it had been deleted\n")

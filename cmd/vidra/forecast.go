@@ -142,7 +142,7 @@ func (f *forecast) text(colour bool) string {
 	for _, missing := range f.Missing {
 		b.WriteString(styled{"? not checked: " + oneLine(missing), red}.paint(colour) + "\n")
 	}
-	fmt.Fprintf(&b, "VidraResource %s: %s will fight, %d taken once\n", f.VidraResource, plural(fights, "field"), len(f.Fields)-fights)
+	fprintf(&b, "VidraResource %s: %s will fight, %d taken once\n", f.VidraResource, plural(fights, "field"), len(f.Fields)-fights)
 	if fights == 0 {
 		return b.String()
 	}
@@ -150,10 +150,8 @@ func (f *forecast) text(colour bool) string {
 	if err != nil {
 		rules = err.Error() + "\n"
 	}
-	fmt.Fprintf(&b, "\nOmit the fields that fight from the manifest, or leave them to their writers: paste this into VidraResource %s\n", f.VidraResource)
-	for line := range strings.Lines(rules) {
-		b.WriteString("  " + oneLine(strings.TrimSuffix(line, "\n")) + "\n")
-	}
+	fprintf(&b, "\nOmit the fields that fight from the manifest, or leave them to their writers: paste this into VidraResource %s\n", f.VidraResource)
+	b.WriteString(safeLines("  ", rules))
 	return b.String()
 }
 

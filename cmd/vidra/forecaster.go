@@ -134,7 +134,7 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []con
 	case err != nil && !isAnswer(err):
 		return nil, "", fmt.Errorf("dry run of %s: %w", o.ID, err)
 	case err != nil:
-		why := object.Explain(err, o.GVK, o.ID, o.Sensitive || ownership.Sensitive(live)).Message
+		why := object.Explain(err, o.GVK, o.ID, f.Disclosure(o, live)).Message
 		return found.fields, fmt.Sprintf("%s: %s", o.ID, why), nil
 	}
 	found.compare(live, applied)
@@ -171,7 +171,7 @@ func (c *contested) add(field, manager string, tokens []string) *contestedField 
 // compare adds what others own in an object that is there, with another value than the apply would set, and what
 // the history has about the fields that the apply would own.
 func (c *contested) compare(live, applied *unstructured.Unstructured) {
-	leaves, above := ownership.FieldsOf(applied, c.By.Manager, c.object.Unstructured().Object)
+	leaves, above := ownership.FieldsOf(applied, c.By.Manager, c.object.Unstructured().Object, c.Disclosure(c.object, live))
 	tokens := map[string][]string{}
 	for _, field := range slices.Concat(leaves, above) {
 		tokens[field.Path] = field.Tokens
@@ -179,7 +179,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 	foreign := func(manager string) bool {
 		return manager != "" && !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix)
 	}
-	for _, change := range ownership.Drift(live, applied, c.By.Manager) {
+	for _, change := range ownership.Drift(live, applied, c.By.Manager, c.Disclosure(c.object)) {
 		// What has the same value is co-owned. A value that was set through scale is changed again.
 		if foreign(change.Manager) && (change.Kind == ownership.Changed || change.Subresource == "scale") {
 			field := c.add(change.Path, change.Manager, tokens[change.Path])

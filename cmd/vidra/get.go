@@ -183,7 +183,7 @@ func (f *getFlags) print(found *collected, single bool, out, errOut io.Writer) e
 	switch {
 	case f.output == outputName:
 		for _, u := range found.items {
-			if err := printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+u.GetName()+"\n"); err != nil {
+			if err := printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+oneLine(u.GetName())+"\n"); err != nil {
 				return err
 			}
 		}
@@ -200,6 +200,16 @@ func (f *getFlags) print(found *collected, single bool, out, errOut io.Writer) e
 	case found.table == nil || len(found.table.Rows) == 0:
 		printMessage(errOut, "no VidraResources found")
 		return nil
+	}
+	for i := range found.table.ColumnDefinitions {
+		found.table.ColumnDefinitions[i].Name = oneLine(found.table.ColumnDefinitions[i].Name)
+	}
+	for _, row := range found.table.Rows {
+		for i, value := range row.Cells {
+			if text, isText := value.(string); isText {
+				row.Cells[i] = oneLine(text)
+			}
+		}
 	}
 	writer := printers.GetNewTabWriter(out)
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: f.output == outputWide})

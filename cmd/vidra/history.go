@@ -144,7 +144,7 @@ func editedNames(all []edited) string {
 		if group, _, found := strings.Cut(e.Object.APIVersion, "/"); found {
 			kind += "." + group
 		}
-		if line := kind + "/" + e.Object.Name + "\n"; !slices.Contains(lines, line) {
+		if line := oneLine(kind+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}

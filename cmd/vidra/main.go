@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // Exit codes other than 0. diff has those of kubectl diff.
@@ -65,6 +67,9 @@ func main() {
 
 // run runs a command and returns the exit code.
 func run(ctx context.Context, cmd *cobra.Command) int {
+	// What a cluster answers may have control characters: none of them is printed.
+	cmd.SetOut(&terminal.Writer{Out: cmd.OutOrStdout()})
+	cmd.SetErr(&terminal.Writer{Out: cmd.ErrOrStderr()})
 	err := interrupted(ctx, cmd.ExecuteContext(ctx))
 	code, exit := exitFailed, (*exitError)(nil)
 	if errors.As(err, &exit) {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // Values of -o.
@@ -41,18 +43,27 @@ func printDocument(out io.Writer, output string, value any) error {
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	document = safeJSON(document)
-	if output == outputYAML {
-		document, err = yaml.JSONToYAML(document)
-	} else {
-		var indented bytes.Buffer
-		err = json.Indent(&indented, append(document, '\n'), "", "    ")
-		document = indented.Bytes()
-	}
+	document, err = safeDocument(document, output == outputYAML)
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
 	return printText(out, string(document))
+}
+
+// safeDocument returns a JSON document as YAML or as indented JSON, escaped for a terminal. The YAML encoder writes some unsafe
+// characters as they are. A document with such characters stays JSON, which is valid YAML.
+func safeDocument(document []byte, asYAML bool) ([]byte, error) {
+	escaped := terminal.EscapeJSON
+	if asYAML {
+		text, err := yaml.JSONToYAML([]byte(terminal.EscapeYAML(string(document)))) // it refuses control characters
+		if plain := strings.ReplaceAll(string(text), "\t", " "); err != nil || safeLines("", plain) == plain {
+			return text, err
+		}
+		escaped = terminal.EscapeYAML
+	}
+	var indented bytes.Buffer
+	err := json.Indent(&indented, append(document, '\n'), "", "    ")
+	return []byte(escaped(indented.String())), err
 }
 
 // printText prints text.

@@ -72,7 +72,7 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 		}
 		requests[name] = request
 		if !f.wait {
-			if err := printText(out, fmt.Sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
+			if err := printText(out, sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 		if !inState(vr, untilReady) {
 			return fmt.Errorf("VidraResource %s was reconciled, and is not ready: %s", name, report.Ready)
 		}
-		if err := printText(out, fmt.Sprintf("VidraResource %s was reconciled: %s\n", name, objectCounts(report.Objects))); err != nil {
+		if err := printText(out, sprintf("VidraResource %s was reconciled: %s\n", name, objectCounts(report.Objects))); err != nil {
 			return err
 		}
 	}

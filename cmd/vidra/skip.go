@@ -79,9 +79,9 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 		return err
 	}
 	if f.end {
-		return printText(out, fmt.Sprintf("%s: ended; edits are reverted\n", t.id))
+		return printText(out, sprintf("%s: ended; edits are reverted\n", t.id))
 	}
-	if err := printText(out, fmt.Sprintf("%s: asked for no reverts until %s\n", t.id, until.Format(time.RFC3339))); err != nil {
+	if err := printText(out, sprintf("%s: asked for no reverts until %s\n", t.id, until.Format(time.RFC3339))); err != nil {
 		return err
 	}
 	return t.awaitAnswer(ctx, object.Identify([]byte(until.Format(time.RFC3339)), []byte(strings.TrimSpace(f.reason))), out, errOut)
@@ -112,7 +112,7 @@ func (t *target) awaitAnswer(ctx context.Context, request string, out, errOut io
 		case answer.State != v1alpha1.BreakGlassAccepted:
 			return fmt.Errorf("VidraResource %s: %s: %s", vr.Name, answer.State, answer.Message)
 		default:
-			if err := printText(out, fmt.Sprintf("VidraResource %s: %s until %s\n", vr.Name, answer.State, answer.Until.UTC().Format(time.RFC3339))); err != nil {
+			if err := printText(out, sprintf("VidraResource %s: %s until %s\n", vr.Name, answer.State, answer.Until.UTC().Format(time.RFC3339))); err != nil {
 				return err
 			}
 		}

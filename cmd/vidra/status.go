@@ -76,7 +76,7 @@ func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) er
 	case f.output == outputName:
 		for _, r := range reports {
 			if !r.InOrder && err == nil {
-				err = printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+r.Name+"\n")
+				err = printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+oneLine(r.Name)+"\n")
 			}
 		}
 	case len(names) == 1:

@@ -18,7 +18,7 @@ func summary(text *textTable, reports []report, disorder int) string {
 		return "No VidraResources found.\n"
 	}
 	if disorder == 0 {
-		return styled{fmt.Sprintf("In order: %s.\n", plural(len(reports), "VidraResource")), green}.paint(text.colour)
+		return styled{fmt.Sprintf("In order: %s.", plural(len(reports), "VidraResource")), green}.paint(text.colour) + "\n"
 	}
 	var rows [][]styled
 	for _, r := range reports {
@@ -42,9 +42,9 @@ func (r report) text(text *textTable, now time.Time) string {
 	if !r.InOrder {
 		verdict = styled{"not in order", red}
 	}
-	fmt.Fprintf(&b, "VidraResource %s: %s\n", r.Name, verdict.paint(text.colour))
+	fprintf(&b, "VidraResource %s: %s\n", r.Name, verdict.paint(text.colour))
 	for _, why := range r.Why {
-		fmt.Fprintf(&b, "  %s\n", oneLine(why))
+		fprintf(&b, "  %s\n", oneLine(why))
 	}
 	b.WriteString("\n")
 	spec := r.vr.Spec
@@ -71,7 +71,7 @@ func (r report) text(text *textTable, now time.Time) string {
 		}
 		b.WriteString("\n" + table.rows(rows...))
 		if r.vr.Status.UnlistedProblems > 0 {
-			fmt.Fprintf(&b, "... and %d more\n", r.vr.Status.UnlistedProblems)
+			fprintf(&b, "... and %d more\n", r.vr.Status.UnlistedProblems)
 		}
 	}
 	return b.String()

@@ -58,12 +58,12 @@ func setSuspended(ctx context.Context, client dynamic.Interface, name string, su
 	}
 	done := map[bool]string{true: "suspended", false: "resumed"}[suspend]
 	if vr.Spec.Suspend == suspend {
-		return printText(out, fmt.Sprintf("VidraResource %s was %s before\n", name, done))
+		return printText(out, sprintf("VidraResource %s was %s before\n", name, done))
 	}
 	if _, err := patchVidraResource(ctx, client, name, map[string]any{"spec": map[string]any{"suspend": suspend}}); err != nil {
 		return err
 	}
-	return printText(out, fmt.Sprintf("VidraResource %s %s\n", name, done))
+	return printText(out, sprintf("VidraResource %s %s\n", name, done))
 }
 
 // patchVidraResource sends a merge patch.

@@ -39,6 +39,14 @@ type target struct {
 	named  []string
 	// missing is what could not be read, and why.
 	missing []string
+	// locations are where the manifests of the owners have the object; nil until they were read.
+	locations map[string]location
+}
+
+// location is where a manifest has the object, or why that is not known.
+type location struct {
+	at  *located
+	why string
 }
 
 // countObject accepts as many arguments as name an object.
@@ -226,6 +234,41 @@ type located struct {
 
 // locate finds the object in the manifest of an owner; nil if it cannot be found, with why.
 func (t *target) locate(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
+	t.readManifests(ctx)
+	found := t.locations[vr.Name]
+	return found.at, found.why
+}
+
+// readManifests finds the object in the manifests of its owners.
+func (t *target) readManifests(ctx context.Context) {
+	if t.locations != nil {
+		return
+	}
+	t.locations = map[string]location{}
+	for _, vr := range t.owners {
+		at, why := t.locateIn(ctx, vr)
+		t.locations[vr.Name] = location{at, why}
+	}
+}
+
+// disclosure decides whether values of the object are shown, from the inventories of its owners, the object as it is, and
+// the manifests of its owners.
+func (t *target) disclosure(ctx context.Context) ownership.Disclosure {
+	t.readManifests(ctx)
+	var before, manifest ownership.Sensitivity
+	for _, vr := range t.owners {
+		if entry := entryOf(vr, t.id); entry != nil && entry.Sensitive {
+			before = true
+		}
+		if at := t.locations[vr.Name].at; at != nil {
+			manifest = manifest || ownership.SensitivityOf(at.Unstructured)
+		}
+	}
+	return ownership.Disclose(before, ownership.SensitivityOf(t.live), manifest)
+}
+
+// locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with why.
+func (t *target) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
 	parts, err := desired.ReadParts(ctx, t.client, vr)
 	if err != nil {
 		return nil, err.Error()

@@ -1,31 +1,69 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // The ANSI codes of the output.
 const (
-	bold   = "1"
-	faint  = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
+	bold   = terminal.Bold
+	faint  = terminal.Faint
+	red    = terminal.Red
+	green  = terminal.Green
+	yellow = terminal.Yellow
 )
+
+// oneLine escapes text from a cluster, such as a name or a message, for one line of a terminal.
+func oneLine(text string) string { return terminal.Escape(text) }
+
+// sprintf formats text with arguments that come from clusters: each argument is escaped, but for colours from paint.
+func sprintf(format string, args ...any) string {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case error, fmt.Stringer:
+			safe[i] = oneLine(fmt.Sprint(v))
+		default:
+			if safe[i] = arg; reflect.ValueOf(arg).Kind() == reflect.String {
+				safe[i] = oneLine(reflect.ValueOf(arg).String())
+			}
+		}
+	}
+	return fmt.Sprintf(format, safe...)
+}
+
+// safeLines escapes each line of a text, and indents it.
+func safeLines(indent, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(indent + oneLine(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	return b.String()
+}
+
+// fprintf is sprintf into a text.
+func fprintf(b *strings.Builder, format string, args ...any) { b.WriteString(sprintf(format, args...)) }
 
 // coloured reports whether out is a terminal that shows colours, and NO_COLOR
 // (https://no-color.org) is not set.
 func coloured(out io.Writer) bool {
+	if w, ok := out.(*terminal.Writer); ok {
+		out = w.Out
+	}
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// styled is a text with an ANSI code; empty for none.
+// styled is a text within a line, with an ANSI code; empty for none.
 type styled struct{ text, code string }
 
 // plain are texts without a code.
@@ -37,13 +75,16 @@ func plain(texts ...string) []styled {
 	return cells
 }
 
-// paint adds the codes of a text where colours are shown.
+// paint makes the text safe for a terminal, and adds its codes where colours are shown.
 func (s styled) paint(colour bool) string {
 	if colour && s.code != "" {
-		return "\x1b[" + s.code + "m" + s.text + "\x1b[0m"
+		return terminal.Paint(s.code, s.text)
 	}
-	return s.text
+	return oneLine(s.text)
 }
+
+// width is how many characters the text has.
+func (s styled) width() int { return utf8.RuneCountInString(oneLine(s.text)) }
 
 // textTable aligns columns, three blanks apart like kubectl. A column becomes wider with the rows, and
 // never narrower. The last column is not aligned.
@@ -62,7 +103,7 @@ func (t *textTable) grow(rows ...[]styled) {
 				t.widths = append(t.widths, 0)
 			}
 			if i < len(row)-1 {
-				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell.text))
+				t.widths[i] = max(t.widths[i], cell.width())
 			}
 		}
 	}
@@ -77,7 +118,7 @@ func (t *textTable) rows(rows ...[]styled) string {
 		for i, cell := range row {
 			b.WriteString(cell.paint(t.colour))
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell.text)+gap))
+				b.WriteString(strings.Repeat(" ", t.widths[i]-cell.width()+gap))
 			}
 		}
 		b.WriteString("\n")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -18,7 +17,7 @@ func namesOf(branches []*branch) string {
 		if group := schema.FromAPIVersionAndKind(each.APIVersion, each.Kind).Group; group != "" {
 			kind += "." + group
 		}
-		fmt.Fprintf(&b, "%s/%s\n", kind, each.Name)
+		fprintf(&b, "%s/%s\n", kind, each.Name)
 		b.WriteString(namesOf(each.Owned))
 	}
 	return b.String()

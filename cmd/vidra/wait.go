@@ -82,7 +82,7 @@ func waitUntil(ctx context.Context, client dynamic.Interface, vr *v1alpha1.Vidra
 	name := vr.Name
 	last, err := watchVidraResource(ctx, client, name, timeout, func(vr *v1alpha1.VidraResource) bool { return inState(vr, state) })
 	if err == nil {
-		return printText(out, fmt.Sprintf("VidraResource %s is %s\n", name, state))
+		return printText(out, sprintf("VidraResource %s is %s\n", name, state))
 	}
 	if !errors.Is(err, errTimeout) {
 		return err

@@ -68,7 +68,7 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 	case outputName:
 		var b strings.Builder
 		for _, m := range e.ManagedBy {
-			fmt.Fprintf(&b, "vidraresource.%s/%s\n", v1alpha1.GroupVersion.Group, m.VidraResource)
+			fprintf(&b, "vidraresource.%s/%s\n", v1alpha1.GroupVersion.Group, m.VidraResource)
 		}
 		return printText(out, b.String())
 	}
@@ -91,6 +91,9 @@ type explanation struct {
 	Edits []edit `json:"edits,omitempty"`
 	// Missing is what could not be read, and why.
 	Missing []string `json:"missing,omitempty"`
+
+	// known is the decision about values of the object.
+	known ownership.Disclosure
 }
 
 // managedBy is what a VidraResource has to do with an object.
@@ -149,13 +152,14 @@ type otherWriter struct {
 
 // explain explains an object, but for its edits.
 func (t *target) explain(ctx context.Context) *explanation {
+	known := t.disclosure(ctx)
 	e := &explanation{
 		APIVersion: t.gvk.GroupVersion().String(), Kind: t.gvk.Kind, Namespace: t.id.Namespace, Name: t.id.Name,
-		ManagedBy: []managedBy{}, Missing: t.missing,
+		ManagedBy: []managedBy{}, Missing: t.missing, known: known,
 	}
-	known := map[string]bool{}
+	listed := map[string]bool{}
 	for _, vr := range t.owners {
-		known[vr.Name] = true
+		listed[vr.Name] = true
 		m := managedBy{VidraResource: vr.Name, Drift: string(vr.DriftMode()), Suspended: vr.Spec.Suspend}
 		if remote(vr) {
 			m.Cluster = vr.Spec.Destination.Server
@@ -175,22 +179,22 @@ func (t *target) explain(ctx context.Context) *explanation {
 			m.DefinedIn, m.EditWith, m.start = m.located.place(), m.located.how(), m.located.start()
 		}
 		if t.live != nil && !remote(vr) {
-			m.addFields(t.live, signature(vr).Manager)
+			m.addFields(t.live, signature(vr).Manager, known)
 		}
 		e.ManagedBy = append(e.ManagedBy, m)
 	}
 	for _, name := range t.named {
-		if !known[name] && len(t.missing) > 0 {
+		if !listed[name] && len(t.missing) > 0 {
 			m := managedBy{VidraResource: name}
 			if t.live != nil {
-				leaves, _ := ownership.FieldsOf(t.live, v1alpha1.FieldManager(name), nil)
+				leaves, _ := ownership.FieldsOf(t.live, v1alpha1.FieldManager(name), nil, known)
 				m.Fields = paths(leaves)
 			}
 			e.ManagedBy = append(e.ManagedBy, m)
 		}
 	}
 	if t.live != nil {
-		e.Others = othersOf(t)
+		e.Others = othersOf(t, known)
 		replicas, found, err := unstructured.NestedInt64(t.live.Object, "spec", "replicas")
 		if err == nil && found && ownership.WritersOf(t.live).Of("spec", "replicas") == nil {
 			e.Notes = append(e.Notes, fmt.Sprintf("spec.replicas is %d, and the API server has not recorded who set it: "+
@@ -201,22 +205,22 @@ func (t *target) explain(ctx context.Context) *explanation {
 }
 
 // addFields adds the fields that the VidraResource owns.
-func (m *managedBy) addFields(live *unstructured.Unstructured, manager string) {
+func (m *managedBy) addFields(live *unstructured.Unstructured, manager string, known ownership.Disclosure) {
 	var configuration map[string]any
 	if m.located != nil {
 		configuration = m.located.Object.Object
 	}
-	leaves, above := ownership.FieldsOf(live, manager, configuration)
+	leaves, above := ownership.FieldsOf(live, manager, configuration, known)
 	m.Fields = paths(leaves)
 	m.configured = slices.Concat(leaves, above)
 	if configuration == nil {
 		return
 	}
 	for _, entry := range live.GetManagedFields() {
-		for _, field := range ownership.FieldsOfEntry(live, entry, configuration) {
-			known := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
+		for _, field := range ownership.FieldsOfEntry(live, entry, configuration, known) {
+			listed := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
 			switch {
-			case known || field.Tokens == nil || entry.Subresource == "status":
+			case listed || field.Tokens == nil || entry.Subresource == "status":
 			case m.located.Exempts(entry.Manager, field.Tokens):
 				m.Left = append(m.Left, field.Path)
 			default:
@@ -236,7 +240,7 @@ func paths(fields []ownership.Field) []string {
 }
 
 // othersOf are the field managers that own fields of an object and apply for no VidraResource.
-func othersOf(t *target) []otherWriter {
+func othersOf(t *target, known ownership.Disclosure) []otherWriter {
 	var others []otherWriter
 	for _, entry := range t.live.GetManagedFields() {
 		if strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.Subresource == "status" {
@@ -246,7 +250,7 @@ func othersOf(t *target) []otherWriter {
 		if entry.Time != nil {
 			o.Time = *entry.Time
 		}
-		for _, field := range ownership.FieldsOfEntry(t.live, entry, t.live.Object) {
+		for _, field := range ownership.FieldsOfEntry(t.live, entry, t.live.Object, known) {
 			if !strings.HasPrefix(field.Path, "status") {
 				o.Fields, o.fields = append(o.Fields, field.Path), append(o.fields, field)
 			}

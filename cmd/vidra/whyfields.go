@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 	var others [len(claims)][][]styled
 	var masked map[string]any
 	if t.live != nil {
-		masked = ownership.Mask(t.live, func([]string, any) any { return "***" }).Object
+		masked = ownership.Mask(t.live, e.known, func([]string, any) any { return "***" }).Object
 	}
 	for _, o := range e.Others {
 		for _, field := range o.fields {
@@ -37,7 +36,7 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 		table := &textTable{colour: colour}
 		b.WriteString(table.rows(shown...))
 		if more := len(rows) - len(shown); more > 0 {
-			fmt.Fprintf(b, "... and %d more, with -o wide\n", more)
+			fprintf(b, "... and %d more, with -o wide\n", more)
 		}
 	}
 	for _, m := range e.ManagedBy {

@@ -32,6 +32,7 @@ func TestFieldsOfOthers(t *testing.T) {
 		}}}
 	}
 	e := &explanation{
+		known: ownership.Disclose(false, false, false),
 		ManagedBy: []managedBy{{
 			VidraResource: "shop", Left: []string{"data.ignored"},
 			Fields:     []string{"data.own", "data.same", "metadata.labels.managed-by", `metadata.annotations["owner.vidraresource.infrahub.operators.com/shop"]`},

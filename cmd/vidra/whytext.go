@@ -18,25 +18,25 @@ const (
 // text is the explanation for users.
 func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 	var b strings.Builder
-	title := func(text string) { fmt.Fprintf(&b, "\n%s\n", styled{text, bold}.paint(colour)) }
+	title := func(text string) { fprintf(&b, "\n%s\n", styled{text, bold}.paint(colour)) }
 	b.WriteString(styled{t.id.String(), bold}.paint(colour) + "\n")
 	for _, m := range e.ManagedBy {
-		fmt.Fprintf(&b, "  managed by  VidraResource %s%s\n", m.VidraResource, m.remarks())
+		fprintf(&b, "  managed by  VidraResource %s%s\n", m.VidraResource, m.remarks())
 		if m.DefinedIn != "" {
-			fmt.Fprintf(&b, "  defined in  %s\n", m.DefinedIn)
+			fprintf(&b, "  defined in  %s\n", m.DefinedIn)
 		}
 		if g := m.BreakGlass; g != nil {
-			fmt.Fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), oneLine(g.Message))
+			fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), oneLine(g.Message))
 		}
 		for _, p := range m.Problems {
-			fmt.Fprintf(&b, "  problem     %s: %s\n", p.Reason, oneLine(p.Message))
+			fprintf(&b, "  problem     %s: %s\n", p.Reason, oneLine(p.Message))
 		}
 	}
 	if t.live == nil && len(t.missing) == 0 && !e.elsewhere() {
 		b.WriteString("  it does not exist\n")
 	}
 	for _, note := range e.Notes {
-		fmt.Fprintf(&b, "  note        %s\n", note)
+		fprintf(&b, "  note        %s\n", note)
 	}
 	title("Last edits")
 	e.lastEdits(t, &b, colour, wide, now)
@@ -45,7 +45,7 @@ func (e *explanation) text(t *target, colour, wide bool, now time.Time) string {
 	if len(e.Missing) > 0 {
 		title("Not shown")
 		for _, missing := range e.Missing {
-			fmt.Fprintf(&b, "%s\n", oneLine(missing))
+			fprintf(&b, "%s\n", oneLine(missing))
 		}
 	}
 	return b.String()
@@ -76,10 +76,10 @@ func (e *explanation) lastEdits(t *target, b *strings.Builder, colour, wide bool
 	}
 	b.WriteString(text.rows(rows...))
 	if more := len(e.Edits) - len(shown); more > 0 {
-		fmt.Fprintf(b, "... and %d more, with -o wide\n", more)
+		fprintf(b, "... and %d more, with -o wide\n", more)
 	}
 	if i := slices.IndexFunc(shown, func(edit edit) bool { return edit.user == "" }); i >= 0 {
-		fmt.Fprintf(b, "A name in quotes is a program (the field manager): Kubernetes does not store the user of an edit in the object.\n"+
+		fprintf(b, "A name in quotes is a program (the field manager): Kubernetes does not store the user of an edit in the object.\n"+
 			"The policy stamp has Vidra name the user (docs/policies.md). The audit log of the API server has the user: %s, %s.\n",
 			t.id, shown[i].Last.UTC().Format(time.RFC3339))
 	}
@@ -150,7 +150,7 @@ func (e *explanation) keep(t *target, b *strings.Builder, title func(string)) {
 		ways := 0
 		way := func(format string, args ...any) {
 			ways++
-			fmt.Fprintf(b, "%d. "+format+"\n", append([]any{ways}, args...)...)
+			fprintf(b, "%d. "+format+"\n", append([]any{ways}, args...)...)
 		}
 		way("Make it in the manifest, or where the VidraResource comes from (lines count from the start of %s):", m.start)
 		for _, line := range m.Lines {
@@ -158,9 +158,9 @@ func (e *explanation) keep(t *target, b *strings.Builder, title func(string)) {
 			if field == "" {
 				field = "the object: remove it there to keep it deleted"
 			}
-			fmt.Fprintf(b, "     %s  (%s)\n", line.Place, oneLine(field))
+			fprintf(b, "     %s  (%s)\n", line.Place, oneLine(field))
 		}
-		fmt.Fprintf(b, "     %s\n", m.EditWith)
+		fprintf(b, "     %s\n", m.EditWith)
 		if m.Rule != nil {
 			m.keepByRule(t.owners[i], b, way)
 		}
@@ -190,9 +190,7 @@ func (m managedBy) keepByRule(vr *v1alpha1.VidraResource, b *strings.Builder, wa
 	if err != nil {
 		rule = err.Error()
 	}
-	for line := range strings.Lines(rule) {
-		b.WriteString("     " + line)
-	}
+	b.WriteString(safeLines("     ", rule))
 }
 
 // exempt is the exemption by break-glass that is in force; nil if none is.

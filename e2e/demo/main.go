@@ -34,6 +34,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 const usage = `Usage: go run ./e2e/demo [--keep] [--kubeconfig FILE]
@@ -77,7 +78,7 @@ func exitCode(err error, out io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
-	_, _ = fmt.Fprintln(out, "demo:", err)
+	_, _ = fmt.Fprintln(&terminal.Writer{Out: out}, "demo:", err)
 	if errors.Is(err, errInterrupted) {
 		return exitInterrupted
 	}

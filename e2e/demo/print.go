@@ -9,10 +9,12 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // printer writes what a person sees, in colour and cut to the width of the line
-// where that is wanted. The zero value prints nothing.
+// where that is wanted. Control characters of the cluster are escaped. The zero value prints nothing.
 type printer struct {
 	// Out is where it goes. Defaults to nowhere.
 	Out io.Writer
@@ -37,10 +39,10 @@ func newPrinter(f *os.File) *printer {
 
 // The ANSI codes of what the tour marks.
 const (
-	bold  = "1"
-	faint = "2"
-	green = "32"
-	cyan  = "36"
+	bold  = terminal.Bold
+	faint = terminal.Faint
+	green = terminal.Green
+	cyan  = terminal.Cyan
 )
 
 // mark puts text into a colour.
@@ -48,7 +50,7 @@ func (p *printer) mark(code, text string) string {
 	if !p.Colour {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return terminal.Paint(code, text)
 }
 
 // Heading begins a part of what is printed.
@@ -69,7 +71,7 @@ func (p *printer) Aside(format string, args ...any) {
 
 func (p *printer) print(text string) {
 	if p.Out != nil {
-		_, _ = io.WriteString(p.Out, text)
+		_, _ = io.WriteString(&terminal.Writer{Out: p.Out}, text)
 	}
 }
 

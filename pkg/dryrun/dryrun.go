@@ -154,6 +154,22 @@ func (r *Runner) Owns(live *unstructured.Unstructured) bool {
 	return slices.Contains(ownership.Managers(live, r.By.Manager), r.By.Manager) || live.GetAnnotations()[r.By.Annotation] == r.VR.Name
 }
 
+// Disclosure decides whether values of an object are shown, from what the inventory and the manifest have of it, and
+// further versions of it.
+func (r *Runner) Disclosure(o *desired.Object, versions ...*unstructured.Unstructured) ownership.Disclosure {
+	return o.Disclosure(r.WasSensitive(o.ID), versions...)
+}
+
+// WasSensitive reports whether the object had the annotation that withholds its values, as far as the inventory has it.
+func (r *Runner) WasSensitive(id object.Identity) ownership.Sensitivity {
+	for i := range r.VR.Status.ManagedResources {
+		if e := &r.VR.Status.ManagedResources[i]; e.Sensitive && object.IdentityOf(e) == id {
+			return true
+		}
+	}
+	return false
+}
+
 // Added is what an edit added in the place of what it removed: it is removed with the revert.
 func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
 	return r.undo(o, live, ownership.BesideRemoved).Changes
@@ -182,7 +198,7 @@ func isChanged(c ownership.Change) bool { return c.Kind == ownership.Changed }
 func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope ownership.Scope) ownership.Addition {
 	undo := ownership.Undo{
 		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
-		Keep: o.Exempts, Scope: scope,
+		Keep: o.Exempts, Scope: scope, Known: r.Disclosure(o),
 	}
 	return undo.Added(live, live)
 }
@@ -198,5 +214,5 @@ func (r *Runner) Changes(ctx context.Context, o *desired.Object, live *unstructu
 	if err != nil {
 		return nil, err
 	}
-	return append(ownership.Drift(live, applied, r.By.Manager), r.Added(o, live)...), nil
+	return append(ownership.Drift(live, applied, r.By.Manager, r.Disclosure(o)), r.Added(o, live)...), nil
 }

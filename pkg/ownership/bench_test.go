@@ -144,13 +144,13 @@ func BenchmarkDrift(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Drift(found, restored, manager)
+				Drift(found, restored, manager, shown)
 			}
 		})
 		b.Run(name+"/AllRemoved", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Drift(&unstructured.Unstructured{Object: map[string]any{}}, restored, manager)
+				Drift(&unstructured.Unstructured{Object: map[string]any{}}, restored, manager, shown)
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestBenchmarkedDeploymentOwns40Fields(t *testing.T) {
 // that reclaims it: it comes before the first request of a structural heal.
 func BenchmarkAdded(b *testing.B) {
 	applied := benchmarked(b)["Deployment40Fields"]
-	undo := Undo{Manager: manager, Prefix: "vidra/", BeforeKnown: true, Before: Others(applied, "vidra/")}
+	undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Before: Others(applied, "vidra/")}
 	require.NoError(b, json.Unmarshal([]byte(deploymentOf40), &undo.Configuration))
 	found := owning(b, "apps/v1", "Deployment", strings.Replace(deploymentOf40, `"name": "web", "image"`, `"name": "edited", "image"`, 1))
 	entries := found.Object["metadata"].(map[string]any)["managedFields"].([]any)

@@ -51,7 +51,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}{
 		"Of":       {"It is made for each event.", 200, func() { Of(found, manager) }},
 		"Managers": {"They are listed for each event.", 50, func() { Managers(found, "vidra/") }},
-		"Drift":    {"It is made for each heal.", 800, func() { Drift(found, restored, manager) }},
+		"Drift":    {"It is made for each heal.", 800, func() { Drift(found, restored, manager, shown) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLatest(t *testing.T) {
 		"fieldsV1": map[string]any{"f:data": map[string]any{"f:key-0003": map[string]any{}}},
 	})
 	require.NoError(t, unstructured.SetNestedSlice(found.Object, list, "metadata", "managedFields"))
-	changes := Drift(found, restored, manager)
+	changes := Drift(found, restored, manager, shown)
 	require.Len(t, changes, 1)
 	require.Equal(t, "kubectl-edit", changes[0].Manager)
 }

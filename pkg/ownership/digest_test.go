@@ -61,7 +61,7 @@ func TestDigestOfEveryForm(t *testing.T) {
 			require.True(t, recorded)
 			after, _ := Of(widget(t, tc.after, ours(tc.fields)), manager)
 			require.Equal(t, tc.same, before == after, tc.reason)
-			require.Equal(t, tc.same, Drift(widget(t, tc.after, ours(tc.fields)), widget(t, tc.before, ours(tc.fields)), manager) == nil,
+			require.Equal(t, tc.same, Drift(widget(t, tc.after, ours(tc.fields)), widget(t, tc.before, ours(tc.fields)), manager, shown) == nil,
 				"drift and digest agree: %s", tc.reason)
 		})
 	}
@@ -92,7 +92,7 @@ func TestDigestOfTwoEntriesIsThatOfTheirUnion(t *testing.T) {
 	require.True(t, recorded)
 	require.Equal(t, want, got)
 	require.Equal(t, []string{manager}, Managers(two, "vidra/"), "one manager, however many entries")
-	require.Empty(t, Drift(two, one, manager))
+	require.Empty(t, Drift(two, one, manager, shown))
 }
 
 // TestFallBack shows which objects have no recorded ownership: any change of
@@ -127,7 +127,7 @@ func TestFallBack(t *testing.T) {
 			require.Equal(t, digest(1, "10"), digest(1, "11"))
 			require.NotEqual(t, digest(1, "10"), digest(2, "10"))
 			require.NotEqual(t, digest(0, "10"), digest(0, "11"))
-			require.Empty(t, Drift(tc.object, tc.object, manager), "without ownership nothing is known to have drifted")
+			require.Empty(t, Drift(tc.object, tc.object, manager, shown), "without ownership nothing is known to have drifted")
 		})
 	}
 }

@@ -19,7 +19,7 @@
 //
 // The package never returns values of a Secret, or of an object with the [SensitiveAnnotation]:
 // neither as values nor in paths, where values identify the items of lists. It returns the names
-// of fields, such as the keys of a Secret's data.
+// of fields, such as the keys of a Secret's data. [Disclose] decides for which objects that holds.
 //
 // Two digests are equal if and only if the same paths are owned and their live
 // values are equal. The order of maps does not count, nor does the way in which a

@@ -75,12 +75,14 @@ const beforeFirstApply = "before-first-apply"
 // If found had no managedFields of manager, and no other manager owns a field whose
 // value is as applied, managedFields themselves count as one field that was
 // removed.
-func Drift(found, restored *unstructured.Unstructured, manager string) []Change {
+//
+// known is the decision about the object without found and restored, which Drift adds to it.
+func Drift(found, restored *unstructured.Unstructured, manager string, known Disclosure) []Change {
 	owned := applied(restored, manager)
 	if found == nil || owned == nil {
 		return nil
 	}
-	w := walker{manager: manager, withheld: Sensitive(found) || Sensitive(restored), entries: latest(entries(found, manager))}
+	w := walker{manager: manager, withheld: known.With(found, restored).Withholds(), entries: latest(entries(found, manager))}
 	ours := applied(found, manager)
 	w.unrecorded = ours == nil
 	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, nil)

@@ -66,13 +66,13 @@ func TestDriftSaysWhatAndWho(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			found := edited(t, tc.edit)
-			require.Equal(t, tc.want, withoutPointers(Drift(found, restored, manager)), tc.reason)
+			require.Equal(t, tc.want, withoutPointers(Drift(found, restored, manager, shown)), tc.reason)
 			was, _ := Of(restored, manager)
 			is, _ := Of(found, manager)
 			require.Equal(t, tc.want == nil, was == is, "drift and digest agree")
 		})
 	}
-	require.Empty(t, Drift(nil, restored, manager), "an object that was removed altogether has no Changes")
+	require.Empty(t, Drift(nil, restored, manager, shown), "an object that was removed altogether has no Changes")
 }
 
 // withoutPointers leaves the pointers out, which TestPointers is about.
@@ -93,7 +93,7 @@ func TestPointers(t *testing.T) {
 		set([]any{}, "spec", "template", "spec", "containers")(t, u)
 	})
 	pointers := map[string]string{}
-	for _, change := range Drift(found, restored, manager) {
+	for _, change := range Drift(found, restored, manager, shown) {
 		pointers[change.Path] = change.Pointer
 	}
 	require.Equal(t, map[string]string{
@@ -141,7 +141,7 @@ func TestDriftOfWhatTheServerDrops(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"Widget","metadata":{"name":"w","managedFields":[
 {"manager":"vidra/web","operation":"Apply","fieldsV1":{"f:spec":{"f:rules":{}}}}]},"spec":{` + spec + `}}`
 	}
-	changes := withoutPointers(Drift(object(t, text(`"rules":[{}]`)), object(t, text("")), manager))
+	changes := withoutPointers(Drift(object(t, text(`"rules":[{}]`)), object(t, text("")), manager, shown))
 	require.Equal(t, []Change{{Path: "spec.rules", Kind: Changed, Found: "[{}]", Manager: manager, Operation: "Apply"}}, changes)
 }
 
@@ -152,11 +152,11 @@ func TestDriftOfClearedManagedFields(t *testing.T) {
 	found := edited(t, func(_ *testing.T, u *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	})
-	require.Equal(t, []Change{cleared}, Drift(found, restored, manager), "nothing else was changed")
+	require.Equal(t, []Change{cleared}, Drift(found, restored, manager, shown), "nothing else was changed")
 
 	set(int64(5), "spec", "replicas")(t, found)
 	require.Equal(t, []Change{{Path: "spec.replicas", Kind: Changed, Found: "5", Restored: "2"}, cleared},
-		withoutPointers(Drift(found, restored, manager)), "what was changed is told first, though nobody can be named")
+		withoutPointers(Drift(found, restored, manager, shown)), "what was changed is told first, though nobody can be named")
 }
 
 // TestDriftNames shows who is named for a change of spec.size from 1 to 2, and
@@ -184,7 +184,7 @@ func TestDriftNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			changes := Drift(widget(t, `"spec":{"size":2,"color":"red"}`, tc.managed...), restored, manager)
+			changes := Drift(widget(t, `"spec":{"size":2,"color":"red"}`, tc.managed...), restored, manager, shown)
 			require.Len(t, changes, 1)
 			require.Equal(t, "spec.size", changes[0].Path)
 			require.Equal(t, Changed, changes[0].Kind)
@@ -201,7 +201,7 @@ func TestDriftNamesWhoOwnsTheField(t *testing.T) {
 	creator := theirs("creator", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{".":{}}}`)
 	editor := managed("editor", "Update", "2026-01-02T03:04:30Z", `{"f:spec":{"f:size":{}}}`)
 	found := widget(t, `"spec":{"size":2,"colour":"red"}`, creator, editor)
-	changes := Drift(found, restored, manager)
+	changes := Drift(found, restored, manager, shown)
 	require.Len(t, changes, 2)
 	require.Equal(t, "spec.colour", changes[0].Path)
 	require.Equal(t, "creator", changes[0].Manager, "it may own the map as a whole")
@@ -212,7 +212,7 @@ func TestDriftNamesWhoOwnsTheField(t *testing.T) {
 func TestDriftNamesTheSubresource(t *testing.T) {
 	const size = `{"f:spec":{"f:size":{}}}`
 	scaled := strings.Replace(theirs("kubectl", size), `"manager"`, `"subresource":"scale","manager"`, 1)
-	changes := Drift(widget(t, `"spec":{"size":2}`, scaled), widget(t, `"spec":{"size":1}`, ours(size)), manager)
+	changes := Drift(widget(t, `"spec":{"size":2}`, scaled), widget(t, `"spec":{"size":1}`, ours(size)), manager, shown)
 	require.Len(t, changes, 1)
 	require.Equal(t, "scale", changes[0].Subresource)
 }
@@ -240,7 +240,7 @@ func TestTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := widget(t, content, tc.managed...)
 			var got []taken
-			for _, change := range Drift(found, restored, manager) {
+			for _, change := range Drift(found, restored, manager, shown) {
 				if change.Path != "metadata.managedFields" {
 					require.Equal(t, Taken, change.Kind)
 					require.Equal(t, change.Restored, change.Found)
@@ -274,12 +274,12 @@ func TestPaths(t *testing.T) {
 			if _, list := restored.Object["a"].([]any); list {
 				found.Object["a"] = []any{}
 			}
-			changes := Drift(found, restored, manager)
+			changes := Drift(found, restored, manager, shown)
 			require.Len(t, changes, 1)
 			require.Equal(t, tc.want, changes[0].Path, tc.reason)
 
 			found.SetAnnotations(map[string]string{SensitiveAnnotation: "true"})
-			changes = Drift(found, restored, manager)
+			changes = Drift(found, restored, manager, shown)
 			require.Len(t, changes, 1)
 			require.Equal(t, tc.withheld, changes[0].Path, "a path of a sensitive object tells no value")
 		})
@@ -317,7 +317,7 @@ func TestDriftWithholdsWhatIsSensitive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			restored := secret(tc.apiVersion, tc.kind, tc.restored, `"data":{"password":"?","gone":"?","taken":"?","list":[{"n":"?","x":"?"},"?"]}`, ours(fields))
 			found := secret(tc.apiVersion, tc.kind, tc.found, `"data":{"password":"?!","taken":"?","list":[{"n":"?","x":"?!"}]}`, theirs("kubectl", fields))
-			changes := Drift(found, restored, manager)
+			changes := Drift(found, restored, manager, shown)
 			require.Len(t, changes, 5)
 			require.Equal(t, tc.shown, strings.Contains(fmt.Sprint(changes), canary), "%s %v", tc.reason, changes)
 			for _, change := range changes {
@@ -367,7 +367,7 @@ func TestDriftOfLargeValues(t *testing.T) {
 			restored.Object["spec"].(map[string]any)["blob"] = large
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			changes := Drift(found, restored, manager)
+			changes := Drift(found, restored, manager, shown)
 			runtime.ReadMemStats(&after)
 			require.Len(t, changes, 1)
 			require.Len(t, []rune(changes[0].Restored), maxValue)
@@ -384,7 +384,7 @@ func TestLongLists(t *testing.T) {
 	restored := widget(t, parts(n, 0, constant), ours(partsFields(n)))
 	found := widget(t, parts(n, n/2, func(i int) int { return 1 + i/(n-1) }), ours(partsFields(n)))
 	var changes []Change
-	require.Less(t, testing.AllocsPerRun(1, func() { changes = Drift(found, restored, manager) }), float64(limit))
+	require.Less(t, testing.AllocsPerRun(1, func() { changes = Drift(found, restored, manager, shown) }), float64(limit))
 	require.Len(t, changes, 1)
 	require.Equal(t, fmt.Sprintf(`spec.parts[name="part",port=%d].size`, n-1), changes[0].Path)
 	require.Less(t, testing.AllocsPerRun(1, func() { Of(found, manager) }), float64(limit))

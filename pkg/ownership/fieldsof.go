@@ -30,9 +30,10 @@ func (f Field) Pointer() string {
 }
 
 // FieldsOf lists what manager applied to obj, and what is above it, in the order of the paths.
-// configuration is what it applied, and nil if that is not known.
-func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any) (leaves, above []Field) {
-	withheld := Sensitive(obj)
+// configuration is what it applied, and nil if that is not known. known is the decision about the object
+// without obj, which FieldsOf adds to it.
+func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any, known Disclosure) (leaves, above []Field) {
+	withheld := known.With(obj).Withholds()
 	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool)
 	walk = func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool) {
 		for _, element := range elements(set) {
@@ -64,12 +65,12 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 
 // FieldsOfEntry lists what an entry of the managedFields of obj has, in the order of the paths, without
 // what is above it. configuration is where Tokens lead, and nil if that is not known.
-func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any) []Field {
+func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any, known Disclosure) []Field {
 	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
 	only.SetAnnotations(obj.GetAnnotations())
 	entry.Operation, entry.Subresource = metav1.ManagedFieldsOperationApply, ""
 	only.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
-	leaves, _ := FieldsOf(only, entry.Manager, configuration)
+	leaves, _ := FieldsOf(only, entry.Manager, configuration, known.With(obj))
 	return leaves
 }
 

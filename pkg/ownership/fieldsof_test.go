@@ -72,7 +72,7 @@ func TestFieldsOf(t *testing.T) {
 			"name": "web", "image": "web:1", "ports": []any{map[string]any{"containerPort": int64(80)}},
 		}}}},
 	}}
-	leaves, above := FieldsOf(obj, "vidra/shop", configuration)
+	leaves, above := FieldsOf(obj, "vidra/shop", configuration, shown)
 	pointers := map[string]string{}
 	for _, field := range append(leaves, above...) {
 		pointers[field.Path] = field.Pointer()
@@ -91,7 +91,7 @@ func TestFieldsOf(t *testing.T) {
 	require.Equal(t, "spec.selector", leaves[0].Path)
 
 	entry := obj.GetManagedFields()[1]
-	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry, nil))
+	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry, nil, shown))
 }
 
 func TestWritersOf(t *testing.T) {
@@ -120,7 +120,7 @@ func TestWritersOf(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	secret := parsed(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {kubectl.kubernetes.io/last-applied-configuration: "x"}, labels: {a: b}}, type: Opaque, data: {password: cGFzcw==}}`)
-	masked := Mask(secret, func(path []string, _ any) any { return path[len(path)-1] })
+	masked := Mask(secret, shown, func(path []string, _ any) any { return path[len(path)-1] })
 	require.Equal(t, map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"password": "password"},
 		"metadata": map[string]any{
@@ -129,7 +129,7 @@ func TestMask(t *testing.T) {
 		},
 	}, masked.Object)
 	pod := parsed(t, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, env: [{name: A, value: secret}]}]}}`)
-	masked = Mask(pod, func([]string, any) any { return "***" })
+	masked = Mask(pod, shown, func([]string, any) any { return "***" })
 	containers, _, err := unstructured.NestedSlice(masked.Object, "spec", "containers")
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"name": "c", "env": []any{map[string]any{"name": "A", "value": "***"}}}}, containers)

@@ -103,9 +103,9 @@ func FuzzDrift(f *testing.F) {
 		}
 		setManaged(restored, entryOf(tree))
 		setManaged(found, append(others, entryOf(tree))...)
-		changes := Drift(found, restored, manager)
+		changes := Drift(found, restored, manager, shown)
 		for _, change := range changes {
-			require.Equal(t, Sensitive(found) || Sensitive(restored), change.Withheld)
+			require.Equal(t, bool(SensitivityOf(found, restored)), change.Withheld)
 			if change.Withheld {
 				require.Empty(t, change.Found+change.Restored)
 			}
@@ -117,7 +117,7 @@ func FuzzDrift(f *testing.F) {
 		} else if complete(set, value.NewValueInterface(restored.Object)) && len(others) == 0 {
 			require.NotEmpty(t, changes, "no drift of different digests")
 		}
-		require.Empty(t, Drift(found, found.DeepCopy(), manager), "nothing drifts from itself")
+		require.Empty(t, Drift(found, found.DeepCopy(), manager, shown), "nothing drifts from itself")
 	})
 }
 
@@ -140,10 +140,10 @@ func FuzzMalformed(f *testing.F) {
 		require.Equal(t, digest, again)
 		require.Equal(t, recorded, alike)
 		bare := &unstructured.Unstructured{Object: map[string]any{}}
-		Drift(bare, u, manager)
-		Drift(u, bare, manager)
+		Drift(bare, u, manager, shown)
+		Drift(u, bare, manager, shown)
 		Managers(u, "")
-		require.Empty(t, Drift(u, u.DeepCopy(), manager), "nothing drifts from itself")
+		require.Empty(t, Drift(u, u.DeepCopy(), manager, shown), "nothing drifts from itself")
 	})
 }
 

@@ -45,6 +45,9 @@ type Undo struct {
 	Keep func(manager string, path []string) bool
 	// Scope is how much is undone.
 	Scope Scope
+	// Known is the decision about the values of the object without its versions that Added gets,
+	// which Added adds to it.
+	Known Disclosure
 }
 
 // Addition is what an edit added, and how to have it removed.
@@ -124,7 +127,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if u.Scope == SinceApply {
 		u.Before, u.BeforeKnown = "", false
 	}
-	s := search{Undo: u, live: live, withheld: Sensitive(found) || Sensitive(live)}
+	s := search{Undo: u, live: live, withheld: u.Known.With(found, live).Withholds()}
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)

@@ -15,7 +15,7 @@ import (
 // undoOf is an Undo of what is applied to a widget, given as members of a JSON object.
 func undoOf(t *testing.T, configuration string) Undo {
 	t.Helper()
-	return Undo{Manager: manager, Prefix: "vidra/", Configuration: object(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},`+configuration+`}`).Object}
+	return Undo{Known: shown, Manager: manager, Prefix: "vidra/", Configuration: object(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},`+configuration+`}`).Object}
 }
 
 // pathsIn are the paths of changes.

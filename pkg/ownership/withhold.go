@@ -22,18 +22,58 @@ var allSensitive atomic.Bool
 // forget it. Call it before the first object is read.
 func WithholdValues() { allSensitive.Store(true) }
 
-// Sensitive reports whether the values of obj must not be shown: it is a Secret, it has
-// the SensitiveAnnotation, or WithholdValues was called.
-func Sensitive(obj *unstructured.Unstructured) bool {
-	if allSensitive.Load() {
-		return true
+// Sensitivity reports whether a version of an object is sensitive.
+type Sensitivity bool
+
+// SensitivityOf reports whether one of the versions of an object is sensitive: it is a Secret, it is a VidraResource
+// whose manifest has one, or it has the SensitiveAnnotation. A nil version is none.
+func SensitivityOf(versions ...*unstructured.Unstructured) Sensitivity {
+	for _, obj := range versions {
+		if obj != nil && (isSecret(obj) || holdsSecret(obj) || Annotated(obj)) {
+			return true
+		}
 	}
-	if core := !strings.Contains(obj.GetAPIVersion(), "/"); core && obj.GetKind() == "Secret" {
-		return true
+	return false
+}
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "Secret" && !strings.Contains(obj.GetAPIVersion(), "/")
+}
+
+// holdsSecret reports whether an object is a VidraResource whose manifest may have a sensitive object.
+func holdsSecret(obj *unstructured.Unstructured) bool {
+	if obj.GetKind() != "VidraResource" || !strings.HasPrefix(obj.GetAPIVersion(), keptDomain) {
+		return false
 	}
+	text, _, _ := unstructured.NestedString(obj.Object, "spec", "manifest")
+	return strings.Contains(text, "Secret") || strings.Contains(text, SensitiveAnnotation)
+}
+
+// Annotated reports whether an object has the SensitiveAnnotation.
+func Annotated(obj *unstructured.Unstructured) bool {
 	annotation, found, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "annotations", SensitiveAnnotation)
 	return err == nil && found && annotation != "false"
 }
+
+// Disclosure is the decision whether values of an object leave the process. Every function that
+// returns or prints values takes one. Its zero value withholds all values.
+type Disclosure struct{ shown bool }
+
+// Disclose decides whether values of an object are shown: only if the object was not sensitive
+// before the edit and is not after it, its manifest is not sensitive, and WithholdValues was not
+// called. It is the only decision about the values of whole objects. A caller without knowledge of
+// the time before the edit must not pass false for before: the inventory has it after a restart.
+func Disclose(before, after, manifest Sensitivity) Disclosure {
+	return Disclosure{shown: !bool(before || after || manifest) && !allSensitive.Load()}
+}
+
+// With returns the decision that also counts further versions of the object.
+func (d Disclosure) With(versions ...*unstructured.Unstructured) Disclosure {
+	return Disclosure{shown: d.shown && !bool(SensitivityOf(versions...))}
+}
+
+// Withholds reports whether no value of the object is shown.
+func (d Disclosure) Withholds() bool { return !d.shown }
 
 // withheldText stands in place of a withheld value inside of a shown one.
 const withheldText = "(withheld)"

@@ -1,12 +1,12 @@
 package ownership
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestEnvironmentIsWithheld: the value of an environment variable is shown of no object,
@@ -93,7 +93,7 @@ func TestEnvironmentIsWithheld(t *testing.T) {
 			filled := strings.NewReplacer("?", canary)
 			restored := widget(t, filled.Replace(tc.content), ours(filled.Replace(tc.fields)))
 			found := widget(t, filled.Replace(tc.found), ours(filled.Replace(tc.fields)))
-			changes := Drift(found, restored, manager)
+			changes := Drift(found, restored, manager, shown)
 			require.Len(t, changes, 1, tc.reason)
 			require.Equal(t, tc.path, changes[0].Path, tc.reason)
 			require.Equal(t, tc.want, changes[0].Restored, tc.reason)
@@ -103,12 +103,73 @@ func TestEnvironmentIsWithheld(t *testing.T) {
 	}
 }
 
-// TestWithholdValues makes every object sensitive, also one that says that it is not.
+// shown is the decision about an object of which nothing sensitive is known.
+var shown = Disclose(false, false, false)
+
+// TestDisclose has all combinations of the three states of an object that count.
+func TestDisclose(t *testing.T) {
+	for _, before := range []Sensitivity{false, true} {
+		for _, after := range []Sensitivity{false, true} {
+			for _, manifest := range []Sensitivity{false, true} {
+				require.Equal(t, bool(before || after || manifest), Disclose(before, after, manifest).Withholds(),
+					"before %t, after %t, manifest %t: one of them is enough", before, after, manifest)
+			}
+		}
+	}
+	require.True(t, Disclosure{}.Withholds(), "a decision that was not made shows nothing")
+}
+
+// TestSensitivityOf: each version counts, and none hides another.
+func TestSensitivityOf(t *testing.T) {
+	annotated := func(value any) string {
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"infrahub.operators.com/sensitive":` + string(text) + `}}}`
+	}
+	cases := map[string]struct {
+		reason string
+		object string
+		want   Sensitivity
+	}{
+		"Secret":      {"Secrets of the core group are sensitive.", `{"apiVersion":"v1","kind":"Secret"}`, true},
+		"OtherSecret": {"A kind of another group only has the name.", `{"apiVersion":"example.com/v1","kind":"Secret"}`, false},
+		"True":        {"The annotation says so.", annotated("true"), true},
+		"Empty":       {"It is there, whatever its value is.", annotated(""), true},
+		"Typo":        {"What was meant is not known, so values are withheld.", annotated("flase"), true},
+		"False":       {"Its author says that the object is not sensitive.", annotated("false"), false},
+		"None":        {"Nothing says so.", `{"apiVersion":"v1","kind":"ConfigMap"}`, false},
+	}
+	plain := object(t, `{"apiVersion":"v1","kind":"ConfigMap"}`)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, SensitivityOf(object(t, tc.object)), tc.reason)
+			require.Equal(t, tc.want, SensitivityOf(plain, object(t, tc.object), nil), tc.reason)
+			require.Equal(t, bool(tc.want), shown.With(plain, object(t, tc.object)).Withholds(), tc.reason)
+		})
+	}
+}
+
+// TestKnownSensitive: no function shows a value of versions of an object that are not sensitive, if another one is.
+func TestKnownSensitive(t *testing.T) {
+	known := Disclose(true, false, false)
+	restored := widget(t, `"spec":{"color":"red","list":[{"name":"hunter2"}]}`, ours(`{"f:spec":{"f:color":{},"f:list":{"k:{\"name\":\"hunter2\"}":{}}}}`))
+	found := widget(t, `"spec":{"color":"hunter2","list":[]}`, ours(`{"f:spec":{"f:color":{},"f:list":{"k:{\"name\":\"hunter2\"}":{}}}}`))
+	changes := Drift(found, restored, manager, known)
+	require.NotEmpty(t, changes)
+	undo := undoOf(t, `"spec":{"color":"red"}`)
+	undo.Known = known
+	added := undo.Added(found, found)
+	leaves, above := FieldsOf(restored, manager, nil, known)
+	masked := Mask(restored, known, func([]string, any) any { return "***" })
+	require.NotContains(t, fmt.Sprint(changes, added.Changes, added.Lost, leaves, above), "hunter2")
+	require.NotContains(t, fmt.Sprint(masked.Object["spec"]), "hunter2")
+	require.Contains(t, fmt.Sprint(Drift(found, restored, manager, shown)), "hunter2", "the values are those that would be shown")
+}
+
+// TestWithholdValues makes every object sensitive, also one whose annotation says that it is not.
 func TestWithholdValues(t *testing.T) {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	object.SetAnnotations(map[string]string{SensitiveAnnotation: "false"})
-	require.False(t, Sensitive(object))
+	require.False(t, Disclose(false, false, false).Withholds())
 	WithholdValues()
 	t.Cleanup(func() { allSensitive.Store(false) })
-	require.True(t, Sensitive(object))
+	require.True(t, Disclose(false, false, false).Withholds())
 }

@@ -3,9 +3,9 @@ package ownership
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 // Withholds reports whether any value of an object is never shown: because the object is
-// [Sensitive], or because it has environment variables.
+// sensitive, or because it has environment variables.
 func Withholds(obj *unstructured.Unstructured) bool {
-	return Sensitive(obj) || withholdsIn(ordinary, obj.Object)
+	return Disclose(false, SensitivityOf(obj), false).Withholds() || withholdsIn(ordinary, obj.Object)
 }
 
 // withholdsIn reports whether any part of value at p is never shown.

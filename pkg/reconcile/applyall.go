@@ -76,7 +76,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 			todo.Apply = append(todo.Apply, t)
 			continue
 		}
-		why := object.Explain(errs[i], t.GVK, t.ID, t.Sensitive)
+		why := object.Explain(errs[i], t.GVK, t.ID, t.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
 		t.Known.Problem = &why
 		p.applier.Refused(t.Known, errs[i], t.Key, "get", "patch")
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {

@@ -111,7 +111,9 @@ func (l *lab) DefinitionOf(context.Context, schema.GroupKind) (string, error) { 
 
 func (l *lab) VisitNamespace(context.Context, string, func(cluster.Content)) error { return nil }
 
-func (l *lab) VisitKind(context.Context, schema.GroupVersionResource, string, func(cluster.Content)) error { return nil }
+func (l *lab) VisitKind(context.Context, schema.GroupVersionResource, string, func(cluster.Content)) error {
+	return nil
+}
 
 func (l *lab) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
 	return l.Mapping(ctx, gvk)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -43,7 +44,7 @@ func TestKindGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, object.KindGone(tc.err, "thing"), tc.reason)
-			why := object.Explain(tc.err, gvk, object.Identity{GroupKind: gvk.GroupKind(), Name: "thing"}, false)
+			why := object.Explain(tc.err, gvk, object.Identity{GroupKind: gvk.GroupKind(), Name: "thing"}, ownership.Disclosure{})
 			require.Equal(t, tc.says, why.Reason, why.Message)
 		})
 	}

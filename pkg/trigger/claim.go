@@ -2,6 +2,8 @@ package trigger
 
 import (
 	"time"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // claim is the state that one owner expects of one object.
@@ -25,6 +27,8 @@ type claim struct {
 	// expectsRemoval is whether the object is to be removed, so that its deletion is no
 	// drift.
 	expectsRemoval bool
+	// sensitive is Applied.Sensitive, or whether a state of the object since then had the annotation.
+	sensitive ownership.Sensitivity
 	// alone is whether other managers owned nothing after the last apply, and no event has
 	// confirmed it yet: an empty baseline.
 	alone bool
@@ -43,6 +47,9 @@ func (c *claim) expect(a Applied) {
 // commit sets the result of an apply, or of the comparison of an object that is not applied.
 func (c *claim) commit(a Applied) {
 	c.expect(a)
+	// An edit that is still to be judged, or that is not reverted, may have removed the annotation.
+	pending := ownership.Sensitivity(a.Unreverted || a.Raced != nil || c.deferredEvent != nil)
+	c.sensitive = a.Sensitive || pending && c.sensitive
 	switch {
 	case a.Unreverted:
 	case a.Others == "":
@@ -57,6 +64,11 @@ func (c *claim) commit(a Applied) {
 		}
 		c.baseline, c.alone = latest, false
 	}
+}
+
+// noteSensitive records that a state of the object has the annotation that withholds its values.
+func (c *claim) noteSensitive(o observation) {
+	c.sensitive = c.sensitive || ownership.Sensitivity(o.snapshot.wasSensitive() || o.before.wasSensitive())
 }
 
 // observation is the content of an event of an object.

@@ -64,7 +64,7 @@ func Example() {
 	request, _ := queue.Get()
 	defer queue.Done(request)
 	for key, cause := range factory.TakeCauses(request.NamespacedName).Objects {
-		for _, change := range ownership.Drift(cause.Found, applied, manager) {
+		for _, change := range ownership.Drift(cause.Found, applied, manager, ownership.Disclose(false, ownership.SensitivityOf(cause.Found, applied), false)) {
 			fmt.Printf("%s reverts %s of %s/%s to %s; %s had set it to %s\n",
 				request.Name, change.Path, key.Namespace, key.Name, change.Restored, change.Manager, change.Found)
 		}

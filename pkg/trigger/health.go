@@ -26,6 +26,8 @@ type Health struct {
 	// WaitsSince is since when the object is terminating, in seconds since 1970, while it waits for finalizers, which
 	// Message names; 0 otherwise.
 	WaitsSince int64
+	// Sensitive is whether the object has the annotation that withholds its values (ownership.Annotated).
+	Sensitive bool
 }
 
 // BlockedAt returns when the deletion of the object counts as blocked; zero if it waits for no finalizers.
@@ -52,7 +54,7 @@ const (
 	maxMessage = 256
 	// statusDelay and messageDelay are the delays until an owner is enqueued because of a
 	// change of health, so that it reconciles once for a burst of changes: a short one for
-	// another status, a long one for another message in the same status, such as a count.
+	// another status and for the annotation that withholds values, a long one for another message in the same status, such as a count.
 	statusDelay  = 200 * time.Millisecond
 	messageDelay = 5 * time.Second
 )
@@ -65,6 +67,8 @@ type special struct {
 	messageBytes uint16
 	// status is the index of the status in statuses.
 	status uint8
+	// sensitive is Health.Sensitive.
+	sensitive bool
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
 }
@@ -77,9 +81,9 @@ var statuses = [...]status.Status{
 
 // newSpecial returns nil for an object that needs no special.
 func newSpecial(health Health, others ownership.Paths) *special {
-	s := special{text: health.Message + string(others), waitsSince: uint32(health.WaitsSince)} //nolint:gosec // until 2106
-	s.messageBytes = uint16(len(health.Message))                                               //nolint:gosec // at most maxMessage
-	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                         //nolint:gosec // there are five
+	s := special{text: health.Message + string(others), sensitive: health.Sensitive, waitsSince: uint32(health.WaitsSince)} //nolint:gosec // until 2106
+	s.messageBytes = uint16(len(health.Message))                                                                            //nolint:gosec // at most maxMessage
+	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                                                      //nolint:gosec // there are five
 	if s == (special{}) {
 		return nil
 	}
@@ -91,7 +95,17 @@ func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
 	}
-	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince)}
+	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince), Sensitive: s.special.sensitive}
+}
+
+// wasSensitive reports whether the object has the annotation that withholds its values, or had it in a state that
+// was merged into this one. It is false without a Snapshot.
+func (s *Snapshot) wasSensitive() bool {
+	if s == nil {
+		return false
+	}
+	e := s.pending.Load()
+	return s.special != nil && s.special.sensitive || e != nil && e.wasSensitive
 }
 
 // terminating reports whether the object is being deleted.
@@ -100,6 +114,13 @@ func (s *Snapshot) terminating() bool { return s.health().Status == status.Termi
 // ComputeHealth returns the health of an object. It does not change the object, and the result
 // shares only strings with it.
 func ComputeHealth(u *unstructured.Unstructured) Health {
+	health := healthIn(u)
+	health.Sensitive = ownership.Annotated(u)
+	return health
+}
+
+// healthIn returns the health of an object without Sensitive.
+func healthIn(u *unstructured.Unstructured) Health {
 	if u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
 		return Health{Status: status.CurrentStatus}
 	}
@@ -114,7 +135,7 @@ func ComputeHealth(u *unstructured.Unstructured) Health {
 		health = Health{Status: result.Status, Message: result.Message}
 	}
 	// A controller may quote values in its message.
-	if ownership.Sensitive(u) {
+	if ownership.Disclose(false, ownership.SensitivityOf(u), false).Withholds() {
 		health.Message = ""
 	}
 	if waits := deletion.WaitsFor(u); health.Status == status.TerminatingStatus && waits != "" {
@@ -173,14 +194,17 @@ func healthDelay(before, after any) time.Duration {
 	if !ok {
 		was.Status = status.CurrentStatus
 	}
-	is, ok := HealthOf(after)
-	if !ok {
+	is, found := HealthOf(after)
+	if !found {
 		is.Status = status.CurrentStatus
+	}
+	if !ok || !found { // it is recorded when the object is applied
+		was.Sensitive, is.Sensitive = false, false
 	}
 	switch {
 	case is == was:
 		return 0
-	case is.Status == was.Status:
+	case is.Status == was.Status && is.Sensitive == was.Sensitive:
 		return messageDelay
 	default:
 		return statusDelay

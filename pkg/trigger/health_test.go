@@ -185,8 +185,8 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 		want       Health
 	}{
 		"Secret":   {"Nothing of a Secret is read.", "v1", "Secret", `,"data":{"a":"` + value + `"}` + quoting, false, Health{Status: status.CurrentStatus}},
-		"Error":    {"An error quotes what it found.", "example.com/v1", "Widget", quoting, true, Health{Status: status.UnknownStatus}},
-		"Quotes":   {"A controller may quote a value.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), true, Health{Status: status.InProgressStatus}},
+		"Error":    {"An error quotes what it found.", "example.com/v1", "Widget", quoting, true, Health{Status: status.UnknownStatus, Sensitive: true}},
+		"Quotes":   {"A controller may quote a value.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), true, Health{Status: status.InProgressStatus, Sensitive: true}},
 		"NotAtAll": {"Others are told of.", "example.com/v1", "Widget", strings.Replace(quoting, `"`+value+`"`, `2`, 1), false, Health{Status: status.InProgressStatus, Message: value}},
 	}
 	for name, tc := range cases {

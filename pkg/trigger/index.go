@@ -38,6 +38,9 @@ type Applied struct {
 	// Others was added during the apply, by an edit whose event counts although it is older
 	// than the apply. nil otherwise.
 	Raced *ownership.Paths
+	// Sensitive is whether the object has the annotation that withholds its values, or had it since its manifest
+	// changed last.
+	Sensitive ownership.Sensitivity
 	// Unreverted is whether the object was not applied although it differs. The object does
 	// not show the wanted fields then, so Digest is over all of it except its status, and
 	// every other change counts.
@@ -79,7 +82,9 @@ func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	defer x.mu.Unlock()
 	x.holderLocked(owner)
 	for key, a := range applied {
-		x.claimLocked(owner, compact(key)).expect(a)
+		c := x.claimLocked(owner, compact(key))
+		c.expect(a)
+		c.sensitive = c.sensitive || a.Sensitive
 	}
 }
 
@@ -116,7 +121,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 		return Applied{}, false
 	}
 	applied := c.expected.applied(c.holder.manager)
-	applied.Unreverted, applied.Tools = c.unreverted, c.holder.tools
+	applied.Unreverted, applied.Tools, applied.Sensitive = c.unreverted, c.holder.tools, c.sensitive
 	return applied, c.known
 }
 

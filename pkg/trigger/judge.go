@@ -26,6 +26,7 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 	defer x.mu.Unlock()
 	var all []judgement
 	for c := x.claims[key]; c != nil; c = c.next {
+		c.noteSensitive(o)
 		if o.rewound {
 			c.expected.version = version{}
 		}

@@ -49,6 +49,8 @@ type pendingObject struct {
 	// skipped are the states of the object after the last one that the handler received and
 	// before this one, in their order.
 	skipped []*Snapshot
+	// wasSensitive is whether one of all states since then had the annotation that withholds values.
+	wasSensitive bool
 }
 
 // maxSkipped is the maximum number of states of an object that wait to be judged.
@@ -62,7 +64,7 @@ func (s *Snapshot) Skip(older any) {
 		return
 	}
 	was, is := before.pending.Load(), s.pending.Load()
-	if was == nil && is == nil {
+	if was == nil && is == nil && !before.wasSensitive() {
 		return // both are as expected, and this one has the same information
 	}
 	e := pendingObject{}
@@ -70,6 +72,7 @@ func (s *Snapshot) Skip(older any) {
 		e = *is
 	}
 	e.skipped = appendSkipped(before.skipped(), before)
+	e.wasSensitive = before.wasSensitive()
 	s.pending.Store(&e)
 	if was != nil { // otherwise each state would keep all states before it
 		alone := *was

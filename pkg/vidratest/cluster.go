@@ -192,7 +192,7 @@ func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Uns
 		case err != nil && !isAnswer(err):
 			return d, fmt.Errorf("dry run of %s: %w", k.object.ID, err)
 		case err != nil:
-			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.object.Sensitive || ownership.Sensitive(live)).Message
+			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.Disclosure(k.object, live)).Message
 		}
 		d.changes = append(d.changes, changes...)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // visibleWithin is how long a watch may take to show an edit that was answered.
@@ -48,8 +49,10 @@ type NotHealedError struct {
 	Why []string
 }
 
-// Error says what is different, and why.
-func (e *NotHealedError) Error() string {
+// Error says what is different, and why, within a line: control characters of the cluster are escaped.
+func (e *NotHealedError) Error() string { return terminal.Escape(e.text()) }
+
+func (e *NotHealedError) text() string {
 	what := events.Differences(e.Changes)
 	switch {
 	case e.Deleted:
@@ -240,7 +243,7 @@ func (m *measurement) asWanted() bool {
 func (m *measurement) note() {
 	m.heal.Deleted = m.live == nil
 	for _, k := range m.keepers {
-		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.By.Manager)...)
+		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.By.Manager, k.Disclosure(k.object))...)
 	}
 }
 

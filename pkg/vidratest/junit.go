@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // Result is a test case of a report.
@@ -70,7 +72,7 @@ func WriteJUnit(w io.Writer, suite string, results ...Result) error {
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
-	if _, err := fmt.Fprintf(w, "%s%s\n", xml.Header, text); err != nil {
+	if _, err := fmt.Fprintf(&terminal.Writer{Out: w}, "%s%s\n", xml.Header, text); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

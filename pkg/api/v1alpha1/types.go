@@ -303,6 +303,10 @@ type ManagedResourceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	RemoveAs string `json:"removeAs,omitempty"`
+	// Sensitive is whether the object has the annotation infrahub.operators.com/sensitive, or had it since its
+	// manifest changed last: then no values of the object are shown.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`

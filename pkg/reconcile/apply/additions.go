@@ -20,7 +20,7 @@ import (
 func (k known) undoTools() ownership.Undo {
 	return ownership.Undo{
 		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		BeforeKnown: true, Scope: ownership.Everything,
+		BeforeKnown: true, Scope: ownership.Everything, Known: k.disclosureWith(),
 		Keep: func(manager string, path []string) bool {
 			return !k.settings.Additions.Tools.Has(manager) || ownership.KeptAddition(path) || k.Exempts(manager, path)
 		},
@@ -82,7 +82,7 @@ func (r request) cleanAnswered(got answer) request {
 	case !apierrors.IsInvalid(got.err) || object.Denied(got.err):
 		return r.failed(got.err)
 	}
-	refused := object.Message(got.err, r.Sensitive || ownership.Sensitive(r.live))
+	refused := object.Message(got.err, r.disclosureWith(r.live))
 	r.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", Differences(r.cleaned.Changes), refused)
 	return r.give(r.previous)
 }

@@ -42,6 +42,7 @@ func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error)
 	}
 	if live != nil {
 		if err := a.mayTake(ctx, t, live); err != nil {
+			t.Cause.Found = live // decides whether values in the error are shown
 			return t, err
 		}
 	}
@@ -89,7 +90,7 @@ func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Un
 	if err != nil {
 		return err
 	}
-	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature())
+	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature(), t.Disclosure(t.Known.WasSensitive()))
 	if len(differs) == 0 {
 		return nil
 	}

@@ -39,7 +39,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	defer func() { span.Done(string(done.Action), done.Err) }()
 	k, err := a.gather(ctx, t)
 	if err != nil {
-		return Result{Task: k.Task, Err: err}
+		return Result{Task: k.Task, Err: err, Shown: k.disclosureWith()}
 	}
 	ctx, warnings := withWarnings(ctx)
 	r := decide(k)

@@ -42,7 +42,7 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 
 // revertedFields is what another writer had changed, of all that the apply changed.
 func (r *Result) revertedFields(manager string) []ownership.Change {
-	changes := ownership.Drift(r.Cause.Found, r.Live, manager)
+	changes := ownership.Drift(r.Cause.Found, r.Live, manager, r.Shown)
 	if r.Why != plan.WhyDrift {
 		changes = byOthers(changes, manager, r.Seen)
 	}

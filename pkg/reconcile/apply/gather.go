@@ -28,6 +28,8 @@ type known struct {
 	asExpected bool
 	// glass is the answer to the break-glass annotations of the object.
 	glass breakglass.Answer
+	// wasSensitive reports that the object was sensitive before it was changed, as its watch or the inventory has it.
+	wasSensitive ownership.Sensitivity
 	// base is the object whose ignored fields are released, where the cause has no object;
 	// nil if there is none.
 	base *unstructured.Unstructured
@@ -41,7 +43,7 @@ func (k known) unmet() bool {
 // gather returns what is known of a task. It reads the object only if the cause does not have
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
-	k := known{Task: t, settings: a.Settings}
+	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Key)
 		if err != nil {
@@ -50,6 +52,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		k.Cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.Cause.Since}
 	}
 	k.expected, k.expectedKnown = a.expected(t)
+	k.wasSensitive = k.wasSensitive || k.expected.Sensitive
 	k.before = k.Cause.Before
 	if a.Watched && k.before == nil {
 		if before, is := a.Index.Before(a.Owner, t.Key); is {
@@ -71,6 +74,12 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		k.base, err = a.Get(ctx, t.Key)
 	}
 	return k, err
+}
+
+// disclosureWith decides whether values of the object are shown, from the object before the change, the object as it
+// was found, further versions of it, and the manifest.
+func (k known) disclosureWith(after ...*unstructured.Unstructured) ownership.Disclosure {
+	return k.Disclosure(k.wasSensitive, append(after, k.Cause.Found, k.base)...)
 }
 
 // expected is what the last apply of an object resulted in.

@@ -18,10 +18,10 @@ func (r request) compared(got answer) request {
 		// What was added is in the way of the dry run, but not of the apply.
 		r.fields = added.With(added.Lost)
 	case got.err != nil:
-		r.unknown = object.Message(got.err, r.Sensitive || ownership.Sensitive(found))
+		r.unknown = object.Message(got.err, r.disclosureWith())
 	default:
 		// Whose a field is does not matter while Vidra does not revert it.
-		r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, got.live, r.settings.Manager), func(c ownership.Change) bool {
+		r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, got.live, r.settings.Manager, r.disclosureWith()), func(c ownership.Change) bool {
 			return c.Kind == ownership.Taken
 		}))
 	}

@@ -34,6 +34,10 @@ func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.H
 type Result struct {
 	plan.Task
 	Err error
+	// Shown is the decision about values of the object, as it was before and during the task.
+	Shown ownership.Disclosure
+	// Sensitive reports that the object in Live counts as sensitive until its manifest changes.
+	Sensitive ownership.Sensitivity
 	// Unmet reports that the object could not be created, and that it is not known whether it exists:
 	// ApplyUnmet ends the task. Unread reports that it may not be read either.
 	Unmet, Unread bool
@@ -87,8 +91,9 @@ func (a *Applier) begin(r request) {
 func (a *Applier) record(r request, warnings []string) Result {
 	done := Result{
 		Task: r.Task, Err: r.err, Glass: r.glass, Added: r.added, Unremovable: r.unremovable,
-		Warnings: withheld(r, warnings),
+		Shown: r.disclosureWith(r.live, r.found, r.previous),
 	}
+	done.Warnings = withheld(r, warnings, done.Shown)
 	switch r.kind {
 	case asIntended:
 		done.AsSkipped = r.expected.Unreverted
@@ -104,15 +109,28 @@ func (a *Applier) record(r request, warnings []string) Result {
 	case unchanged:
 		found := r.Cause.Found
 		if a.Watched {
-			a.Trigger.Commit(a.Owner, r.Key, a.expectation(found))
+			expectation := a.expectation(found)
+			expectation.Sensitive = expectation.Sensitive || r.wasSensitive
+			a.Trigger.Commit(a.Owner, r.Key, expectation)
 		}
 		done.Compared, done.Additions = true, r.byTools(found).Changes
 	case applied:
 		done.Live = r.live
 		expectation := a.expectation(r.live)
+		if a.Additions.Policy == v1alpha1.AdditionsWarn {
+			done.Additions = r.byTools(r.live).Changes
+		}
+		// A user who removes the annotation does not have values shown; an author who changes the manifest does.
+		if kept := len(done.Additions) > 0; !r.reconfigured() || kept {
+			expectation.Sensitive = expectation.Sensitive || r.wasSensitive
+		}
+		done.Sensitive = expectation.Sensitive
 		if done.digest = expectation.Digest; a.Watched {
 			expectation.Raced = r.raced(expectation.Others)
 			a.Trigger.Commit(a.Owner, r.Key, expectation)
+			if judged, known := a.Index.Expected(a.Owner, r.Key); known { // an edit during the apply is still to be judged
+				done.Sensitive = judged.Sensitive
+			}
 		}
 		if !r.glass.Seen {
 			done.Glass = a.AnswerTo(r.Entry(), r.Object, r.live)
@@ -124,27 +142,32 @@ func (a *Applier) record(r request, warnings []string) Result {
 				done.Action = ""
 			}
 		}
-		if done.Compared = true; a.Additions.Policy == v1alpha1.AdditionsWarn {
-			done.Additions = r.byTools(r.live).Changes
-		}
+		done.Compared = true
 		if len(done.Fields) == 0 && len(done.Reverted) == 0 {
 			done.Reverted = done.Added.Changes
 		}
 		done.Ending = r.Why != plan.WhyDrift && r.live.GetDeletionTimestamp() != nil
 		if r.Ignored == nil { // otherwise not all of it was sent
-			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live)...)
+			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live, done.Shown)...)
 		}
 	case replaced, failed:
 		if a.Watched {
 			a.Trigger.Abort(a.Owner, r.Key)
 		}
 		if r.kind == replaced {
-			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, r.Sensitive), r.replace
+			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Shown), r.replace
 		}
 	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
 		migrate, probe, readReplaced, confirm: // these are requests
 	}
 	return done
+}
+
+// reconfigured reports that the manifest has another configuration of the object than the one that was applied last; false if
+// that one is not known.
+func (r request) reconfigured() bool {
+	entry := r.Entry()
+	return entry != nil && entry.Configuration != "" && entry.Configuration != r.Configuration
 }
 
 // expectation is what is expected of an object that is as the manifest says.
@@ -159,14 +182,14 @@ func (a *Applier) expectation(live *unstructured.Unstructured) trigger.Applied {
 func (a *Applier) seen(live *unstructured.Unstructured, unreverted bool) trigger.Applied {
 	return trigger.Applied{
 		Manager: a.Manager, Digest: trigger.DigestOf(live, a.Manager, unreverted, a.Additions.Tools), Unreverted: unreverted,
-		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Sensitive: ownership.Sensitivity(ownership.Annotated(live)),
 	}
 }
 
 // withheld returns the warnings of the API server about an object. Those about a sensitive
 // object may quote a value.
-func withheld(r request, warnings []string) []string {
-	if len(warnings) > 0 && (r.Sensitive || r.live == nil || ownership.Sensitive(r.live)) {
+func withheld(r request, warnings []string, known ownership.Disclosure) []string {
+	if len(warnings) > 0 && (r.live == nil || known.Withholds()) {
 		return []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
 	return warnings

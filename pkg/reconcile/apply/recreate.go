@@ -41,7 +41,7 @@ func (i *immutable) Error() string {
 }
 
 // AsFailure returns why the object is not changed.
-func (i *immutable) AsFailure(whole error, _ bool) object.Failure {
+func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failure {
 	return object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: whole.Error()}
 }
 
@@ -112,7 +112,7 @@ func (r request) replacement(got answer) request {
 func (r request) irreplaceable(got answer) error {
 	fields := refusedFields(r.refused)
 	why := func(text string, args ...any) error {
-		return &immutable{fields: fields, why: fmt.Sprintf(text, args...)}
+		return &immutable{fields: r.shownFields(fields, got.live), why: fmt.Sprintf(text, args...)}
 	}
 	entry, live := r.Entry(), got.live
 	switch {
@@ -127,7 +127,7 @@ func (r request) irreplaceable(got answer) error {
 			return named
 		}
 		return why("the API server answered: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
-			object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)))
+			object.Message(r.refused, r.disclosureWith(live)))
 	case !r.settings.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
 	case !r.settings.Force:
@@ -162,9 +162,18 @@ func (r request) naming(live *unstructured.Unstructured, fields []string) error 
 	if others == "" {
 		return nil
 	}
-	return &immutable{fields: fields, text: fmt.Sprintf(
+	return &immutable{text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(fields, ", "), object.Message(r.refused, r.Sensitive || ownership.Sensitive(live)), others)}
+		strings.Join(r.shownFields(fields, live), ", "), object.Message(r.refused, r.disclosureWith(live)), others)}
+}
+
+// shownFields are fields as the API server names them, without values that are withheld.
+func (r request) shownFields(fields []string, live *unstructured.Unstructured) []string {
+	shown := make([]string, len(fields))
+	for i, field := range fields {
+		shown[i] = object.FieldWithoutValues(field, r.disclosureWith(live))
+	}
+	return shown
 }
 
 // inTheWay names what other field managers own beside what the API server refused to

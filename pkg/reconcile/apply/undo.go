@@ -54,7 +54,7 @@ type undoing struct {
 func (k known) undoOf() ownership.Undo {
 	u := ownership.Undo{
 		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		Keep: k.Exempts,
+		Keep: k.Exempts, Known: k.disclosureWith(),
 	}
 	if k.before != nil {
 		u.Before, u.BeforeKnown = *k.before, true

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -11,7 +12,8 @@ import (
 // Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: the
 // warnings the API server sends with an answer become a condition of the VidraResource.
 type Warnings struct {
-	// Otherwise handles the warnings of all other requests.
+	// Otherwise handles the warnings of all other requests, such as dry runs and removals. It does not get the text of a
+	// warning that may quote a value, because it does not know the object.
 	Otherwise rest.WarningHandlerWithContext
 }
 
@@ -21,8 +23,15 @@ func (w Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 		gathered.add(text)
 		return
 	}
+	if !deprecation.MatchString(text) {
+		text = "the API server warned of a request; the warning is withheld because it may quote a value"
+	}
 	w.Otherwise.HandleWarningHeaderWithContext(ctx, code, agent, text)
 }
+
+// deprecation matches the warnings of the API server about deprecated versions, which quote no value
+// (k8s.io/apiserver/pkg/endpoints/deprecation, WarningMessage).
+var deprecation = regexp.MustCompile(`^[\w./-]+ \w+ is deprecated in v[0-9.]+\+(, unavailable in v[0-9.]+\+)?(; use [\w./-]+ \w+)?$`)
 
 type warningsKey struct{}
 

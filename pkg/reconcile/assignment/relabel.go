@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -37,7 +38,8 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 	})
 	for i, err := range failed {
 		if err != nil {
-			ctrllog.FromContext(ctx).Info("Cannot write the label of the shard alone. The object is applied instead.", "object", objects[i].ID.String(), "error", err.Error())
+			ctrllog.FromContext(ctx).Info("Cannot write the label of the shard alone. The object is applied instead.", "object", objects[i].ID.String(),
+				"error", object.Message(err, objects[i].Desired.Disclosure(objects[i].WasSensitive())))
 		}
 	}
 	s.Shards = shards

@@ -23,9 +23,10 @@ const (
 
 // AlteredByWebhook describes the fields that the API server holds with another value than it was
 // just sent: a mutating webhook does that. The value is not reverted, because that would
-// be changed, too, again and again. Another way to write the same value is no other value.
-func AlteredByWebhook(sent, held *unstructured.Unstructured) []string {
-	c := comparison{withheld: ownership.Sensitive(held)}
+// be changed, too, again and again. Another way to write the same value is no other value. known is the decision
+// about values of the object without these two.
+func AlteredByWebhook(sent, held *unstructured.Unstructured, known ownership.Disclosure) []string {
+	c := comparison{withheld: known.With(sent, held).Withholds()}
 	for _, field := range slices.Sorted(maps.Keys(sent.Object)) {
 		if field != "status" { // of most kinds it is not what is applied
 			c.compare([]string{field}, sent.Object[field], held.Object[field])

@@ -6,12 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 func TestAltered(t *testing.T) {
 	tests := map[string]struct {
 		reason     string
 		sent, held string
+		before     ownership.Sensitivity
 		want       []string
 	}{
 		"same":      {reason: "what is there besides is no difference", sent: `data: {a: x}`, held: `data: {a: x, b: y}`},
@@ -26,13 +29,15 @@ func TestAltered(t *testing.T) {
 		"many":      {reason: "a few are enough", sent: `data: {a: x, b: x, c: x, d: x, e: x}`, held: `{}`, want: []string{`data.a is missing, and the manifest says "x": a mutating webhook has changed it`, `data.b is missing, and the manifest says "x": a mutating webhook has changed it`, `data.c is missing, and the manifest says "x": a mutating webhook has changed it`, "and 2 more fields"}},
 		"status":    {reason: "which is not applied", sent: `status: {a: x}`, held: `status: {a: y}`},
 		"sensitive": {reason: "values of a Secret are not told", sent: `{apiVersion: v1, kind: Secret, data: {a: x}}`, held: `{apiVersion: v1, kind: Secret, data: {a: y}}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
+		"before":    {reason: "nor those of an object that was sensitive before", before: true, sent: `data: {a: x}`, held: `data: {a: y}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
+		"manifest":  {reason: "nor those of one that the manifest calls sensitive", sent: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: x}}`, held: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: y}}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			sent, held := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 			require.NoError(t, yaml.Unmarshal([]byte(tt.sent), &sent.Object))
 			require.NoError(t, yaml.Unmarshal([]byte(tt.held), &held.Object))
-			require.Equal(t, tt.want, AlteredByWebhook(sent, held), tt.reason)
+			require.Equal(t, tt.want, AlteredByWebhook(sent, held, ownership.Disclose(tt.before, false, false)), tt.reason)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -124,7 +125,7 @@ func TestWrappedErrorsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("release ignored fields: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "login",
 		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")}))
-	require.NotContains(t, object.Message(err, true), "hunter2")
+	require.NotContains(t, object.Message(err, ownership.Disclosure{}), "hunter2")
 	require.True(t, object.IsObject(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "login")), "login"))
 }
 

@@ -40,14 +40,22 @@ type Object struct {
 	// exemptions are the same rules, with all their paths.
 	exemptions
 	Stage manifest.Stage
-	// Sensitive reports that its values must not be shown, and Withholds that some must not.
-	Sensitive, Withholds bool
+	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must not be
+	// shown. Disclosure decides whether values are shown.
+	Sensitive ownership.Sensitivity
+	Withholds bool
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
 	SetsBreakGlass bool
 	// Configuration identifies the body and the rules.
 	Configuration string
 	// Weight is the memory that it takes to parse the body; see limits.HeavyShare.
 	Weight int64
+}
+
+// Disclosure decides whether values of the object are shown. before reports that the object was sensitive before it
+// was edited; after are its versions since then, nil where there is none.
+func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured.Unstructured) ownership.Disclosure {
+	return ownership.Disclose(before, ownership.SensitivityOf(after...), d.Sensitive)
 }
 
 // Defines reports whether the object is the CustomResourceDefinition of a kind.
@@ -209,7 +217,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		GVK:   gvk,
 		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
 		Place: placeOf(obj.Position),
-		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.Sensitive(u),
+		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.SensitivityOf(u),
 	}
 	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if d.ID.GroupKind == object.CRDKind {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // Unavailable returns why the objects of a kind cannot be applied: it is not served,
@@ -132,17 +133,17 @@ func Denied(err error) bool {
 type reasoned interface {
 	error
 	// AsFailure returns the reason, and a message for users. whole is the error that wraps this
-	// one. sensitive reports that the values of the object must not be shown.
-	AsFailure(whole error, sensitive bool) Failure
+	// one. known is the decision about values of the object.
+	AsFailure(whole error, known ownership.Disclosure) Failure
 }
 
-// Explain turns the error of an apply into a reason and a message for users. sensitive
-// reports that the values of the object must not be shown.
-func Explain(err error, gvk schema.GroupVersionKind, id Identity, sensitive bool) Failure {
-	known := reasoned(nil)
+// Explain turns the error of an apply into a reason and a message for users. known is the decision
+// about values of the object.
+func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownership.Disclosure) Failure {
+	own := reasoned(nil)
 	switch {
-	case errors.As(err, &known):
-		return known.AsFailure(err, sensitive)
+	case errors.As(err, &own):
+		return own.AsFailure(err, known)
 	case kindTerminating(err):
 		return *CRDTerminating(gvk)
 	case KindGone(err, id.Name):
@@ -155,9 +156,9 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, sensitive bool
 			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
 		}
 	case !Denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
-		return Failure{v1alpha1.ReasonManifestInvalid, Message(err, sensitive)}
+		return Failure{v1alpha1.ReasonManifestInvalid, Message(err, known)}
 	default:
-		return Failure{v1alpha1.ReasonApplyFailed, Message(err, sensitive)}
+		return Failure{v1alpha1.ReasonApplyFailed, Message(err, known)}
 	}
 }
 
@@ -167,10 +168,10 @@ var localPort = regexp.MustCompile(`\S+:\d+->`)
 
 // Message is the text of an error. The API server quotes values in its errors, in
 // full: long ones are shortened, and those of a sensitive object are left out. That a
-// right is missing reveals nothing about an object.
-func Message(err error, sensitive bool) string {
+// right is missing reveals nothing about an object. known is the decision about values of the object.
+func Message(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !sensitive || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
+	if !errors.As(err, &status) || !known.Withholds() || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
 		text := invalidText(err)
 		if text == "" {
 			text = misfitText(localPort.ReplaceAllString(err.Error(), ""))
@@ -180,7 +181,7 @@ func Message(err error, sensitive bool) string {
 	var fields []string
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			fields = append(fields, cause.Field)
+			fields = append(fields, FieldWithoutValues(cause.Field, known))
 		}
 	}
 	reason := status.Status().Reason

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 func TestExplain(t *testing.T) {
@@ -65,7 +66,7 @@ func TestExplain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, Explain(tc.err, tc.id.WithVersion("v1"), tc.id, tc.id.GroupKind == SecretKind), tc.reason)
+			require.Equal(t, tc.want, Explain(tc.err, tc.id.WithVersion("v1"), tc.id, ownership.Disclose(false, ownership.Sensitivity(tc.id.GroupKind == SecretKind), false)), tc.reason)
 		})
 	}
 }

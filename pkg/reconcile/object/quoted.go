@@ -9,8 +9,10 @@ import (
 )
 
 var (
-	// ListKeys are the brackets of a path, whose keys are values.
-	ListKeys = regexp.MustCompile(`\[[^\]]*\]`)
+	// brackets are the brackets of a path, in which the API server writes the index of an item, or values in quotes.
+	brackets = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
+	// index matches the brackets with an index.
+	index = regexp.MustCompile(`^\[[0-9]+\]$`)
 	// pathElement is one element of the path of a field, as the API server writes it:
 	// spec.containers[0].env[name="A"].value.
 	pathElement = regexp.MustCompile(`\[[^\]]*\]|[^.\[\]]+`)
@@ -19,6 +21,20 @@ var (
 	// sigs.k8s.io/structured-merge-diff/v6/typed.
 	misfitAt = regexp.MustCompile(`(?m)(\.\S+): (expected [^,\n]*), got (.*)$`)
 )
+
+// FieldWithoutValues returns a field as the API server names it. If values of the object are withheld, it replaces the keys of
+// list items, which are values.
+func FieldWithoutValues(field string, known ownership.Disclosure) string {
+	if known.Withholds() {
+		return brackets.ReplaceAllStringFunc(field, func(keys string) string {
+			if index.MatchString(keys) {
+				return keys
+			}
+			return "[*]"
+		})
+	}
+	return field
+}
 
 // inEnvironment reports whether a field, as the API server names it, belongs to the
 // value of an environment variable.

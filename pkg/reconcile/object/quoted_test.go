@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // TestMessageWithholdsEnvironment: what the API server quotes in an error is shown, unless
@@ -69,7 +71,26 @@ func TestMessageWithholdsEnvironment(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, Message(tc.err, false), tc.reason)
+			require.Equal(t, tc.want, Message(tc.err, ownership.Disclose(false, false, false)), tc.reason)
+		})
+	}
+}
+
+// TestFieldWithoutValues: the values that identify items of lists are withheld with the others.
+func TestFieldWithoutValues(t *testing.T) {
+	tests := map[string]struct{ reason, field, want string }{
+		"Field":  {"names of fields are shown", ".data.password", ".data.password"},
+		"Index":  {"an index is no value", "spec.list[12].a", "spec.list[12].a"},
+		"Key":    {"a key is", `.spec.list[name="hunter2",port=80].a`, ".spec.list[*].a"},
+		"Quoted": {"whatever is in it", `.spec.list[name="a]hunter2\"]"].a`, ".spec.list[*].a"},
+		"Set":    {"an item of a set is one", `.spec.set[="hunter2"]`, ".spec.set[*]"},
+		"Number": {"also a number", ".spec.set[=5]", ".spec.set[*]"},
+		"Name":   {"a name may be", "spec.list[hunter2].a", "spec.list[*].a"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, FieldWithoutValues(tt.field, ownership.Disclosure{}), tt.reason)
+			require.Equal(t, tt.field, FieldWithoutValues(tt.field, ownership.Disclose(false, false, false)), "of others they are shown")
 		})
 	}
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // AdoptionChanges returns the fields of an object, which no VidraResource owns, that its adoption would
-// change. adopted is what a dry run of the apply makes of it, and applied is what is applied.
-func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by object.Signature) []ownership.Change {
+// change. adopted is what a dry run of the apply makes of it, and applied is what is applied. known is the decision
+// about values of the object without these.
+func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by object.Signature, known ownership.Disclosure) []ownership.Change {
 	// What Vidra adds to every object is no difference, unless another client finds the
 	// object by it.
 	found := live.DeepCopy()
@@ -27,7 +28,7 @@ func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by objec
 		annotations[ownership.SensitiveAnnotation] = withheld
 		found.SetAnnotations(annotations)
 	}
-	return slices.DeleteFunc(ownership.Drift(found, adopted, by.Manager), func(c ownership.Change) bool {
+	return slices.DeleteFunc(ownership.Drift(found, adopted, by.Manager, known.With(live, applied)), func(c ownership.Change) bool {
 		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -47,11 +48,9 @@ func (r *Conflict) Other() string {
 }
 
 // AsFailure returns the conflict, without values of a sensitive object.
-func (r *Conflict) AsFailure(_ error, sensitive bool) object.Failure {
+func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure {
 	shown := *r
-	if sensitive {
-		shown.field = object.ListKeys.ReplaceAllString(r.field, "[*]")
-	}
+	shown.field = object.FieldWithoutValues(r.field, known)
 	if r.Leaving {
 		return object.Failure{Reason: v1alpha1.ReasonProgressing, Message: shown.Error()}
 	}

@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -11,6 +12,6 @@ type Refusal struct{ Reason, Text string }
 func (r *Refusal) Error() string { return r.Text }
 
 // AsFailure returns the refusal, with what wraps it.
-func (r *Refusal) AsFailure(whole error, _ bool) object.Failure {
+func (r *Refusal) AsFailure(whole error, _ ownership.Disclosure) object.Failure {
 	return object.Failure{Reason: r.Reason, Message: whole.Error()}
 }

@@ -78,6 +78,12 @@ func (p *Planner) Checkup() {
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced
 		}
+		if known && health.Sensitive { // until it is applied
+			entry.Sensitive = true
+		}
+		if d.Disclosure(o.WasSensitive()).Withholds() && health.Status != kstatus.TerminatingStatus {
+			health.Message = "" // a controller may quote values in it
+		}
 		switch {
 		case !known:
 			report.Unknown = true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -57,6 +58,11 @@ type Object struct {
 	// KindGoneSince is since when the kind of an object that is to be removed is not served;
 	// zero while it is.
 	KindGoneSince time.Time
+}
+
+// WasSensitive reports whether the object had the annotation that withholds its values, as far as the inventory has it.
+func (o *Object) WasSensitive() ownership.Sensitivity {
+	return ownership.Sensitivity(o.Entry != nil && o.Entry.Sensitive)
 }
 
 // unused reports whether nothing is known of the object that a later reconcile needs.

@@ -138,7 +138,7 @@ func AppliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 	if err != nil {
 		return trigger.Applied{}, false
 	}
-	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID)}, true
+	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID), Sensitive: ownership.Sensitivity(e.Sensitive)}, true
 }
 
 // Namespaces returns the namespaces of the objects of the manifest.

@@ -58,8 +58,8 @@ type Removal struct {
 	Err   error
 	// former is what became of the attempt to remove it as the account that the spec named before; empty if there was none.
 	former string
-	// sensitive reports that its values must not be shown.
-	sensitive bool
+	// disclosure is the decision about its values.
+	disclosure ownership.Disclosure
 }
 
 // Remover removes objects of one VidraResource: those that left the manifest, or all of them.
@@ -166,8 +166,13 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // another client was faster
 		return Removal{Gone: true}
 	}
-	done.kept, done.sensitive = apply.Keeps(live), ownership.Sensitive(live)
+	done.kept, done.disclosure = apply.Keeps(live), disclosureOf(e, live)
 	return done
+}
+
+// disclosureOf decides about values of an object that the manifest does not have any more.
+func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) ownership.Disclosure {
+	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), ownership.SensitivityOf(live), false)
 }
 
 // discard deletes or releases an object that is ours.

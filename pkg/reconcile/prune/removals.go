@@ -93,7 +93,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 			entry.State = v1alpha1.ObjectFailed
 		}
 		a.Refused(o, done.Err, done.key, "get", "patch", "delete")
-		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.sensitive)+a.advice(done))
+		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.disclosure)+a.advice(done))
 		return
 	case done.Deleted:
 		switch {

@@ -17,7 +17,7 @@ import (
 
 // failureOf returns why a task failed.
 func failureOf(r apply.Result) object.Failure {
-	why := object.Explain(r.Err, r.GVK, r.ID, r.Sensitive)
+	why := object.Explain(r.Err, r.GVK, r.ID, r.Shown)
 	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
 		// The same configuration was accepted before.
 		why.Reason = v1alpha1.ReasonApplyFailed

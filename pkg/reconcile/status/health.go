@@ -2,6 +2,7 @@ package status
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,6 +28,9 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 		all = o.Health.Problems()
 		same := len(all) >= len(was) && (len(all) == len(was) || before.UnlistedProblems > 0) && slices.EqualFunc(was, all[:len(was)],
 			func(a, b v1alpha1.Problem) bool {
+				if a.Message != b.Message && strings.HasSuffix(b.Message, ": ") { // it is withheld since then
+					return false
+				}
 				stable := a.Reason != v1alpha1.ReasonDeletionBlocked || a.Message == b.Message // finalizers are removed one by one
 				return a.Subject() == b.Subject() && a.Reason == b.Reason && stable
 			})

@@ -129,14 +129,14 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	p.noteKind(r)
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
-	entry.Configuration = r.Configuration
+	entry.Configuration, entry.Sensitive = r.Configuration, bool(r.Sensitive)
 	if r.Aggregated != nil {
 		entry.Aggregated = *r.Aggregated
 	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
 		entry.Recreated = nil
 	}
-	if o.Sealed == nil && ownership.Sensitive(r.Live) { // others may have marked it
+	if o.Sealed == nil && r.Shown.Withholds() { // others may have marked it
 		o.Sealed = &plan.SealedEntry{}
 	}
 	o.RecordHealth(r.Live)

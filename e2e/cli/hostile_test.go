@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// hostile is what a hostile cluster puts into names and messages: it sets the title of a terminal, writes to the
+// clipboard, colours, reverses the direction of writing, returns to the begin of the line, and begins a line of its own.
+const hostile = "evil\x1b]0;pwned\x07\x1b]52;c;aGk=\x07\x1b[31m\u009b31m\u202e\u2066\u200b\x7f\rx\nFAKED"
+
+// hostileName is the same without the characters that no applied configuration may have, because the API server reads it as YAML.
+var hostileName = strings.NewReplacer("\u009b", "", "\x7f", "").Replace(hostile)
+
+// hostileCommands are the arguments of each command. Commands without any print nothing of a cluster.
+var hostileCommands = map[string][][]string{
+	"status":     {{}, {"hostile"}, {"-o", "json"}, {"hostile", "-o", "yaml"}, {"-o", "name"}},
+	"why":        {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}, {"configmap/settings", "-n", "hostile", "-o", "wide"}, {"configmap/settings", "-n", "hostile", "-o", "yaml"}, {"configmap/settings", "-n", "hostile", "-o", "name"}},
+	"blame":      {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}, {"configmap/settings", "-n", "hostile", "--foreign"}, {"configmap/settings", "-n", "hostile", "-o", "json"}, {"configmap/settings", "-n", "hostile", "-o", "yaml"}},
+	"history":    {{}, {"hostile", "-o", "wide"}, {"clusterrole/" + hostileName}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
+	"events":     {{"-A"}, {"-A", "-o", "wide"}, {"-A", "-o", "json"}, {"-A", "-o", "yaml"}, {"-n", "hostile"}},
+	"get":        {{}, {"hostile", "-o", "wide"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"-o", "name"}},
+	"tree":       {{"hostile"}, {"hostile", "-o", "wide"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
+	"diff":       {{"hostile"}, {"hostile", "-o", "markdown"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
+	"forecast":   {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
+	"adopt":      {{"hostile", "--timeout", "1s"}},
+	"skip":       {{"configmap/settings", "-n", "hostile", "--for", "1h", "--reason", "test", "--timeout", "1s"}, {"configmap/settings", "-n", "hostile", "--end"}},
+	"orphan":     {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}},
+	"suspend":    {{"hostile"}},
+	"resume":     {{"hostile"}},
+	"reconcile":  {{"hostile", "--timeout", "1s"}},
+	"wait":       {{"hostile", "--timeout", "1s"}},
+	"expect":     {{"healed", "configmap/settings", "-n", "hostile", "--within", "1s"}, {"healed", "clusterrole/" + hostileName, "--within", "1s"}, {"healed", "configmap/settings", "-n", "hostile", "--within", "1s", "--", "printf", strings.ReplaceAll(hostile, "\n", "")}},
+	"drill":      {{"hostile", "--within", "1s"}},
+	"lint":       nil,
+	"version":    nil,
+	"completion": nil,
+	"help":       nil,
+}
+
+// TestHostileNames runs every command against a cluster with objects, values and annotations whose names and texts have
+// control characters, and through a server that puts them into every message, manager, cell and name that it answers. No
+// command prints one, nor a line that the cluster began.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	newHostile(t)
+	registered := map[string]bool{}
+	for line := range strings.Lines(vidra(t, "__complete", "").stdout) {
+		if name, _, found := strings.Cut(line, "\t"); found {
+			registered[name] = true
+			_, listed := hostileCommands[name]
+			require.True(t, listed, "hostileCommands has no arguments for `vidra %s`", name)
+		}
+	}
+	require.Len(t, registered, len(hostileCommands), "the table has commands that exist: %v", registered)
+	plain := cluster.KubeconfigPath
+	servers := map[string]string{
+		"cluster":  plain,
+		"messages": hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, false) }),
+		"names":    hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, true) }),
+		"refusals": hostileServer(t, func(r *http.Response) error {
+			if strings.HasPrefix(r.Request.URL.Path, "/api") && !strings.Contains(r.Request.URL.Path, "/namespaces/") && strings.Count(r.Request.URL.Path, "/") < 4 {
+				return nil // discovery
+			}
+			return replaceBody(r, http.StatusForbidden, &metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusForbidden,
+				Reason: metav1.StatusReasonForbidden, Message: hostile, Details: &metav1.StatusDetails{Name: hostile, Kind: hostile, Causes: []metav1.StatusCause{{Message: hostile, Field: hostile}}},
+			})
+		}),
+		"garbage": hostileServer(t, func(r *http.Response) error {
+			r.Header.Set("Content-Type", "text/plain")
+			return replaceText(r, http.StatusInternalServerError, []byte(hostile))
+		}),
+	}
+	var running errgroup.Group
+	running.SetLimit(4)
+	var mu sync.Mutex
+	shown := map[string]bool{}
+	for name, lines := range hostileCommands {
+		for _, args := range lines {
+			for server, kubeconfig := range servers {
+				if server != "cluster" && server != "messages" && slices.Contains(args, "-o") && server != "names" {
+					continue
+				}
+				running.Go(func() error {
+					a := vidraAs(t, kubeconfig, append([]string{name}, args...)...)
+					mu.Lock()
+					defer mu.Unlock()
+					shown[server] = shown[server] || strings.Contains(a.stdout+a.stderr, "pwned")
+					requireGraphic(t, fmt.Sprintf("vidra %s %q (%s)", name, args, server), a.stdout+a.stderr)
+					return nil
+				})
+			}
+		}
+	}
+	require.NoError(t, running.Wait())
+	for server := range servers {
+		require.True(t, shown[server], "%s: something of it was printed", server)
+	}
+	requireGraphic(t, "completion", vidra(t, "__complete", "why", "").stdout)
+	failing := vidraAs(t, hostileServer(t, func(*http.Response) error { return nil }), "status", "--context", "none"+hostile)
+	requireGraphic(t, "a context", failing.stderr)
+}
+
+// requireGraphic requires that an output has graphic characters, tabs and lines of the command only.
+func requireGraphic(t *testing.T, command, output string) {
+	t.Helper()
+	at := strings.IndexFunc(output, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' })
+	if at >= 0 {
+		t.Errorf("%s prints a control character: %q", command, output[max(0, at-60):min(len(output), at+60)])
+	}
+	if strings.HasPrefix(output, "FAKED") || strings.Contains(output, "\nFAKED") {
+		at := strings.Index(output, "\nFAKED")
+		t.Errorf("%s prints a line of the cluster: %q", command, output[max(0, at-100):min(len(output), at+20)])
+	}
+}
+
+// newHostile makes a VidraResource whose objects have hostile names and texts, and edits of them.
+func newHostile(t *testing.T) {
+	t.Helper()
+	makeNamespace(t, "hostile")
+	quoted := func(text string) string {
+		encoded, err := json.Marshal(text)
+		require.NoError(t, err)
+		return string(encoded)
+	}
+	manifest := fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, annotations: {example.com/note: %[1]s}}
+data: {color: blue, text: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: %[1]s, namespace: hostile}
+rules: []
+`, strconv.QuoteToASCII(hostileName))
+	v := cluster.NewVidraResource(t, "hostile", manifest)
+	cluster.AwaitReady(t, v.Name)
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "settings"}}
+	require.NoError(t, cluster.MergePatch(settings, `{"metadata":{"annotations":{"foreign":%q}},"data":{"text":%s}}`, "mine", quoted("other"+hostile)))
+	cluster.AwaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.text")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: hostileName}}
+	require.NoError(t, cluster.MergePatch(role, `{"rules":[{"apiGroups":[""],"resources":[%s],"verbs":["get"]}]}`, quoted(hostile)))
+	cluster.AwaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "rules")
+	live := cluster.Get(t, settings)
+	child := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "hostile", Name: "child" + hostile,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "settings", UID: live.GetUID()}},
+	}}
+	require.NoError(t, admin.Create(t.Context(), child))
+	require.NoError(t, cluster.MergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "hostile"}}, `{"spec":{"drift":{"mode":"Warn"}}}`))
+	cluster.AwaitReady(t, v.Name)
+	require.NoError(t, cluster.MergePatch(settings, `{"data":{"text":%s}}`, quoted("third\t"+hostile)))
+	cluster.AwaitNotReady(t, v.Name, v1alpha1.ReasonDriftDetected, "data.text")
+}
+
+// hostileServer serves the API of the cluster with answers that rewrite changes, and returns a kubeconfig for it.
+func hostileServer(t *testing.T, rewrite func(*http.Response) error) string {
+	t.Helper()
+	transport, err := rest.TransportFor(cluster.Config)
+	require.NoError(t, err)
+	target, err := url.Parse(cluster.Config.Host)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, ModifyResponse: rewrite,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Accept-Encoding")
+			r.Out.Header.Set("Accept", strings.ReplaceAll(r.Out.Header.Get("Accept"), "application/vnd.kubernetes.protobuf,", ""))
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	path, context := filepath.Join(t.TempDir(), "kubeconfig"), strconv.QuoteToASCII(hostile)
+	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: %[1]s, "+
+		"clusters: [{name: hostile, cluster: {server: %[2]q}}], contexts: [{name: %[1]s, context: {cluster: hostile}}]}", context, server.URL)), 0o600))
+	return path
+}
+
+// texts are the fields of objects that hold text for users, and names those that also name something.
+var (
+	texts = []string{"message", "note", "reason", "manager", "user", "state", "health", "object", "cells", "fields", "lastError", "deployState", "subresource"}
+	names = []string{"name", "namespace", "kind", "resource", "type", "action", "reportingInstance"}
+)
+
+// rewriteTexts adds hostile text to the texts in answers, and with all also to the names in statuses and Events.
+func rewriteTexts(r *http.Response, all bool) error {
+	watches := r.Request.URL.Query().Get("watch") != ""
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || watches ||
+		!strings.Contains(r.Request.URL.Path, "vidraresources") && !strings.Contains(r.Request.URL.Path, "events") && !strings.Contains(r.Request.URL.Path, "/hostile/") {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var document any
+	if json.Unmarshal(body, &document) != nil {
+		return replaceText(r, r.StatusCode, body)
+	}
+	return replaceBody(r, r.StatusCode, addHostile(document, false, all))
+}
+
+// addHostile adds hostile text to the texts in a value. inside reports that the value is in a status or an Event.
+func addHostile(value any, inside, all bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			text, isText := child.(string)
+			within := inside || key == "status" || key == "regarding" || key == "related" || key == "managedFields" || v["kind"] == "Event" || v["kind"] == "Status" || v["kind"] == "Table"
+			switch {
+			case isText && (within || key == "note") && (slices.Contains(texts, key) || all && slices.Contains(names, key) && key != "kind" && key != "type"):
+				v[key] = text + hostile
+			case key == "cells" || key == "fields":
+				if list, isList := child.([]any); isList {
+					for i := range list {
+						if text, isText := list[i].(string); isText {
+							list[i] = text + hostile
+						}
+					}
+				}
+			default:
+				v[key] = addHostile(child, within && key != "fieldsV1", all)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = addHostile(v[i], inside, all)
+		}
+	}
+	return value
+}
+
+func replaceBody(r *http.Response, code int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return replaceText(r, code, body)
+}
+
+func replaceText(r *http.Response, code int, body []byte) error {
+	r.StatusCode, r.Status = code, fmt.Sprintf("%d %s", code, http.StatusText(code))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	return nil
+}
