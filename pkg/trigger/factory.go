@@ -135,11 +135,13 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 }
 
 // enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A
-// known owner without a claim on the object does not own it: its annotations were copied.
+// known owner without a claim on the object does not own it: its annotations were copied. A replica
+// that does not lead stores no such names, of which users can write any number: when it leads, its
+// controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
-	if seen == nil {
-		return // its owner released it a moment ago
+	if seen == nil || !f.reconciles() {
+		return // or its owner released it a moment ago
 	}
 	for _, name := range seen.owners {
 		owner := Owner{Name: name}
@@ -220,6 +222,13 @@ func (f *Factory) enqueueWith(causes Causes, owners ...Owner) {
 		f.pending.merge(owner, causes)
 		f.enqueue(owner, priorityqueue.AddOpts{})
 	}
+}
+
+// reconciles reports whether the work queue is known, which is when this replica leads.
+func (f *Factory) reconciles() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queue != nil
 }
 
 // enqueue adds an owner to the work queue, or stores it until there is one.
