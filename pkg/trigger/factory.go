@@ -34,6 +34,8 @@ type Factory struct {
 	pending pendingCauses
 	held    heldObjects
 	metrics metrics
+	// refusals wakes owners whose applies were refused.
+	refusals refusals
 
 	// mu guards queue and early.
 	mu    sync.Mutex
@@ -100,6 +102,9 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 		tally.count(j.verdict, o)
 		f.enqueueHealth(j.owner, o)
 		f.act(key.objectKey(), j)
+	}
+	for _, owner := range f.refusals.ended(key, o.snapshot, o.deleted) {
+		f.EnqueueAll(owner)
 	}
 	f.releaseObject(key, o.snapshot)
 }
@@ -205,6 +210,7 @@ func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.pending.take(owner)
 	f.pending.removeAllContended(owner)
+	f.refusals.set(owner, nil)
 }
 
 // EnqueueAll enqueues owners to compare all their objects. Everything that an owner needs and that

@@ -22,6 +22,8 @@ type Conflict struct {
 	// other is its name or, if it is one of another installation, its field manager.
 	other, field string
 	elsewhere    bool
+	// Manager is the field manager that owns the field.
+	Manager string
 }
 
 // Error implements error.
@@ -62,7 +64,7 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 			continue
 		}
 		if other, is := owner(manager); is {
-			return &Conflict{other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", field: strings.TrimPrefix(cause.Field, ".")}
+			return &Conflict{Manager: manager, other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil

@@ -26,6 +26,8 @@ type Object struct {
 	Sealed *SealedEntry
 	// Problem is why the object is not as it should be; nil if nothing is known to be wrong.
 	Problem *object.Failure
+	// Refused is why the last apply was refused for the fields of other owners; nil if it was not.
+	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
 	MissingRights []access.Right
 	// Drift is set while the object stays as another writer changed it.

@@ -107,7 +107,7 @@ func (p *Planner) preconditions(ctx context.Context, o *Object) preconditions {
 		unobserved:  !synced,
 		terminating: p.Terminating(ctx, d.ID.Namespace),
 		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
-		held:        o.Problem != nil && !p.Scope.Retry,
+		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
 		skip:        p.skipReason(o),
 		seen:        p.SkippedBefore[o.ID].seen(o.Entry),

@@ -98,7 +98,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordObserved(r)
 		return
 	}
-	o.Problem = nil
+	o.Problem, o.Refused = nil, nil
 	p.RecordWarnings(r)
 	p.noteAdditions(r)
 	if r.Replaced != "" {
@@ -171,6 +171,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	o, entry := r.Known, r.Known.Entry
 	why := failureOf(r)
 	o.Problem = &why
+	p.NoteRefusal(o, r.Err)
 	p.Applier.Refused(o, r.Err, r.Key, "get", "patch", "create", "delete")
 	if r.Why == plan.WhyDrift {
 		r.Cause.Unanswered = r.Cause.Unanswered || object.Unanswered(r.Err)
