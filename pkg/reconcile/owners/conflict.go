@@ -26,6 +26,14 @@ type Conflict struct {
 	Manager string
 }
 
+// Other returns the name of the other VidraResource; empty if it is one of another cluster.
+func (r *Conflict) Other() string {
+	if r.elsewhere {
+		return ""
+	}
+	return r.other
+}
+
 // Error implements error.
 func (r *Conflict) Error() string {
 	if r.elsewhere {

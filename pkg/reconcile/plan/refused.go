@@ -10,7 +10,9 @@ import (
 // Refused is a refusal of an apply that lasts while the object, the manifest and the spec are the same.
 type Refused struct {
 	// manager is the field manager that owns the field in conflict; empty if the whole object was the reason.
-	manager  string
+	manager string
+	// Other is the VidraResource of that manager; empty if it is not known.
+	Other    string
 	evidence trigger.Evidence
 	// configuration is the one that was refused.
 	configuration string
@@ -23,7 +25,7 @@ func (p *Planner) NoteRefusal(o *Object, err error) {
 	var refused Refused
 	switch conflict, refusal := new(owners.Conflict), new(owners.Refusal); {
 	case errors.As(err, &conflict):
-		refused.manager = conflict.Manager
+		refused.manager, refused.Other = conflict.Manager, conflict.Other()
 	case errors.As(err, &refusal):
 	default:
 		return
