@@ -120,7 +120,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictDeleted:
-		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed, Since: j.observation.received})
+		f.pending.add(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictGone:
 		f.enqueueWith(Causes{Gone: true, All: true}, owner)

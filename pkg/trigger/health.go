@@ -65,6 +65,8 @@ type special struct {
 	messageBytes uint16
 	// status is the index of the status in statuses.
 	status uint8
+	// succeeded is whether the object ended successfully, and its controller removes it then.
+	succeeded bool
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
 }
@@ -76,10 +78,10 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that needs no special.
-func newSpecial(health Health, others ownership.Paths) *special {
-	s := special{text: health.Message + string(others), waitsSince: uint32(health.WaitsSince)} //nolint:gosec // until 2106
-	s.messageBytes = uint16(len(health.Message))                                               //nolint:gosec // at most maxMessage
-	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                         //nolint:gosec // there are five
+func newSpecial(health Health, others ownership.Paths, succeeded bool) *special {
+	s := special{text: health.Message + string(others), waitsSince: uint32(health.WaitsSince), succeeded: succeeded} //nolint:gosec // until 2106
+	s.messageBytes = uint16(len(health.Message))                                                                     //nolint:gosec // at most maxMessage
+	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                                               //nolint:gosec // there are five
 	if s == (special{}) {
 		return nil
 	}
@@ -92,6 +94,13 @@ func (s *Snapshot) health() Health {
 		return Health{Status: status.CurrentStatus}
 	}
 	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince)}
+}
+
+// Succeeded reports whether an object in the store of a watch had ended successfully, as of its last event, and its
+// controller removes it then.
+func Succeeded(kept any) bool {
+	s, ok := kept.(*Snapshot)
+	return ok && s != nil && s.special != nil && s.special.succeeded
 }
 
 // terminating reports whether the object is being deleted.
@@ -178,6 +187,8 @@ func healthDelay(before, after any) time.Duration {
 		is.Status = status.CurrentStatus
 	}
 	switch {
+	case is == was && Succeeded(after) && !Succeeded(before):
+		return statusDelay
 	case is == was:
 		return 0
 	case is.Status == was.Status:

@@ -47,6 +47,8 @@ type Object struct {
 	// Unobserved reports that no watch has shown the applied object yet; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool
+	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
+	Exists bool
 	// BackstopSuspect is the version in which a LIST or the last comparison found the object
 	// different; empty if it did not exist, and nil if it is no suspect.
 	BackstopSuspect *string
