@@ -23,7 +23,17 @@ func (o *Object) completes(cause trigger.Cause) bool {
 }
 
 // absenceExpected reports whether an object that its watch does not show is no difference: it is completed, or the event
-// of its deletion, which has its last status, is about to come.
-func (o *Object) absenceExpected() bool {
-	return o.In(v1alpha1.ObjectCompleted) || o.Desired.RemovesItself && o.Exists && o.In(v1alpha1.ObjectApplied)
+// of its deletion, which has its last status, is about to come. After two resyncs without an event its end is not known.
+func (o *Object) absenceExpected(resync bool) bool {
+	switch {
+	case o.In(v1alpha1.ObjectCompleted):
+		return true
+	case !o.Desired.RemovesItself || !o.Exists || !o.In(v1alpha1.ObjectApplied):
+		return false
+	case resync && o.missed:
+		o.Exists, o.missed = false, false
+		return false
+	}
+	o.missed = o.missed || resync
+	return true
 }

@@ -81,8 +81,10 @@ func (p *Planner) Checkup() {
 			kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced
-			o.Exists = o.Exists || known
-			entry.Succeeded = entry.Succeeded || known && trigger.Succeeded(kept)
+			o.Exists, o.missed = o.Exists || known, o.missed && !known
+			if known {
+				entry.Succeeded = trigger.Succeeded(kept)
+			}
 		}
 		switch {
 		case !known:

@@ -49,6 +49,8 @@ type Object struct {
 	Unobserved, watching bool
 	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
 	Exists bool
+	// missed reports that a resync found the object absent although no event reported its deletion.
+	missed bool
 	// BackstopSuspect is the version in which a LIST or the last comparison found the object
 	// different; empty if it did not exist, and nil if it is no suspect.
 	BackstopSuspect *string

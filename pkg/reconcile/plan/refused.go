@@ -16,11 +16,15 @@ type Refused struct {
 	evidence trigger.Evidence
 	// configuration is the one that was refused.
 	configuration string
+	// confirmed reports that the evidence was the same before the last attempt. A first attempt may have been refused
+	// for fields that the other manager had released when the watch was asked.
+	confirmed bool
 }
 
 // NoteRefusal records whether the apply of an object failed because other owners own it or its fields. It must be
 // called for every failure. An object that no watch shows, for example because it is unmanaged, is retried with backoff.
 func (p *Planner) NoteRefusal(o *Object, err error) {
+	before := o.Refused
 	o.Refused = nil
 	var refused Refused
 	switch conflict, refusal := new(owners.Conflict), new(owners.Refusal); {
@@ -32,6 +36,7 @@ func (p *Planner) NoteRefusal(o *Object, err error) {
 	}
 	if evidence, shown := p.evidence(o, refused.manager); shown {
 		refused.evidence, refused.configuration = evidence, o.Desired.Configuration
+		refused.confirmed = before != nil && before.manager == refused.manager && before.evidence == evidence && before.configuration == refused.configuration
 		o.Refused = &refused
 	}
 }
@@ -48,7 +53,7 @@ func (p *Planner) evidence(o *Object, manager string) (_ trigger.Evidence, shown
 // refusalStands reports whether an apply would be refused again, so that a retry is no use. A resync, a changed
 // spec or source, and what the last attempt lacked, such as a right, have it retried in any case.
 func (p *Planner) refusalStands(o *Object) bool {
-	if o.Refused == nil || p.Scope.Resync || p.Scope.Changed || p.Causes.Retry || o.Refused.configuration != o.Desired.Configuration {
+	if o.Refused == nil || !o.Refused.confirmed || p.Scope.Resync || p.Scope.Changed || p.Causes.Retry || o.Refused.configuration != o.Desired.Configuration {
 		return false
 	}
 	evidence, shown := p.evidence(o, o.Refused.manager)

@@ -37,7 +37,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 		}
 		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		unsynced = unsynced || p.Watched && !synced
-		if synced && !found && p.Watched && o.absenceExpected() {
+		if synced && !found && p.Watched && o.absenceExpected(p.Scope.Resync) {
 			continue
 		}
 		var suspect bool
