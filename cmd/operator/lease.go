@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -29,6 +30,8 @@ const (
 	// abandonedAfter is for how many of its durations a Lease is not renewed that counts as
 	// abandoned. The clocks of two machines may differ by one.
 	abandonedAfter = 2
+	// longestLease is the longest duration that a Lease may have; a longer one counts as this.
+	longestLease = time.Minute
 	// othersInterval is the time between two checks whether another namespace has a leader.
 	othersInterval = 2 * time.Second
 )
@@ -45,9 +48,10 @@ func leaseName(installation v1alpha1.Installation, shard v1alpha1.Shard) string 
 	return name
 }
 
-// installationLock is the Lease of an installation. An operator does not acquire it while a
-// Lease of the same name is held in another namespace: both operators would reconcile the
-// same VidraResources. A leader continues, so at most one of them leads.
+// installationLock is the Lease of an installation. An operator does not acquire it while
+// another operator holds a Lease of the same name in another namespace: both would reconcile the
+// same VidraResources. A leader continues, so at most one of them leads. Only a Lease whose holder
+// is a ServiceAccount that may reconcile VidraResources counts: users may write Leases.
 type installationLock struct {
 	*resourcelock.LeaseLock
 	// watches has no time limit for a request, which would end a watch, too.
@@ -56,6 +60,11 @@ type installationLock struct {
 	log          logr.Logger
 	// replica gets to know when the Lease is renewed, and when another replica holds it.
 	replica *replica
+	// reviews asks for the rights of holders. account is the ServiceAccount of this operator; empty if it has none.
+	reviews typedauthorizationv1.SubjectAccessReviewInterface
+	account string
+	// seen are the Leases of other namespaces that looked held, by namespace.
+	seen map[string]heldLease
 	// leads is whether the Lease was acquired.
 	leads atomic.Bool
 	// held is what Get saw last of the Lease of another replica.
@@ -82,13 +91,18 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 	if err != nil {
 		return nil, fmt.Errorf("make the client that watches the Lease: %w", err)
 	}
+	account := ownAccount(limited, log)
+	reviews, err := typedauthorizationv1.NewForConfig(limited)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of SubjectAccessReviews: %w", err)
+	}
 	return &installationLock{
 		LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName(o.installation, o.shard)},
 			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identityOf(host, string(uuid.NewUUID()), account)},
 		},
-		watches: watches.Leases(namespace), installation: o.installation, log: log, replica: r,
+		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, log: log, replica: r,
 	}, nil
 }
 
@@ -164,25 +178,23 @@ func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, er
 	if err != nil {
 		return nil, fmt.Errorf("list the Leases %s of all namespaces: %w", l.LeaseMeta.Name, err)
 	}
-	return heldElsewhere(leases.Items, l.LeaseMeta.Namespace, time.Now()), nil
+	return l.heldByOperator(ctx, heldElsewhere(leases.Items, l.LeaseMeta.Namespace, time.Now())), nil
 }
 
-// heldElsewhere returns the first Lease that is held in a namespace other than own; nil if
-// none is.
-func heldElsewhere(leases []coordinationv1.Lease, own string, now time.Time) *coordinationv1.Lease {
+// heldElsewhere returns the Leases that look held in a namespace other than own.
+func heldElsewhere(leases []coordinationv1.Lease, own string, now time.Time) (looksHeld []*coordinationv1.Lease) {
 	for i := range leases {
 		lease := &leases[i]
-		spec := lease.Spec
-		if lease.Namespace == own || spec.HolderIdentity == nil || *spec.HolderIdentity == "" ||
-			spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-			continue
-		}
-		duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
-		if now.Before(spec.RenewTime.Add(abandonedAfter * duration)) {
-			return lease
+		if lease.Namespace != own && held(lease) && now.Before(lease.Spec.RenewTime.Add(abandonedAfter*durationOf(lease))) {
+			looksHeld = append(looksHeld, lease)
 		}
 	}
-	return nil
+	return looksHeld
+}
+
+// durationOf returns how long a Lease is held after a renewal.
+func durationOf(lease *coordinationv1.Lease) time.Duration {
+	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, longestLease)
 }
 
 // refusal is why an operator does not lead while another one holds a Lease.

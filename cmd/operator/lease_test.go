@@ -32,12 +32,13 @@ func TestHeldElsewhere(t *testing.T) {
 		"Late":          {"The clocks may differ.", lease("other", "pod", -20*time.Second), true},
 		"Future":        {"The clocks may differ.", lease("other", "pod", time.Minute), true},
 		"Abandoned":     {"Its holder has crashed.", lease("other", "pod", -31*time.Second), false},
+		"Long":          {"A duration beyond a minute is no Lease of Vidra.", longLease(lease("other", "pod", -3*time.Minute)), false},
 		"Empty":         {"Nobody has held it.", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			held := heldElsewhere([]coordinationv1.Lease{lease("other", "", 0), tc.lease}, "own", now)
-			require.Equal(t, tc.want, held != nil, tc.reason)
+			looksHeld := heldElsewhere([]coordinationv1.Lease{lease("other", "", 0), tc.lease}, "own", now)
+			require.Equal(t, tc.want, len(looksHeld) == 1, tc.reason)
 		})
 	}
 }
@@ -74,4 +75,31 @@ func TestShardFlag(t *testing.T) {
 	fs.SetOutput(t.Output())
 	new(options).bind(fs)
 	require.ErrorContains(t, fs.Parse([]string{"--watch-label-selector=a b"}), `"a b" is no label selector`)
+}
+
+func longLease(lease coordinationv1.Lease) coordinationv1.Lease {
+	lease.Spec.LeaseDurationSeconds = ptr.To[int32](1 << 30)
+	return lease
+}
+
+func TestIdentity(t *testing.T) {
+	require.Equal(t, "vidra", accountIn(identityOf("host_1", "a-b", "vidra")))
+	require.Equal(t, "a-b", accountIn(identityOf("host", "a-b", "")), "no ServiceAccount has that name")
+}
+
+// TestRenews: a Lease counts while its holder renews it by the clock of this operator, whatever times it has.
+func TestRenews(t *testing.T) {
+	start := time.Now()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "other", ResourceVersion: "1"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("pod"), LeaseDurationSeconds: ptr.To[int32](1 << 30), RenewTime: &metav1.MicroTime{Time: start.AddDate(100, 0, 0)},
+		},
+	}
+	l := &installationLock{}
+	require.True(t, l.renews(lease, start))
+	require.True(t, l.renews(lease, start.Add(abandonedAfter*longestLease-time.Second)))
+	require.False(t, l.renews(lease, start.Add(abandonedAfter*longestLease+time.Second)))
+	lease.ResourceVersion = "2"
+	require.True(t, l.renews(lease, start.Add(time.Hour)), "it was renewed")
 }

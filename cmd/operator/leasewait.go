@@ -76,7 +76,7 @@ func (l *installationLock) follow(ctx context.Context, changes <-chan watch.Even
 			case change.Type == watch.Deleted, is && !held(lease):
 				return true
 			case is && lease.ResourceVersion != l.held.version:
-				duration := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+				duration := durationOf(lease)
 				l.held = heldLease{version: lease.ResourceVersion, renewed: lease.Spec.RenewTime.Time, expires: time.Now().Add(duration)}
 				expiry.Reset(duration)
 			}

@@ -183,6 +183,10 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 			return d.moved(ctx, diff, o, live, former)
 		}
 	}
+	if live == nil && d.completed(o) {
+		diff.Why = "ended successfully and was removed by its own controller: it is created again when its configuration changes"
+		return diff, nil
+	}
 	return d.dryRun(ctx, diff, o, live)
 }
 
@@ -208,6 +212,14 @@ func (d *differ) moved(ctx context.Context, diff *objectDifference, o *desired.O
 		}
 	}
 	return diff, nil
+}
+
+// completed reports whether an object has ended and is not created again: the inventory says so about the same
+// configuration. A sealed configuration cannot be compared, and counts as another one.
+func (d *differ) completed(o *desired.Object) bool {
+	return slices.ContainsFunc(d.VR.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
+		return e.State == v1alpha1.ObjectCompleted && e.Name == o.ID.Name && object.IdentityOf(&e) == o.ID && e.Configuration == o.Configuration
+	})
 }
 
 func (o *objectDifference) refused(why string) *objectDifference {

@@ -121,7 +121,7 @@ func objectCounts(counts map[string]int) string {
 	total := 0
 	var parts []string
 	for _, state := range []v1alpha1.ObjectState{
-		v1alpha1.ObjectApplied, v1alpha1.ObjectPending, v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectFailed, v1alpha1.ObjectDeleting,
+		v1alpha1.ObjectApplied, v1alpha1.ObjectCompleted, v1alpha1.ObjectPending, v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectFailed, v1alpha1.ObjectDeleting,
 	} {
 		if n := counts[string(state)]; n > 0 {
 			total += n

@@ -161,6 +161,9 @@ func (t *treeReader) read(ctx context.Context, b *branch) {
 	switch {
 	case apierrors.IsNotFound(err):
 		b.Health = "NotFound"
+		if v1alpha1.ObjectState(b.State) == v1alpha1.ObjectCompleted {
+			b.Health, b.Message = "", "ended successfully, and its own controller removed it"
+		}
 	case apierrors.IsForbidden(err):
 		b.Health, b.Message = "Unknown", "you may not read it"
 	case err != nil:

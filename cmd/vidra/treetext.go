@@ -61,7 +61,7 @@ func stateCell(state string) styled {
 		return styled{state, red}
 	case v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectPending, v1alpha1.ObjectDeleting:
 		return styled{state, yellow}
-	case v1alpha1.ObjectApplied:
+	case v1alpha1.ObjectApplied, v1alpha1.ObjectCompleted:
 		return styled{state, green}
 	}
 	return styled{text: state}

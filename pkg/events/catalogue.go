@@ -32,6 +32,7 @@ const (
 	ReasonChangeReverted         = "ChangeReverted"
 	ReasonDriftContended         = "DriftContended"
 	ReasonDriftSettled           = "DriftSettled"
+	ReasonCompleted              = "Completed"
 	ReasonPruned                 = "Pruned"
 	ReasonPruneFailed            = "PruneFailed"
 	ReasonDeletionStarted        = "DeletionStarted"
@@ -190,6 +191,10 @@ var catalogue = []Entry{
 		Reason: ReasonDriftSettled, Type: normal, Actions: []string{ActionRestore},
 		When: "An object is no longer contended: no other writer has changed it for a minute.",
 		Do:   "Nothing.",
+	}, {
+		Reason: ReasonCompleted, Type: normal, Actions: []string{ActionDetect},
+		When: "An object ended successfully and its own controller removed it, for example a Job with `ttlSecondsAfterFinished`. The same is assumed where such an object was removed while no watch showed it. Vidra does not create it again.",
+		Do:   "Nothing. To have it run again, change the object in the manifest, for example an annotation of it.",
 	}, {
 		Reason: ReasonPruned, Type: normal, Actions: []string{ActionPrune},
 		When: "Objects left the manifest, or their VidraResource is being deleted. The note says which were deleted, which stay because another VidraResource owns them, and which stay unmanaged.",

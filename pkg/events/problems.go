@@ -155,7 +155,7 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	applied := map[v1alpha1.Subject]bool{}
 	for _, e := range after.ManagedResources {
-		if e.State == v1alpha1.ObjectApplied {
+		if e.State == v1alpha1.ObjectApplied || e.State == v1alpha1.ObjectCompleted {
 			applied[subjectOf(corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})] = true
 		}
 	}

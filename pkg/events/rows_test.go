@@ -71,6 +71,15 @@ func failed(reason, message string) v1alpha1.VidraResourceStatus {
 	return failing(problem(reason, "", message))
 }
 
+// completed is a status with a Job that has ended.
+func completed(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	status = *status.DeepCopy()
+	status.ManagedResources = append(status.ManagedResources, v1alpha1.ManagedResourceStatus{
+		APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate", UID: "7", State: v1alpha1.ObjectCompleted,
+	})
+	return status
+}
+
 // earlier is a status as an earlier version wrote it.
 func earlier(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	status = *status.DeepCopy()
@@ -180,6 +189,11 @@ func changeRows() map[string]transition {
 			changes: []Change{{Action: Pruned, Object: deployment}, {Action: Released, Object: corev1.ObjectReference{Kind: "Namespace", Name: "shop"}}},
 			want:    []string{"Normal Pruned/Prune VidraResource web: Removed Deployment shop/web. Released to their other owners: Namespace shop"},
 		},
+		"Completed": {
+			reason: "An object that has ended is said once.", before: fine, after: completed(fine),
+			want: []string{"Normal Completed/Detect VidraResource web: Completed and removed by the controller of the kind, not created again: Job shop/migrate. To have it run again, change it in the manifest"},
+		},
+		"StaysCompleted": {reason: "An object that has ended is said once.", before: completed(fine), after: completed(fine)},
 		"Retyped": {
 			reason: "Another version is said with the one before.", before: fine, after: fine,
 			changes: []Change{{Action: Retyped, Object: deployment, Note: "is in the manifest as apps/v1 now, and was apps/v1beta1 before"}},

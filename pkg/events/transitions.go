@@ -106,6 +106,7 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	}
 	all = append(all, noteEvents(manifest, changes)...)
 	all = append(all, prunedEvents(manifest, changes)...)
+	all = append(all, completedEvents(manifest, before, after)...)
 	all = append(all, watchEvents(owner, before, after)...)
 	all = append(all, destinationEvents(owner, before, after)...)
 	all = append(all, problemEvents(manifest, before, after, changes)...)

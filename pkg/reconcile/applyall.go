@@ -78,6 +78,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 		}
 		why := object.Explain(errs[i], t.GVK, t.ID, t.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
 		t.Known.Problem = &why
+		p.NoteRefusal(t.Known, errs[i])
 		p.applier.Refused(t.Known, errs[i], t.Key, "get", "patch")
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
 			t.Known.Entry = nil

@@ -138,6 +138,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
+	p.forgetRefusals(ctx)
 	causes := p.SelectObjects(p.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.HoldContended(causes)

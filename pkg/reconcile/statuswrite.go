@@ -71,6 +71,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	o.Source = p.source
 	p.Conclusion(&o)
 	p.awaitRights(o.All)
+	p.AwaitRefused()
 	s.ForgetUnused()
 	after := status.Summarize(s.Status, o)
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil || o.Source != nil, Unobserved: o.Unobserved != nil}

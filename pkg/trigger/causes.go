@@ -14,6 +14,8 @@ import (
 type Cause struct {
 	// Deleted is whether the object was deleted or has lost the label of the watch.
 	Deleted bool
+	// Succeeded is whether the deleted object had ended successfully, and its controller removes it then.
+	Succeeded bool
 	// Found is the changed object; nil when it was deleted.
 	Found *unstructured.Unstructured
 	// Before are the paths that other managers owned in the object before the change; nil

@@ -34,6 +34,8 @@ type Factory struct {
 	pending pendingCauses
 	held    heldObjects
 	metrics metrics
+	// refusals wakes owners whose applies were refused.
+	refusals refusals
 
 	// mu guards queue and early.
 	mu    sync.Mutex
@@ -101,6 +103,9 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 		f.enqueueHealth(j.owner, o)
 		f.act(key.objectKey(), j)
 	}
+	for _, owner := range f.refusals.ended(key, o.snapshot, o.deleted) {
+		f.EnqueueAll(owner)
+	}
 	f.releaseObject(key, o.snapshot)
 }
 
@@ -115,7 +120,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictDeleted:
-		f.pending.add(owner, key, Cause{Deleted: true, Unsure: j.observation.missed, Since: j.observation.received})
+		f.pending.add(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
 		f.enqueue(owner, f.pending.queueOptions(owner, key))
 	case VerdictGone:
 		f.enqueueWith(Causes{Gone: true, All: true}, owner)
@@ -135,11 +140,13 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 }
 
 // enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A
-// known owner without a claim on the object does not own it: its annotations were copied.
+// known owner without a claim on the object does not own it: its annotations were copied. A replica
+// that does not lead stores no such names, of which users can write any number: when it leads, its
+// controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
-	if seen == nil {
-		return // its owner released it a moment ago
+	if seen == nil || !f.reconciles() {
+		return // or its owner released it a moment ago
 	}
 	for _, name := range seen.owners {
 		owner := Owner{Name: name}
@@ -203,6 +210,7 @@ func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.pending.take(owner)
 	f.pending.removeAllContended(owner)
+	f.refusals.set(owner, nil)
 }
 
 // EnqueueAll enqueues owners to compare all their objects. Everything that an owner needs and that
@@ -220,6 +228,13 @@ func (f *Factory) enqueueWith(causes Causes, owners ...Owner) {
 		f.pending.merge(owner, causes)
 		f.enqueue(owner, priorityqueue.AddOpts{})
 	}
+}
+
+// reconciles reports whether the work queue is known, which is when this replica leads.
+func (f *Factory) reconciles() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queue != nil
 }
 
 // enqueue adds an owner to the work queue, or stores it until there is one.

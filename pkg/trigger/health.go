@@ -69,6 +69,8 @@ type special struct {
 	status uint8
 	// sensitive is Health.Sensitive.
 	sensitive bool
+	// succeeded is whether the object ended successfully, and its controller removes it then.
+	succeeded bool
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
 }
@@ -80,10 +82,13 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that needs no special.
-func newSpecial(health Health, others ownership.Paths) *special {
-	s := special{text: health.Message + string(others), sensitive: health.Sensitive, waitsSince: uint32(health.WaitsSince)} //nolint:gosec // until 2106
-	s.messageBytes = uint16(len(health.Message))                                                                            //nolint:gosec // at most maxMessage
-	s.status = uint8(max(0, slices.Index(statuses[:], health.Status)))                                                      //nolint:gosec // there are five
+func newSpecial(health Health, others ownership.Paths, succeeded bool) *special {
+	s := special{
+		text: health.Message + string(others), sensitive: health.Sensitive, succeeded: succeeded,
+		waitsSince: uint32(health.WaitsSince), //nolint:gosec // until 2106
+	}
+	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
+	s.status = uint8(max(0, slices.Index(statuses[:], health.Status))) //nolint:gosec // there are five
 	if s == (special{}) {
 		return nil
 	}
@@ -106,6 +111,13 @@ func (s *Snapshot) wasSensitive() bool {
 	}
 	e := s.pending.Load()
 	return s.special != nil && s.special.sensitive || e != nil && e.wasSensitive
+}
+
+// Succeeded reports whether an object in the store of a watch had ended successfully, as of its last event, and its
+// controller removes it then.
+func Succeeded(kept any) bool {
+	s, ok := kept.(*Snapshot)
+	return ok && s != nil && s.special != nil && s.special.succeeded
 }
 
 // terminating reports whether the object is being deleted.
@@ -202,6 +214,8 @@ func healthDelay(before, after any) time.Duration {
 		was.Sensitive, is.Sensitive = false, false
 	}
 	switch {
+	case is == was && Succeeded(after) && !Succeeded(before):
+		return statusDelay
 	case is == was:
 		return 0
 	case is.Status == was.Status && is.Sensitive == was.Sensitive:

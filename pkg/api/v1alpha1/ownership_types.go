@@ -10,6 +10,12 @@ const (
 	// of the CustomResourceDefinition the deletion of all VidraResources and of their objects. Without it, they stay.
 	AllowDeletionAnnotation = "infrahub.operators.com/allow-deletion"
 
+	// RunOnceAnnotation on an object in a manifest, with the value "true", has Vidra create the object once: after
+	// its deletion it counts as completed, unless it had failed, and is created again when its configuration in the
+	// manifest changes. With "false" Vidra creates it again also where its kind or its spec shows that its controller
+	// removes it after its end.
+	RunOnceAnnotation = "vidraresource.infrahub.operators.com/run-once"
+
 	// DrillAnnotation on an object in a manifest, with any value, makes it the sentinel of its VidraResource:
 	// `vidra drill` changes the value, and Vidra reverts that. No other program reads it.
 	DrillAnnotation = "vidraresource.infrahub.operators.com/drill"

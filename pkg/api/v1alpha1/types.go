@@ -232,7 +232,7 @@ const (
 )
 
 // ObjectState is the state of one managed object.
-// +kubebuilder:validation:Enum=Pending;Applied;Drifted;Contended;Failed;Deleting
+// +kubebuilder:validation:Enum=Pending;Applied;Drifted;Contended;Failed;Deleting;Completed
 type ObjectState string
 
 const (
@@ -252,6 +252,9 @@ const (
 	ObjectFailed ObjectState = "Failed"
 	// ObjectDeleting is an object that left the manifest and still exists.
 	ObjectDeleting ObjectState = "Deleting"
+	// ObjectCompleted is an object that ended successfully and was removed by its own controller. It is created
+	// again when its configuration changes.
+	ObjectCompleted ObjectState = "Completed"
 )
 
 // ObjectHealth is the health of an object, as kstatus computes it.
@@ -314,6 +317,9 @@ type ManagedResourceStatus struct {
 	// it is not known, and for some of the objects where there are thousands.
 	// +optional
 	Health ObjectHealth `json:"health,omitempty"`
+	// Succeeded is true once the object has ended successfully, if its own controller removes it then.
+	// +optional
+	Succeeded bool `json:"succeeded,omitempty"`
 	// Message of the worst problem of the object that problems lists, of which it has at most 256
 	// bytes. None if there is none.
 	// +optional

@@ -23,11 +23,14 @@ import (
 )
 
 const (
-	// grantsInterval is how often it is asked whether a right has been granted, but
-	// for the jitter, and grantsQPS how many questions are asked a second in all.
-	grantsInterval = 5 * time.Second
-	grantsJitter   = 0.2
-	grantsQPS      = 20
+	// grantsInterval is the least time between two questions whether a right has been granted, but
+	// for the jitter. It grows to the grantsShare-th part of the time for which the right has been
+	// missing, and to grantsMaxInterval at most. grantsQPS is how many questions are asked a second in all.
+	grantsInterval    = 5 * time.Second
+	grantsShare       = 8
+	grantsMaxInterval = 2 * time.Minute
+	grantsJitter      = 0.2
+	grantsQPS         = 20
 	// reviewTimeout is how long the API server may take to answer one.
 	reviewTimeout = 10 * time.Second
 )
@@ -117,6 +120,8 @@ type Grants struct {
 // missingRight is a right that some owners wait for. It ends with the last of them.
 type missingRight struct {
 	client dynamic.Interface
+	// since is when an owner began to wait for the right.
+	since time.Time
 	// denied is whether the API server has answered that the right is missing: of the right
 	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
@@ -151,7 +156,7 @@ func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) 
 	for right, client := range rights {
 		m := g.missing[right]
 		if m == nil {
-			m = &missingRight{}
+			m = &missingRight{since: time.Now()}
 			g.missing[right] = m
 			g.due.Add(right)
 		}
@@ -214,7 +219,7 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 	defer g.mu.Unlock()
 	if err != nil || !allowed {
 		m.denied = m.denied || err == nil || apierrors.IsForbidden(err)
-		g.due.AddAfter(right, wait.Jitter(grantsInterval, grantsJitter))
+		g.due.AddAfter(right, wait.Jitter(m.interval(time.Now()), grantsJitter))
 		return nil
 	}
 	if g.missing[right] != m {
@@ -226,6 +231,11 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 		return nil
 	}
 	return owners
+}
+
+// interval returns the time until the next question.
+func (m *missingRight) interval(now time.Time) time.Duration {
+	return min(max(now.Sub(m.since)/grantsShare, grantsInterval), grantsMaxInterval)
 }
 
 // selfReviewer asks the API server itself, with a SelfSubjectAccessReview.

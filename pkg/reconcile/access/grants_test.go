@@ -34,7 +34,11 @@ func asking(client dynamic.Interface, rights ...Right) map[Right]dynamic.Interfa
 }
 
 // mostInterval is the longest time between two questions.
-const mostInterval = time.Duration(float64(grantsInterval) * (1 + grantsJitter))
+// It is later after a minute without the right.
+const (
+	mostInterval  = time.Duration(float64(grantsInterval) * (1 + grantsJitter))
+	laterInterval = 2 * mostInterval
+)
 
 var (
 	vidra     = Subject{User: "vidra"}
@@ -140,7 +144,7 @@ func TestGrantIsNoticed(t *testing.T) {
 		require.Empty(t, a.told)
 
 		a.set(func() { a.allowed[mayPatch] = true })
-		after(mostInterval)
+		after(laterInterval)
 		require.Equal(t, []Right{mayPatch}, a.toldOf(one))
 		require.Equal(t, []Right{mayPatch}, a.toldOf(two))
 		asked := a.questions(mayPatch)
@@ -186,7 +190,7 @@ func TestRefusedAgainWhileWaiting(t *testing.T) {
 		after(time.Minute)
 		a.set(func() { a.allowed[mayPatch] = true })
 		g.Await(owner, asking(nil, mayPatch)) // it was refused a moment before
-		after(mostInterval)
+		after(laterInterval)
 		require.Len(t, a.toldOf(owner), 1)
 	})
 }
@@ -223,7 +227,7 @@ func TestWhatIsAwaitedIsReplaced(t *testing.T) {
 		g.Await(two, asking(second, mayCreate))
 		g.Await(one, nil)
 		a.set(func() { a.allowed[mayCreate] = true })
-		after(mostInterval)
+		after(laterInterval)
 		require.Empty(t, a.toldOf(one), "it waits no longer")
 		require.Len(t, a.toldOf(two), 1)
 		require.Empty(t, slices.Collect(g.awaited.All()))
@@ -340,4 +344,19 @@ func answerReview(allowed bool) func(http.ResponseWriter) {
 			"spec": map[string]any{}, "status": map[string]any{"allowed": allowed},
 		})
 	}
+}
+
+// TestMissingRightIsAskedForLessOften: a right that stays missing costs few questions in the end, and is noticed.
+func TestMissingRightIsAskedForLessOften(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+		owner := trigger.Owner{Name: "one"}
+		g.Await(owner, asking(nil, mayPatch))
+		after(2 * time.Hour)
+		before := a.questions(mayPatch)
+		after(time.Hour)
+		require.LessOrEqual(t, a.questions(mayPatch)-before, 30, "one every two minutes")
+		a.set(func() { a.allowed[mayPatch] = true })
+		after(2 * grantsMaxInterval)
+		require.Len(t, a.toldOf(owner), 1)
+	})
 }

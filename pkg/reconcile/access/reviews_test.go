@@ -38,7 +38,7 @@ func TestReviewThatFails(t *testing.T) {
 				require.InDelta(t, 12, a.questions(mayPatch), 2, "it is asked again, no faster")
 				require.Empty(t, a.told)
 				a.set(func() { delete(a.fails, mayPatch) })
-				after(mostInterval)
+				after(laterInterval)
 				require.Len(t, a.toldOf(owner), tc.told, tc.reason)
 				require.Empty(t, g.missing)
 			})
@@ -57,7 +57,7 @@ func TestGrantToImpersonateIsNoticed(t *testing.T) {
 		after(time.Minute)
 		require.Empty(t, a.told)
 		a.set(func() { delete(a.fails, mayPatch); a.allowed[mayPatch] = true })
-		after(mostInterval)
+		after(laterInterval)
 		require.Equal(t, []Right{mayPatch}, a.toldOf(owner))
 		g.Await(owner, asking(nil, mayPatch)) // it is refused for another reason
 		after(time.Hour)

@@ -19,6 +19,8 @@ import (
 func decide(k known) request {
 	r := request{known: k, as: k.Why, live: k.Cause.Found}
 	switch found := k.Cause.Found; {
+	case k.completed:
+		r.kind = completed
 	case k.asExpected:
 		r.kind = asIntended
 	case found != nil && found.GetDeletionTimestamp() != nil && !k.Cause.Deleted: // its watch shows its end
@@ -84,7 +86,7 @@ func next(r request, got answer) request {
 		return r.replacement(got)
 	case confirm:
 		return r.confirmed(got)
-	case asIntended, beingDeleted, unchanged, observed, applied, replaced, failed:
+	case asIntended, beingDeleted, unchanged, observed, applied, replaced, completed, failed:
 	}
 	return r
 }

@@ -26,6 +26,8 @@ type known struct {
 	// asExpected reports that the object was read, and is as expected, although the
 	// cause reports a change.
 	asExpected bool
+	// completed reports that the object does not exist, and counts as completed.
+	completed bool
 	// glass is the answer to the break-glass annotations of the object.
 	glass breakglass.Answer
 	// wasSensitive reports that the object was sensitive before it was changed, as its watch or the inventory has it.
@@ -50,6 +52,19 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 			return k, err
 		}
 		k.Cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.Cause.Since}
+	}
+	if t.Completes && k.Cause.Found == nil {
+		live := (*unstructured.Unstructured)(nil)
+		if !t.Cause.Unsure { // an object without its label looks deleted
+			var err error
+			if live, err = a.Get(ctx, t.Key); err != nil {
+				return k, err
+			}
+		}
+		if k.completed = live == nil; k.completed {
+			return k, nil
+		}
+		k.Cause = trigger.Cause{Found: live, Since: t.Cause.Since}
 	}
 	k.expected, k.expectedKnown = a.expected(t)
 	k.wasSensitive = k.wasSensitive || k.expected.Sensitive

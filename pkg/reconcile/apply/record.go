@@ -69,6 +69,8 @@ type Result struct {
 	AsSkipped bool
 	// Glass is the answer to its break-glass annotations.
 	Glass breakglass.Answer
+	// Completed reports that the object has ended, and that its controller has removed it.
+	Completed bool
 	// Ending reports that the object is being deleted.
 	Ending bool
 	// Replaced is why it is deleted to be created again; empty if it is not. Replace is
@@ -82,7 +84,7 @@ type Result struct {
 // begin notifies the index before the first request: it defers the events of the object
 // until record.
 func (a *Applier) begin(r request) {
-	if a.Watched && r.kind != asIntended && r.kind != beingDeleted && (r.kind != observed || r.Cause.Found != nil) {
+	if a.Watched && r.kind != asIntended && r.kind != beingDeleted && r.kind != completed && (r.kind != observed || r.Cause.Found != nil) {
 		a.Index.Begin(a.Owner, r.Key, a.Manager)
 	}
 }
@@ -101,6 +103,8 @@ func (a *Applier) record(r request, warnings []string) Result {
 		if done.Ending = true; r.Why == plan.WhyNew && a.Watched {
 			a.Index.ExpectRemoval(a.Owner, r.Key) // its end is no drift
 		}
+	case completed:
+		done.Completed = true
 	case observed:
 		done.Skipped, done.Fields, done.Unknown = r.Skip, r.fields, r.unknown
 		if found := r.Cause.Found; a.Watched && found != nil {

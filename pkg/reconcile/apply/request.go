@@ -37,6 +37,7 @@ const (
 	observed     // the object is not reverted
 	applied      // the object is as the manifest says
 	replaced     // the object is to be deleted and created again
+	completed    // the object has ended, and its controller has removed it
 	failed
 )
 

@@ -116,7 +116,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, withoutFirstOperator)
 	case probe:
 		got.err = a.probe(ctx, r.Task)
-	case asIntended, beingDeleted, unchanged, observed, applied, replaced, failed:
+	case asIntended, beingDeleted, unchanged, observed, applied, replaced, completed, failed:
 	}
 	return got
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/completion"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -46,6 +47,9 @@ type Object struct {
 	Withholds bool
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
 	SetsBreakGlass bool
+	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
+	// manifest says that it is created once.
+	RemovesItself, RunsOnce bool
 	// Configuration identifies the body and the rules.
 	Configuration string
 	// Weight is the memory that it takes to parse the body; see limits.HeavyShare.
@@ -234,6 +238,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
 	}
 	d.Withholds = ownership.Withholds(u)
+	d.RemovesItself, d.RunsOnce = completion.RemovesItself(u), completion.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
 	if err := d.setIgnoreRules(rules, u); err != nil {
 		return nil, err

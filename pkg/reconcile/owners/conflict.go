@@ -25,6 +25,8 @@ type Conflict struct {
 	elsewhere    bool
 	// Leaving reports that the other VidraResource will release the object.
 	Leaving bool
+	// Manager is the field manager that owns the field.
+	Manager string
 }
 
 // Error implements error.
@@ -77,7 +79,10 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 			continue
 		}
 		if other, is := owner(manager); is {
-			return &Conflict{other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", Leaving: other.Leaving, field: strings.TrimPrefix(cause.Field, ".")}
+			return &Conflict{
+				Manager: manager, other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", Leaving: other.Leaving,
+				field: strings.TrimPrefix(cause.Field, "."),
+			}
 		}
 	}
 	return nil

@@ -65,6 +65,10 @@ func (p *Planner) Checkup() {
 	report := &HealthReport{}
 	for _, o := range s.Manifest {
 		d, entry := o.Desired, o.Entry
+		if o.In(v1alpha1.ObjectCompleted) {
+			o.checked = ""
+			continue
+		}
 		if entry == nil || entry.UID == "" {
 			report.Unknown = true // another problem reports that it is not applied
 			continue
@@ -77,6 +81,10 @@ func (p *Planner) Checkup() {
 			kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 			health, known = trigger.HealthOf(kept)
 			known = known && found && synced
+			o.Exists, o.missed = o.Exists || known, o.missed && !known
+			if known {
+				entry.Succeeded = trigger.Succeeded(kept)
+			}
 		}
 		if known && health.Sensitive { // until it is applied
 			entry.Sensitive = true

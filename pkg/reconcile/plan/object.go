@@ -31,6 +31,8 @@ type Object struct {
 	AwaitsRelease bool
 	// LeftAt is since when the manifest does not have the object, as far as this process knows; zero while it has.
 	LeftAt time.Time
+	// Refused is why the last apply was refused for the fields of other owners; nil if it was not.
+	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
 	MissingRights []access.Right
 	// Drift is set while the object stays as another writer changed it.
@@ -50,6 +52,10 @@ type Object struct {
 	// Unobserved reports that no watch has shown the applied object yet; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool
+	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
+	Exists bool
+	// missed reports that a resync found the object absent although no event reported its deletion.
+	missed bool
 	// BackstopSuspect is the version in which a LIST or the last comparison found the object
 	// different; empty if it did not exist, and nil if it is no suspect.
 	BackstopSuspect *string

@@ -35,6 +35,8 @@ type Task struct {
 	Skip *SkipReason
 	// Seen is what another writer was seen to change before, and what was not reverted.
 	Seen []ownership.Change
+	// Completes reports that the object counts as completed if it does not exist.
+	Completes bool
 	// Begun reports that an apply may have been sent before whose answer was not reported.
 	Begun bool
 }
@@ -70,6 +72,8 @@ type preconditions struct {
 	held bool
 	// contended reports that it is contended, and its next heal is not due.
 	contended bool
+	// completes reports that it counts as completed if it does not exist.
+	completes bool
 	// skip is why it is not reverted; nil if it is.
 	skip *SkipReason
 	// seen is what another writer was seen to change before, and what was not reverted.
@@ -114,9 +118,9 @@ func Make(in Input) Plan {
 			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
 		case drifted:
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Skip: is.skip})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Skip: is.skip, Completes: is.completes})
 		case unfinished(entry.State):
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Skip: is.skip})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Skip: is.skip, Completes: is.completes})
 		}
 	}
 	if in.all {

@@ -37,6 +37,9 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 		}
 		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		unsynced = unsynced || p.Watched && !synced
+		if synced && !found && p.Watched && o.absenceExpected(p.Scope.Resync) {
+			continue
+		}
 		var suspect bool
 		switch {
 		case p.Watched && p.outdated(o) && !p.recomputes():
@@ -85,7 +88,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	}
 	todo := Make(Input{
 		manifest: s.Manifest, others: s.Others, unresolved: s.Unresolved, causes: causes, all: p.Scope.All,
-		preconditions: func(o *Object) preconditions { return p.preconditions(ctx, o) },
+		preconditions: func(o *Object) preconditions { return p.preconditions(ctx, o, causes[o.Desired.Key]) },
 	})
 	if p.Scope.All {
 		waiting := s.waitingKinds()
@@ -99,7 +102,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 }
 
 // preconditions is what is known of an object before a plan is made.
-func (p *Planner) preconditions(ctx context.Context, o *Object) preconditions {
+func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Cause) preconditions {
 	d := o.Desired
 	_, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return preconditions{
@@ -107,8 +110,9 @@ func (p *Planner) preconditions(ctx context.Context, o *Object) preconditions {
 		unobserved:  !synced,
 		terminating: p.Terminating(ctx, d.ID.Namespace),
 		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
-		held:        o.Problem != nil && !p.Scope.Retry,
+		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
+		completes:   o.completes(cause),
 		skip:        p.skipReason(o),
 		seen:        p.SkippedBefore[o.ID].seen(o.Entry),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/completion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -99,7 +100,11 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordObserved(r)
 		return
 	}
-	o.Problem = nil
+	o.Problem, o.Refused = nil, nil
+	if r.Completed {
+		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
+		return
+	}
 	p.RecordWarnings(r)
 	p.noteAdditions(r)
 	if r.Replaced != "" {
@@ -128,6 +133,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	p.noteKind(r)
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
+	o.Exists, entry.Succeeded = true, completion.Succeeded(r.Live)
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
 	entry.Configuration, entry.Sensitive = r.Configuration, bool(r.Sensitive)
 	if r.Aggregated != nil {
@@ -175,6 +181,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	o, entry := r.Known, r.Known.Entry
 	why := failureOf(r)
 	o.Problem = &why
+	p.NoteRefusal(o, r.Err)
 	p.Applier.Refused(o, r.Err, r.Key, "get", "patch", "create", "delete")
 	if r.Why == plan.WhyDrift {
 		r.Cause.Unanswered = r.Cause.Unanswered || object.Unanswered(r.Err)
@@ -236,7 +243,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	for _, o := range todo.Terminating {
 		o.Problem = object.TerminatingNamespace(o.ID)
 		if o.Entry != nil {
-			o.Entry.State = v1alpha1.ObjectPending
+			o.Entry.State, o.Entry.Succeeded = v1alpha1.ObjectPending, false // in a new namespace it runs again
 		}
 	}
 	for _, o := range todo.Held {

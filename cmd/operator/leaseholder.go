@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// accountPrefix begins the user name of each ServiceAccount.
+	accountPrefix = "system:serviceaccount:"
+	// parallelReviews is how many reviews of holders are under way at a time.
+	parallelReviews = 16
+)
+
+// identityOf returns the identity of the holder of a Lease. It ends with the name of its ServiceAccount, so that an
+// operator in another namespace can ask for the rights of the holder. No name of a ServiceAccount has an underscore.
+func identityOf(host, id, account string) string {
+	if account == "" {
+		return host + "_" + id
+	}
+	return host + "_" + id + "_" + account
+}
+
+// accountIn returns the name of the ServiceAccount in the identity of a holder. Operators of before this format have
+// another text there, which names none.
+func accountIn(identity string) string { return identity[strings.LastIndex(identity, "_")+1:] }
+
+// ownAccount returns the name of the ServiceAccount of this operator; empty if it runs as another user, or if that
+// is not known.
+func ownAccount(config *rest.Config, log logr.Logger) string {
+	reviews, err := typedauthenticationv1.NewForConfig(config)
+	if err != nil {
+		log.Info("Cannot ask for the ServiceAccount of the operator", "error", err.Error())
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), renewDeadline/2)
+	defer cancel()
+	self, err := reviews.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		log.Info("Cannot ask for the ServiceAccount of the operator: operators of the same installation in other namespaces do not notice this one", "error", err.Error())
+		return ""
+	}
+	account, is := strings.CutPrefix(self.Status.UserInfo.Username, accountPrefix)
+	if !is {
+		return ""
+	}
+	_, name, _ := strings.Cut(account, ":")
+	return name
+}
+
+// heldByOperator returns the first of the Leases that the operator of another namespace holds and renews; nil if there
+// is none. A user who may write Leases in a namespace needs the right to reconcile VidraResources to forge one.
+func (l *installationLock) heldByOperator(ctx context.Context, looksHeld []*coordinationv1.Lease) *coordinationv1.Lease {
+	now := time.Now()
+	genuine := make([]bool, len(looksHeld))
+	slots := make(chan struct{}, parallelReviews)
+	var asked sync.WaitGroup
+	for i, lease := range looksHeld {
+		slots <- struct{}{}
+		asked.Go(func() {
+			genuine[i] = l.mayReconcile(ctx, lease.Namespace, accountIn(*lease.Spec.HolderIdentity)) || l.mayReconcile(ctx, lease.Namespace, l.account)
+			<-slots
+		})
+	}
+	asked.Wait()
+	for i, lease := range looksHeld {
+		if genuine[i] && l.renews(lease, now) {
+			return lease
+		}
+	}
+	return nil
+}
+
+// mayReconcile reports whether a ServiceAccount may write the status of VidraResources. Without the right to ask,
+// no Lease counts.
+func (l *installationLock) mayReconcile(ctx context.Context, namespace, account string) bool {
+	if account == "" {
+		return false
+	}
+	review, err := l.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   accountPrefix + namespace + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: v1alpha1.GroupVersion.Group, Resource: "vidraresources", Subresource: "status", Verb: "patch",
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		l.log.Info("Cannot see whether an operator of the same installation leads in another namespace", "namespace", namespace, "error", err.Error())
+		return false
+	}
+	return review.Status.Allowed
+}
+
+// renews reports whether the holder of a Lease renews it, by the clock of this operator: the times in the Lease may be
+// any.
+func (l *installationLock) renews(lease *coordinationv1.Lease, now time.Time) bool {
+	if l.seen == nil {
+		l.seen = map[string]heldLease{}
+	}
+	seen, known := l.seen[lease.Namespace]
+	if !known || seen.version != lease.ResourceVersion {
+		l.seen[lease.Namespace] = heldLease{version: lease.ResourceVersion, expires: now.Add(abandonedAfter * durationOf(lease))}
+		return true
+	}
+	return now.Before(seen.expires)
+}

@@ -1,0 +1,36 @@
+package events
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// completedEvents reports which objects have ended since the status before, and are not created again. They share one
+// Event.
+func completedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
+	were := map[string]bool{}
+	var names []string
+	for i := range before.ManagedResources {
+		if e := &before.ManagedResources[i]; e.State == v1alpha1.ObjectCompleted {
+			were[e.UID] = true
+		}
+	}
+	for i := range after.ManagedResources {
+		if e := &after.ManagedResources[i]; e.State == v1alpha1.ObjectCompleted && !were[e.UID] {
+			names = append(names, Name(corev1.ObjectReference{
+				APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: types.UID(e.UID),
+			}))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	const end = ". To have it run again, change it in the manifest"
+	note := "Completed and removed by the controller of the kind, not created again: " + list(names, MaxNote-2*len(end)-80) + end
+	return []Event{{Type: normal, Reason: ReasonCompleted, Action: ActionDetect, Regarding: owner, Note: note, Variant: names[0]}}
+}

@@ -1,0 +1,39 @@
+package plan
+
+import (
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// completes reports whether an object counts as completed if it does not exist: it had ended successfully, or its
+// manifest says that it runs once. Where it was deleted while no watch showed it, for example while Vidra was down, the
+// end is not known: it counts as completed then, too, because a migration that runs twice may do more harm than one that
+// does not run again. An object that had failed is created again.
+func (o *Object) completes(cause trigger.Cause) bool {
+	d, entry := o.Desired, o.Entry
+	switch {
+	case entry == nil || entry.UID == "" || !d.RemovesItself && !entry.Succeeded && !cause.Succeeded:
+		return false
+	case entry.Succeeded, cause.Succeeded:
+		return true
+	case entry.Health == v1alpha1.ObjectUnhealthy:
+		return false
+	}
+	return d.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Exists)
+}
+
+// absenceExpected reports whether an object that its watch does not show is no difference: it is completed, or the event
+// of its deletion, which has its last status, is about to come. After two resyncs without an event its end is not known.
+func (o *Object) absenceExpected(resync bool) bool {
+	switch {
+	case o.In(v1alpha1.ObjectCompleted):
+		return true
+	case !o.Desired.RemovesItself || !o.Exists || !o.In(v1alpha1.ObjectApplied):
+		return false
+	case resync && o.missed:
+		o.Exists, o.missed = false, false
+		return false
+	}
+	o.missed = o.missed || resync
+	return true
+}

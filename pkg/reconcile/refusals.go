@@ -1,0 +1,23 @@
+package reconcile
+
+import (
+	"context"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// forgetRefusals has applies retried that were refused for a VidraResource that is gone, although its field manager is still on the
+// object: its finalizer was removed, for example. The cache of a shard does not have all of them.
+func (p *pass) forgetRefusals(ctx context.Context) {
+	if p.Elsewhere != nil {
+		return
+	}
+	for _, o := range p.state.Manifest {
+		if o.Refused == nil || o.Refused.Other == "" {
+			continue
+		}
+		if other, err := owners.Cached(ctx, p.Client, o.Refused.Other); err == nil && other == nil {
+			o.Refused = nil
+		}
+	}
+}

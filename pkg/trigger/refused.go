@@ -1,0 +1,115 @@
+package trigger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// Evidence is the part of an object, as stored by a watch, for which an apply was refused. While it is the
+// same, the API server would refuse the apply again.
+type Evidence struct {
+	// manager is the field manager that owns the field; 0 if all of the object counts.
+	manager managerID
+	// found is whether the object names the manager.
+	found  bool
+	digest ownership.Digest
+}
+
+// EvidenceIn returns the evidence in an object: the fields of one field manager, or of all of them if manager is
+// empty. ok is false for an object that is no Snapshot.
+func EvidenceIn(kept any, manager string) (e Evidence, ok bool) {
+	s, ok := kept.(*Snapshot)
+	if !ok || s == nil {
+		return Evidence{}, false
+	}
+	return s.evidence(identify(manager)), true
+}
+
+func (s *Snapshot) evidence(manager managerID) Evidence {
+	if manager == 0 {
+		return Evidence{digest: s.digestOfManagers()}
+	}
+	for _, o := range s.owned {
+		if o.manager == manager {
+			return Evidence{manager: manager, found: true, digest: o.digest}
+		}
+	}
+	return Evidence{manager: manager}
+}
+
+// digestOfManagers returns a digest over the fields of all field managers that the Snapshot has.
+func (s *Snapshot) digestOfManagers() (digest ownership.Digest) {
+	all := slices.SortedFunc(slices.Values(s.owned), func(a, b owned) int {
+		return slices.Compare(binary.BigEndian.AppendUint64(nil, uint64(a.manager)), binary.BigEndian.AppendUint64(nil, uint64(b.manager)))
+	})
+	text := []byte(s.others())
+	for _, o := range all {
+		text = binary.BigEndian.AppendUint64(text, uint64(o.manager))
+		text = append(text, o.digest[:]...)
+	}
+	sum := sha256.Sum256(text)
+	copy(digest[:], sum[:])
+	return digest
+}
+
+// refusals holds, for each object, the owners whose apply another field manager caused to be refused. It is safe
+// for concurrent use.
+type refusals struct {
+	// mu guards objects and keys.
+	mu      sync.Mutex
+	objects map[compactKey]map[Owner]Evidence
+	keys    map[Owner][]compactKey
+}
+
+// set makes the objects of an owner exactly those.
+func (r *refusals) set(owner Owner, refused map[ObjectKey]Evidence) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range r.keys[owner] {
+		r.removeLocked(owner, key)
+	}
+	delete(r.keys, owner)
+	for key, evidence := range refused {
+		if r.objects == nil {
+			r.objects, r.keys = map[compactKey]map[Owner]Evidence{}, map[Owner][]compactKey{}
+		}
+		at := compact(key)
+		if r.objects[at] == nil {
+			r.objects[at] = map[Owner]Evidence{}
+		}
+		r.objects[at][owner] = evidence
+		r.keys[owner] = append(r.keys[owner], at)
+	}
+}
+
+// ended removes and returns the owners that were refused for other fields than an object has now.
+func (r *refusals) ended(key compactKey, s *Snapshot, deleted bool) (owners []Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for owner, evidence := range r.objects[key] {
+		if deleted || s.evidence(evidence.manager) != evidence {
+			owners = append(owners, owner)
+		}
+	}
+	for _, owner := range owners {
+		r.removeLocked(owner, key)
+	}
+	return owners
+}
+
+func (r *refusals) removeLocked(owner Owner, key compactKey) {
+	delete(r.objects[key], owner)
+	if len(r.objects[key]) == 0 {
+		delete(r.objects, key)
+	}
+}
+
+// AwaitRefused makes the objects whose apply was refused for the fields of another field manager exactly those. When such
+// an object is deleted, or the manager owns other fields or values in it, the owner is enqueued to apply it again.
+func (f *Factory) AwaitRefused(owner Owner, refused map[ObjectKey]Evidence) {
+	f.refusals.set(owner, refused)
+}
