@@ -16,7 +16,7 @@ import (
 
 // ofAnotherOperator has no operator reconcile a VidraResource.
 func ofAnotherOperator(v *v1alpha1.VidraResource) {
-	v.Labels = map[string]string{v1alpha1.InstallationLabel: "nobody"}
+	v.Labels = map[string]string{v1alpha1.InstallationLabel: "idle"}
 }
 
 // TestCopiedMarksAreNotAdopted has objects that users made with the marks of a VidraResource, in the ways in which an
@@ -73,7 +73,7 @@ func TestCopiedMarksAreNotAdopted(t *testing.T) {
 			"Its manifest names the object, and it has applied nothing.", func(t *testing.T, page *unstructured.Unstructured, ns string) {
 				t.Helper()
 				newVidraResource(t, ns, configMap("page", "hello"), named(ns+"-other"), ofAnotherOperator)
-				annotated(v1alpha1.Installation("nobody").OwnerAnnotationKey("NS-other"), "NS-other", prefix+"NS-other", "NS-other")(t, page, ns)
+				annotated(v1alpha1.Installation("idle").OwnerAnnotationKey("NS-other"), "NS-other", prefix+"NS-other", "NS-other")(t, page, ns)
 			},
 		},
 		"marks of a VidraResource whose object was deleted": {
