@@ -315,8 +315,7 @@ func additions(changes []ownership.Change) []string {
 
 // changed compares an object with what the dry run made of it.
 func (d *differ) changed(diff *objectDifference, o *desired.Object, live, applied *unstructured.Unstructured) *objectDifference {
-	unowned := len(v1alpha1.Owners(live.GetAnnotations())) == 0 && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0
-	if unowned {
+	if !d.Owns(live) && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0 { // an annotation may be copied
 		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By, d.Disclosure(o))
 		switch policy := d.VR.AdoptPolicy(); {
 		case policy == v1alpha1.AdoptNever:

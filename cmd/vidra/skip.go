@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 const skipHelp = `Have Vidra revert no edit of an object, and not delete it, for a time: it sets the
@@ -95,7 +96,7 @@ func (t *target) awaitAnswer(ctx context.Context, request string, out, errOut io
 	for _, vr := range t.owners {
 		answer := (*v1alpha1.BreakGlassStatus)(nil)
 		_, err := watchVidraResource(ctx, t.client, vr.Name, answerTimeout, func(vr *v1alpha1.VidraResource) bool {
-			entry := entryOf(vr, t.id)
+			entry := owners.EntryOf(vr, t.id)
 			if entry == nil || entry.BreakGlass == nil {
 				return false
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 // target is the object that a command is about, with what the user may read of it.
@@ -196,20 +197,11 @@ func (t *target) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource,
 		return nil, err
 	}
 	for _, vr := range all {
-		if entryOf(vr, t.id) != nil || t.appliedBy(vr) {
+		if owners.EntryOf(vr, t.id) != nil || t.appliedBy(vr) {
 			t.owners = append(t.owners, vr)
 		}
 	}
 	return all, nil
-}
-
-// entryOf is the inventory entry of an object; nil if there is none.
-func entryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedResourceStatus {
-	i := slices.IndexFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&e) == id })
-	if i < 0 {
-		return nil
-	}
-	return &vr.Status.ManagedResources[i]
 }
 
 // signature is what the objects of a VidraResource show of it.

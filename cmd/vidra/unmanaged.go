@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 // namespaces is the resource of Namespaces.
@@ -113,7 +114,7 @@ func (t *target) ownerOf(ctx context.Context, all []*v1alpha1.VidraResource) (ow
 		for _, namespace := range []string{live.GetNamespace(), ""} { // the owner may have no namespace
 			id := object.Identity{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: ref.Name}
 			for _, vr := range all {
-				if entryOf(vr, id) != nil && !remote(vr) {
+				if owners.EntryOf(vr, id) != nil && !remote(vr) {
 					return &id, vr.Name
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 const whyHelp = `Explain an object: which VidraResource manages it, where its manifest is, who edited the
@@ -164,7 +165,7 @@ func (t *target) explain(ctx context.Context) *explanation {
 		if remote(vr) {
 			m.Cluster = vr.Spec.Destination.Server
 		}
-		if entry := entryOf(vr, t.id); entry != nil {
+		if entry := owners.EntryOf(vr, t.id); entry != nil {
 			m.State, m.BreakGlass = string(entry.State), entry.BreakGlass
 		}
 		for _, p := range vr.Status.Problems {

@@ -17,6 +17,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // Runner sends dry runs for one VidraResource. Its methods are safe for concurrent use.
@@ -149,9 +151,10 @@ func withIgnored(applied, whole, live any) any {
 	return live
 }
 
-// Owns reports whether the VidraResource applied an object.
+// Owns reports whether the VidraResource applied an object, as the operator decides it.
 func (r *Runner) Owns(live *unstructured.Unstructured) bool {
-	return slices.Contains(ownership.Managers(live, r.By.Manager), r.By.Manager) || live.GetAnnotations()[r.By.Annotation] == r.VR.Name
+	by := owners.Claimant{Owner: trigger.Owner{Name: r.VR.Name}, Installation: v1alpha1.InstallationOf(r.VR), Manager: r.By.Manager}
+	return by.Owns(live, owners.EntryOf(r.VR, object.IdentityIn(live)))
 }
 
 // Disclosure decides whether values of an object are shown, from what the inventory and the manifest have of it, and

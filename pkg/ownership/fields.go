@@ -148,9 +148,19 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 // AnnotationManagers lists the field managers that set an annotation of obj, by whatever
 // operation. It leaves out the one that the API server makes up.
 func AnnotationManagers(obj *unstructured.Unstructured, key string) []string {
+	return managersOf(obj, "f:metadata", "f:annotations", "f:"+key)
+}
+
+// LabelManagers is AnnotationManagers for a label.
+func LabelManagers(obj *unstructured.Unstructured, key string) []string {
+	return managersOf(obj, "f:metadata", "f:labels", "f:"+key)
+}
+
+// managersOf lists the field managers that own a path of obj, without the one that the API server makes up.
+func managersOf(obj *unstructured.Unstructured, path ...string) []string {
 	var names []string
 	for r := range records(obj) {
-		if name := r.text("manager"); r.owns("f:metadata", "f:annotations", "f:"+key) && name != beforeFirstApply {
+		if name := r.text("manager"); r.owns(path...) && name != beforeFirstApply {
 			names = append(names, name)
 		}
 	}

@@ -59,13 +59,24 @@ func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alph
 	default:
 		s.postponed, p.VR.Status = nil, vr.Status
 		result, err := p.conclude(ctx, w.outcome)
-		if err != nil || causes.Empty() {
+		if err != nil {
+			r.Trigger.RequeueCauses(owner, *causes)
 			return result, true, err
+		}
+		if causes.Empty() && !changedSince(p.VR, vr) {
+			return result, true, nil
 		}
 	}
 	r.Trigger.RequeueCauses(owner, *causes)
 	*causes = r.Trigger.TakeCauses(owner)
 	return reconcile.Result{}, false, nil
+}
+
+// changedSince reports whether a VidraResource has to be reconciled because another client changed it since a reconcile read
+// it: its changes enqueue it without a cause. Other installations and shards are in resume.
+func changedSince(read, now *v1alpha1.VidraResource) bool {
+	return read.Generation != now.Generation || read.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+		read.ReconcileRequest() != now.ReconcileRequest()
 }
 
 // dropPostponed forgets a reconcile that was postponed when Vidra ends. The next process

@@ -160,6 +160,10 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 // requeueCauses returns the causes, so that the next reconcile does what this one did not.
 func (p *pass) requeueCauses() {
 	p.Causes.All = p.Causes.All || p.Scope.All
+	p.state.unbegun = p.First
+	if p.Scope.Resync {
+		p.state.Schedule.Resync = time.Time{}
+	}
 	p.Trigger.RequeueCauses(p.Owner, p.Causes)
 }
 

@@ -52,8 +52,9 @@ func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error)
 }
 
 // mayTake fails if an object that exists may not be applied for the first time. It may
-// be if we applied it before, if it names us as an owner, as the first Vidra operator
-// noted it, if other VidraResources own it, to own it together, or if it is adopted.
+// be if we applied it before, if it is ours or another VidraResource's, to own it together, by
+// the rule of owners.Claimant.Owns, or if it is adopted. Marks that a user copied with the object name
+// an owner, and prove nothing.
 func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
 	if a.Applied(live) {
 		return nil
@@ -64,7 +65,7 @@ func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.U
 		return err
 	case len(others) >= owners.MaxOwners:
 		return owners.Crowded(others)
-	case len(others) > 0, slices.Contains(a.Installation.Owners(live.GetAnnotations()), a.Owner.Name):
+	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.Owns(live, t.Known.Entry):
 		return nil
 	}
 	return a.adopts(ctx, t, live)

@@ -221,7 +221,7 @@ func (r request) accepted(live *unstructured.Unstructured) request {
 // finish returns what is done about an object that has no field of another value than the
 // manifest has.
 func (r request) finish() request {
-	if r.Why == plan.WhyNew && slices.Contains(owners.Listed(r.live), r.settings.Owner.Name) {
+	if r.Why == plan.WhyNew && r.settings.LeftByFirstOperator(r.live) {
 		r.kind = migrate
 		return r
 	}

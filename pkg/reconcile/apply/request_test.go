@@ -48,6 +48,14 @@ func TestRequests(t *testing.T) {
 	}))
 	listedByFirst := wanted.DeepCopy()
 	listedByFirst.SetAnnotations(map[string]string{v1alpha1.OwnerAnnotation: "shop"})
+	listedByFirst.SetManagedFields(append(listedByFirst.GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager: owners.FirstOperator, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.OwnerAnnotation + `":{}}}}`),
+	}))
+	listedByAnother := listedByFirst.DeepCopy()
+	entries := listedByAnother.GetManagedFields()
+	entries[len(entries)-1].Manager = "kubectl-create"
+	listedByAnother.SetManagedFields(entries)
 
 	configMap := schema.GroupResource{Resource: "configmaps"}
 	stale := apierrors.NewConflict(configMap, "a", errors.New("changed"))
@@ -95,12 +103,13 @@ func TestRequests(t *testing.T) {
 		"SkippedDeleted": {"A deletion is reported without a request.", []func(*known){deleted, func(k *known) { k.Skip = warn }}, nil, []kind{observed}},
 		"AdditionsWarn":  {"Additions alone are reported.", []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsWarn, wanted)}, nil, []kind{unchanged}},
 
-		"Value":  {"The heal of a value is one request.", []func(*known){drift(edited)}, []answer{forced(wanted)}, []kind{apply, applied}},
-		"Fails":  {"An error ends the task.", []func(*known){drift(edited)}, []answer{{err: refused, forced: true}}, []kind{apply, failed}},
-		"New":    {"A new object is one request.", []func(*known){unmet}, []answer{{live: wanted}}, []kind{create, applied}},
-		"Exists": {"What exists is read before it is decided about.", []func(*known){unmet}, []answer{{err: stale}}, []kind{create, failed}},
-		"Gone":   {"What is gone since it was read is applied.", []func(*known){fresh}, []answer{{live: wanted}}, []kind{apply, applied}},
-		"Legacy": {"The fields of the first operator are released.", []func(*known){fresh}, []answer{{live: listedByFirst}, {live: wanted}}, []kind{apply, migrate, applied}},
+		"Value":       {"The heal of a value is one request.", []func(*known){drift(edited)}, []answer{forced(wanted)}, []kind{apply, applied}},
+		"Fails":       {"An error ends the task.", []func(*known){drift(edited)}, []answer{{err: refused, forced: true}}, []kind{apply, failed}},
+		"New":         {"A new object is one request.", []func(*known){unmet}, []answer{{live: wanted}}, []kind{create, applied}},
+		"Exists":      {"What exists is read before it is decided about.", []func(*known){unmet}, []answer{{err: stale}}, []kind{create, failed}},
+		"Gone":        {"What is gone since it was read is applied.", []func(*known){fresh}, []answer{{live: wanted}}, []kind{apply, applied}},
+		"Legacy":      {"The fields of the first operator are released.", []func(*known){fresh}, []answer{{live: listedByFirst}, {live: wanted}}, []kind{apply, migrate, applied}},
+		"Copied list": {"A program of the name of the first operator keeps its fields.", []func(*known){fresh}, []answer{{live: listedByAnother}}, []kind{apply, applied}},
 		"Unlabelled": {
 			"An object that a webhook took the label from is not watched.", []func(*known){drift(edited)}, []answer{forced(unlabelled)}, []kind{apply, failed},
 		},

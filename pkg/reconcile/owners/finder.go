@@ -33,6 +33,9 @@ type CoOwner struct {
 	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
 	Leaving bool
+	// Owns reports whether the object shows that it applied it, by the rule of Claimant.Owns. Otherwise
+	// the object may be a copy that only has its annotation.
+	Owns bool
 }
 
 // Claimant is the identity with which a VidraResource applies objects.
@@ -100,6 +103,7 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		}
 		owners = append(owners, CoOwner{
 			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.genuine(vr, manager, claim, live)),
+			Owns: claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || ownedBy(vr, manager, key.Cluster, live),
 		})
 	}
 	slices.SortFunc(owners, func(a, b CoOwner) int { return strings.Compare(a.Name, b.Name) })
@@ -192,6 +196,17 @@ func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim tri
 		sealed := !s.Installation.Applies(manager) && strings.HasPrefix(e.Digest, seal.Prefix)
 		return e.Name == id.Name && object.IdentityOf(&e) == id && (sealed || e.Digest == digest.String())
 	})
+}
+
+// ownedBy reports whether an object of the cluster at shows that another VidraResource applied it: its inventory has the
+// UID, or the object is its own by the rule of Owns.
+func ownedBy(vr *v1alpha1.VidraResource, manager, at string, live *unstructured.Unstructured) bool {
+	entry := listedIn(vr, at, object.IdentityIn(live), live.GetUID())
+	if entry != nil && entry.UID == string(live.GetUID()) {
+		return true
+	}
+	other := Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: manager}
+	return other.Owns(live, entry)
 }
 
 // Crowded returns the refusal of an object that has MaxOwners already.

@@ -114,6 +114,51 @@ func TestCoOwners(t *testing.T) {
 	}
 }
 
+// TestCoOwnersOwn: what is only a copy of an object of a VidraResource is not its own.
+func TestCoOwnersOwn(t *testing.T) {
+	t.Parallel()
+	annotated := map[string]string{v1alpha1.OwnerAnnotationKey("api"): "api"}
+	copied := fixture.SetBy(fixture.LiveConfigMap("a", annotated), "kubectl-create")
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		// uid is that of the inventory; restored reports that there is none.
+		uid      string
+		restored bool
+		want     bool
+	}{
+		"Applied":             {"It applied the object.", fixture.LiveConfigMap("a", nil, "vidra/api"), "", false, true},
+		"Lists the UID":       {"It applied the object, whatever is left of its marks.", copied, "a", false, true},
+		"Cleared":             {"A user cleared managedFields.", fixture.LiveConfigMap("a", annotated), "a", false, true},
+		"Copied":              {"A user set the annotation.", copied, "", false, false},
+		"Lists another":       {"A user deleted the object, and made another one from a copy.", copied, "b", false, false},
+		"Cleared copy":        {"The UID shows that it is another object.", fixture.LiveConfigMap("a", annotated), "b", false, false},
+		"Never read":          {"Its manifest names the object, and it has applied nothing.", copied, "", true, false},
+		"Restored with marks": {"managedFields were restored with the object.", fixture.LiveConfigMap("a", annotated, "vidra/api"), "", true, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vr := &v1alpha1.VidraResource{}
+			vr.Name = "api"
+			if tc.restored {
+				vr.Spec.Manifest = "name: page"
+			} else {
+				vr.Status.ObservedGeneration = 1
+				vr.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", UID: tc.uid}}
+			}
+			a := &Finder{
+				Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
+				VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": vr}},
+			}
+			owners, err := a.CoOwners(t.Context(), trigger.ObjectKey{Namespace: "shop", Name: "page"}, tc.live)
+			require.NoError(t, err)
+			require.Len(t, owners, 1, "it counts where an object is removed")
+			require.Equal(t, tc.want, owners[0].Owns, tc.reason)
+		})
+	}
+}
+
 // TestCoOwnersWithoutMarks counts the VidraResources that are known to have applied an
 // object from which somebody took their marks.
 func TestCoOwnersWithoutMarks(t *testing.T) {

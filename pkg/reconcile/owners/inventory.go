@@ -2,7 +2,6 @@ package owners
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -30,10 +29,37 @@ func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.V
 // that does not list an object does not own it. The UID counts, too, because the API
 // server may serve one object in several groups.
 func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) bool {
-	lists := func(e v1alpha1.ManagedResourceStatus) bool {
-		return e.Name == id.Name && object.IdentityOf(&e) == id || uid != "" && e.UID == string(uid)
+	return listedIn(vr, at, id, uid) != nil
+}
+
+// EntryOf returns the inventory entry of an object; nil if there is none.
+func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedResourceStatus {
+	for i := range vr.Status.ManagedResources {
+		if e := &vr.Status.ManagedResources[i]; e.Name == id.Name && object.IdentityOf(e) == id {
+			return e
+		}
 	}
-	return IsAt(vr, at) && (slices.ContainsFunc(vr.Status.ManagedResources, lists) || slices.ContainsFunc(FirstInventory(vr), lists))
+	return nil
+}
+
+// listedIn returns the entry of the inventory by which HoldsObject lists an object, the one with its UID first; nil if
+// there is none.
+func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) *v1alpha1.ManagedResourceStatus {
+	if !IsAt(vr, at) {
+		return nil
+	}
+	var named *v1alpha1.ManagedResourceStatus
+	for _, entries := range [][]v1alpha1.ManagedResourceStatus{vr.Status.ManagedResources, FirstInventory(vr)} {
+		for i := range entries {
+			switch e := &entries[i]; {
+			case uid != "" && e.UID == string(uid):
+				return e
+			case named == nil && e.Name == id.Name && object.IdentityOf(e) == id:
+				named = e
+			}
+		}
+	}
+	return named
 }
 
 // IsAt reports whether a cluster is, or may be, the destination of a VidraResource.

@@ -3,7 +3,6 @@ package owners
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -36,7 +35,7 @@ func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedReso
 	}
 	key := s.Signature().Annotation
 	marked := live.GetAnnotations()[key] == s.Owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
-	return marked || slices.Contains(Listed(live), s.Owner.Name) && leftByFirstOperator(live)
+	return marked || s.LeftByFirstOperator(live)
 }
 
 // FirstOperator is the field manager with which the first Vidra operator created and
@@ -48,9 +47,11 @@ func Listed(live *unstructured.Unstructured) []string {
 	return v1alpha1.Owners(map[string]string{v1alpha1.OwnerAnnotation: live.GetAnnotations()[v1alpha1.OwnerAnnotation]})
 }
 
-// leftByFirstOperator reports whether the first operator wrote an object, as far as
-// managedFields record it.
-func leftByFirstOperator(live *unstructured.Unstructured) bool {
-	entries := live.GetManagedFields()
-	return len(entries) == 0 || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FirstOperator })
+// LeftByFirstOperator reports whether the first operator wrote an object for us: its list names us, and the first
+// operator set the list or the label, as far as managedFields record it. Other programs of its name write objects, too. A
+// list and a label that another manager set were copied.
+func (s *Claimant) LeftByFirstOperator(live *unstructured.Unstructured) bool {
+	return slices.Contains(Listed(live), s.Owner.Name) && (!ownership.Recorded(live) ||
+		slices.Contains(ownership.AnnotationManagers(live, v1alpha1.OwnerAnnotation), FirstOperator) ||
+		slices.Contains(ownership.LabelManagers(live, v1alpha1.ManagedByLabel), FirstOperator))
 }

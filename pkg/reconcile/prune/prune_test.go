@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,15 +28,23 @@ func TestOwns(t *testing.T) {
 		uid    string
 		want   bool
 	}{
-		"Applied":         {"We applied it.", fixture.LiveConfigMap("a", nil, "vidra/web"), "a", true},
-		"AppliedAnother":  {"We created it again, and were killed before that was written.", fixture.LiveConfigMap("b", named, "vidra/web"), "a", true},
-		"Named":           {"Somebody cleared managedFields.", fixture.LiveConfigMap("a", named), "a", true},
-		"NamedAnother":    {"Somebody made another one from a copy.", fixture.LiveConfigMap("b", named), "a", false},
-		"NamedUnknown":    {"It was about to be created, and may be ours.", fixture.LiveConfigMap("b", named), "", true},
-		"Copied":          {"Somebody else set our annotation, on a copy.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "a", false},
-		"CopiedUnknown":   {"The inventory proves nothing without a UID.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "", false},
-		"Cleared":         {"A user cleared managedFields, and another one applied.", fixture.SetBy(fixture.LiveConfigMap("a", named), "before-first-apply"), "a", true},
-		"CopiedList":      {"The first operator did not write it.", fixture.SetBy(fixture.LiveConfigMap("a", listed), "kubectl-create"), "", false},
+		"Applied":        {"We applied it.", fixture.LiveConfigMap("a", nil, "vidra/web"), "a", true},
+		"AppliedAnother": {"We created it again, and were killed before that was written.", fixture.LiveConfigMap("b", named, "vidra/web"), "a", true},
+		"Named":          {"Somebody cleared managedFields.", fixture.LiveConfigMap("a", named), "a", true},
+		"NamedAnother":   {"Somebody made another one from a copy.", fixture.LiveConfigMap("b", named), "a", false},
+		"NamedUnknown":   {"It was about to be created, and may be ours.", fixture.LiveConfigMap("b", named), "", true},
+		"Copied":         {"Somebody else set our annotation, on a copy.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "a", false},
+		"CopiedUnknown":  {"The inventory proves nothing without a UID.", fixture.SetBy(fixture.LiveConfigMap("a", named), "kubectl-create"), "", false},
+		"Cleared":        {"A user cleared managedFields, and another one applied.", fixture.SetBy(fixture.LiveConfigMap("a", named), "before-first-apply"), "a", true},
+		"CopiedList":     {"The first operator did not write it.", fixture.SetBy(fixture.LiveConfigMap("a", listed), "kubectl-create"), "", false},
+		"CopiedListBeside": {
+			"Another program of the name of the first operator wrote a field.",
+			writtenBy(fixture.SetBy(fixture.LiveConfigMap("a", listed), "kubectl-create"), "manager", `{"f:data":{"f:x":{}}}`), "", false,
+		},
+		"ListChanged": {
+			"A user changed the list on an object of the first operator.",
+			writtenBy(fixture.SetBy(fixture.LiveConfigMap("a", listed), "kubectl-edit"), "manager", `{"f:metadata":{"f:labels":{"f:managed-by":{}}}}`), "", true,
+		},
 		"ListedByIt":      {"The first operator wrote it.", fixture.SetBy(fixture.LiveConfigMap("a", listed), "manager"), "", true},
 		"OfFirstOperator": {"It kept no UIDs.", fixture.LiveConfigMap("b", listed), "", true},
 		"OfOthers":        {"Others applied it, and name themselves.", fixture.LiveConfigMap("a", map[string]string{v1alpha1.OwnerAnnotationKey("api"): "api"}, "vidra/api"), "a", false},
@@ -49,6 +58,14 @@ func TestOwns(t *testing.T) {
 			require.Equal(t, tc.want, a.Owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
 		})
 	}
+}
+
+// writtenBy adds an update of a manager to managedFields.
+func writtenBy(u *unstructured.Unstructured, manager, fields string) *unstructured.Unstructured {
+	u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields),
+	}))
+	return u
 }
 
 // TestUnlisted takes an owner from the list of the first operator.
