@@ -43,6 +43,8 @@ type Result struct {
 	Live *unstructured.Unstructured
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
+	// Others are the paths that other field managers own in Live.
+	Others ownership.Paths
 	// Compared reports that Additions is known: what users added to the object and what is not reverted.
 	Compared  bool
 	Additions []ownership.Change
@@ -108,7 +110,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 	case applied:
 		done.Live = r.live
 		expectation := a.expectation(r.live)
-		if done.digest = expectation.Digest; a.Watched {
+		if done.digest, done.Others = expectation.Digest, expectation.Others; a.Watched {
 			expectation.Raced = r.raced(expectation.Others)
 			a.Trigger.Commit(a.Owner, r.Key, expectation)
 		}

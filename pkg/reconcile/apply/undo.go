@@ -52,12 +52,13 @@ type undoing struct {
 
 // undoOf describes the edit that was found, in the scope BesideRemoved.
 func (k known) undoOf() ownership.Undo {
+	before, observed := k.beforeEdit()
 	u := ownership.Undo{
 		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		Keep: k.Exempts,
+		Keep: k.Exempts, Unobserved: !observed,
 	}
-	if k.before != nil {
-		u.Before, u.BeforeKnown = *k.before, true
+	if before != nil {
+		u.Before, u.BeforeKnown = *before, true
 	}
 	return u
 }
@@ -66,6 +67,7 @@ func (k known) undoOf() ownership.Undo {
 func (r request) undoEdit() request {
 	r.goal, r.edit, r.found = toUndo, r.undoOf(), r.Cause.Found
 	r.Cause.Before = r.before // for another reconcile
+	r.before, _ = r.beforeEdit()
 	return r.attempt()
 }
 

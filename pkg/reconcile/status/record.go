@@ -129,6 +129,10 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
 	entry.Configuration = r.Configuration
+	entry.Others = ""
+	if p.Watched && !r.Known.HidesPaths() {
+		entry.Others = r.Others.Record(p.OthersOf(r.Live.GetUID()))
+	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
 		entry.Recreated = nil
 	}
