@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // This file edits objects while the operator is down. Its tests are not parallel: they stop the operator.
@@ -59,11 +60,15 @@ func TestUndoAfterRestartKeepsWhatWasThere(t *testing.T) {
 		begin, end func(*v1alpha1.VidraResourceSpec)
 		// other wrote the fields that stay, and editor the edit.
 		other, editor string
+		metadata      string
 	}{
 		"correct": {reason: "an addition stays", other: "platform", editor: "kubectl-edit"},
 		"same":    {reason: "one entry has both, with the time of the edit", other: "kubectl-edit", editor: "kubectl-edit"},
-		"warn":    {reason: "reverts begin after the edit", begin: setMode(v1alpha1.DriftWarn), end: setMode(v1alpha1.DriftCorrect), other: "kubectl-edit", editor: "kubectl-edit"},
-		"ignore":  {reason: "drift was ignored", begin: setMode(v1alpha1.DriftIgnore), end: setMode(v1alpha1.DriftCorrect), other: "kubectl-label", editor: "kubectl-label"},
+		"sensitive": {
+			reason: "the record is sealed", other: "kubectl-edit", editor: "kubectl-edit", metadata: ", annotations: {" + ownership.SensitiveAnnotation + `: "true"}`,
+		},
+		"warn":   {reason: "reverts begin after the edit", begin: setMode(v1alpha1.DriftWarn), end: setMode(v1alpha1.DriftCorrect), other: "kubectl-edit", editor: "kubectl-edit"},
+		"ignore": {reason: "drift was ignored", begin: setMode(v1alpha1.DriftIgnore), end: setMode(v1alpha1.DriftCorrect), other: "kubectl-label", editor: "kubectl-label"},
 		"suspended": {
 			reason: "nothing was written", other: "kubectl-edit", editor: "kubectl-edit",
 			begin: func(s *v1alpha1.VidraResourceSpec) { s.Suspend = true }, end: func(s *v1alpha1.VidraResourceSpec) { s.Suspend = false },
@@ -80,7 +85,7 @@ func TestUndoAfterRestartKeepsWhatWasThere(t *testing.T) {
 	before := map[string]*unstructured.Unstructured{}
 	for name, row := range rows {
 		owner := ns + "-" + name
-		manifest := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {team: web}}\ndata: {greeting: hello}\n"
+		manifest := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {team: web}" + row.metadata + "}\ndata: {greeting: hello}\n"
 		newVidraResource(t, ns, manifest, named(owner))
 		awaitReady(t, owner)
 		objs[name] = declared(t, ns, manifest)[0]

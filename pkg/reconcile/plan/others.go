@@ -2,8 +2,6 @@ package plan
 
 import (
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // OthersOf identifies the record of the fields of other managers in an object: the VidraResource and the object. A status that was
@@ -18,7 +16,7 @@ func (p *Planner) RecordOthers() {
 	}
 	for _, o := range p.State.Manifest {
 		key, entry := o.Desired.Key, o.Entry
-		if entry == nil || entry.UID == "" || o.HidesPaths() {
+		if entry == nil || entry.UID == "" {
 			continue
 		}
 		kept, found, synced := p.Watches.Get(p.WatchKey(key), key.Namespace, key.Name)
@@ -28,18 +26,5 @@ func (p *Planner) RecordOthers() {
 		if others, known := p.Index.BeforeEdits(p.Owner, key, kept); known {
 			entry.Others = others.Record(p.OthersOf(types.UID(entry.UID)))
 		}
-	}
-}
-
-// HidesPaths reports whether paths in the object may have values that are never shown: those of list items. The paths in a
-// Secret have none.
-func (o *Object) HidesPaths() bool {
-	switch d := o.Desired; {
-	case o.ID.GroupKind == object.SecretKind:
-		return false
-	case d == nil, d.Sensitive:
-		return true
-	default:
-		return o.Sealed != nil && !d.Withholds // others marked it
 	}
 }

@@ -130,7 +130,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
 	entry.Configuration = r.Configuration
 	entry.Others = ""
-	if p.Watched && !r.Known.HidesPaths() {
+	if p.Watched {
 		entry.Others = r.Others.Record(p.OthersOf(r.Live.GetUID()))
 	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
