@@ -22,7 +22,7 @@ import (
 // fieldOwners returns the managers whose entries in managedFields have a field.
 func fieldOwners(t require.TestingT, obj *unstructured.Unstructured, field string) (managers []string) {
 	for _, e := range get(t, obj).GetManagedFields() {
-		if strings.Contains(string(e.FieldsV1.Raw), `"f:`+field+`"`) {
+		if strings.Contains(e.FieldsV1.GetRawString(), `"f:`+field+`"`) {
 			managers = append(managers, e.Manager)
 		}
 	}
