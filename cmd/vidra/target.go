@@ -249,7 +249,7 @@ func (t *target) disclosure(ctx context.Context) ownership.Disclosure {
 	t.readManifests(ctx)
 	var before, manifest ownership.Sensitivity
 	for _, vr := range t.owners {
-		if entry := entryOf(vr, t.id); entry != nil && entry.Sensitive {
+		if entry := owners.EntryOf(vr, t.id); entry != nil && entry.Sensitive {
 			before = true
 		}
 		if at := t.locations[vr.Name].at; at != nil {

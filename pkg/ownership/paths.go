@@ -1,8 +1,8 @@
 package ownership
 
 import (
+	"encoding/base64"
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 	"sort"
 	"strings"
@@ -11,28 +11,32 @@ import (
 )
 
 // Paths is a set of paths in an object, each as a hash of hashBytes bytes: sorted, and
-// without duplicates. It is for this process only.
+// without duplicates. Two paths with one hash count as one. That only leaves a field in place: a path
+// that is in the set was there before an edit.
 type Paths string
 
 // hashBytes is how many bytes a path takes in Paths.
 const hashBytes = 4
 
-// pathSeed is secret, so that no user can choose a path with the hash of another one.
-var pathSeed = maphash.MakeSeed()
-
-// pathHash is the hash of a path; 0 for the empty one.
+// pathHash is the hash of a path; 0 for the empty one. It is the same in each process and each version
+// of Vidra, because the status has it: see [Paths.Record].
 type pathHash uint64
+
+// The parameters of FNV-1a with 64 bits, and of the finalizer of MurmurHash3.
+const (
+	fnvOffset, fnvPrime = 0xcbf29ce484222325, 0x100000001b3
+	mixFirst, mixSecond = 0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53
+)
 
 // child is the hash of a path that is longer by an element, written as in a fieldsV1.
 func (h pathHash) child(element string) pathHash {
-	var b maphash.Hash
-	b.SetSeed(pathSeed)
-	for range 8 {
-		_ = b.WriteByte(byte(h)) // never fails
-		h >>= 8
+	sum := uint64(fnvOffset) ^ uint64(h)*fnvPrime
+	for i := range len(element) {
+		sum = (sum ^ uint64(element[i])) * fnvPrime
 	}
-	_, _ = b.WriteString(element)
-	return pathHash(b.Sum64())
+	sum = (sum ^ sum>>33) * mixFirst
+	sum = (sum ^ sum>>33) * mixSecond
+	return pathHash(sum ^ sum>>33)
 }
 
 // short is the hash as Paths has it.
@@ -74,6 +78,39 @@ func (p Paths) Union(other Paths) Paths { return pathsOf(append(p.hashes(), othe
 
 // Minus returns the paths that are not in another set.
 func (p Paths) Minus(other Paths) Paths { return pathsOf(slices.DeleteFunc(p.hashes(), other.has)) }
+
+const (
+	// maxRecorded is how many paths a record has at most. More are not recorded: then it is not known which were there.
+	maxRecorded = 64
+	// recordTag is how many bytes of a record identify its subject.
+	recordTag = 3
+	// recordFormat is the version of the format of a record and of the hash of a path.
+	recordFormat = "1/"
+)
+
+// Record returns the set as a text for a status: see [RecordedPaths]. subject identifies the object and the status; a record
+// that was copied to another one is not read. Empty for a set of more than maxRecorded paths.
+func (p Paths) Record(subject string) string {
+	if len(p) > hashBytes*maxRecorded {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append(tagOf(subject), p...))
+}
+
+// RecordedPaths returns the set that Record wrote for the same subject; known is false for any other text.
+func RecordedPaths(text, subject string) (p Paths, known bool) {
+	all, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(all) < recordTag || (len(all)-recordTag)%hashBytes != 0 || string(all[:recordTag]) != string(tagOf(subject)) {
+		return "", false
+	}
+	p = Paths(all[recordTag:])
+	return p, p == pathsOf(p.hashes()) // otherwise another client wrote it
+}
+
+// tagOf returns the bytes that identify the subject of a record.
+func tagOf(subject string) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(pathHash(0).child(recordFormat+subject)))[:recordTag]
+}
 
 // maxApplied is how many entries of ours are read. More are forged.
 const maxApplied = 16

@@ -65,8 +65,10 @@ func (s *search) mayHaveAdded(e *entry) bool {
 		return false
 	case strings.HasPrefix(manager, s.Prefix) && (!s.BeforeKnown || manager != s.Manager && applied(s.live, manager) != nil):
 		return false // what an admission webhook added to an apply
-	case s.BeforeKnown:
+	case s.BeforeKnown && (!s.Unobserved || !s.recorded || manager == beforeFirstApply):
 		return true
+	case s.Unobserved && !s.BeforeKnown && s.Scope != SinceApply:
+		return false
 	case manager == beforeFirstApply:
 		return s.Scope > BesideRemoved
 	default:
@@ -82,6 +84,42 @@ func (s *search) lastApplied() (last time.Time) {
 		}
 	}
 	return last
+}
+
+// collectAll finds what the editors added. ours is what Manager owns.
+func (s *search) collectAll(ours *fieldpath.Set) {
+	s.roots = nil
+	for _, e := range s.editors {
+		e.taken = nil
+		s.collect(e, level{
+			set: e.all(), ours: ours, conf: &node{live: s.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched,
+		})
+	}
+}
+
+// excludeAmbiguous excludes the parents below which several managers added something. It reports whether there were any.
+func (s *search) excludeAmbiguous() (excluded bool) {
+	managers := map[*parents]string{}
+	for _, r := range s.roots {
+		parent, manager := s.touched.governing(r.path), r.entry.text("manager")
+		if first, known := managers[parent]; known && first != manager {
+			parent.here, excluded = false, true
+		}
+		managers[parent] = manager
+	}
+	return excluded
+}
+
+// governing returns the uppermost parent of a path below which additions count.
+func (p *parents) governing(path fieldpath.Path) *parents {
+	for _, element := range path {
+		if p.here {
+			break
+		}
+		key, _ := fieldpath.SerializePathElement(element) // an element of an entry, which was read from text
+		p = p.below[key]
+	}
+	return p
 }
 
 // level is a node of an entry's set, with what is ours there, and what is there in the
@@ -108,8 +146,8 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 	for _, element := range elements(at.set) {
 		key, err := fieldpath.SerializePathElement(element)
 		value, there := at.live.child(element)
-		if err != nil || !there {
-			kept++ // written through a version that has another path for it
+		if err != nil || !there || s.Scope == SinceApply && len(at.path) == 0 && key == "f:metadata" {
+			kept++ // written through a version that has another path for it, or metadata of the object
 			continue
 		}
 		sub := level{

@@ -20,7 +20,8 @@ const (
 	Everything
 	// SinceApply covers what BesideChanged does, whatever was there before the edit: all that other
 	// managers wrote since Manager last applied. It also covers what no manager owns there, such as
-	// a default that the API server added for the value of another client.
+	// a default that the API server added for the value of another client. It never covers metadata of the object,
+	// which are not in the way of an apply.
 	SinceApply
 )
 
@@ -38,6 +39,10 @@ type Undo struct {
 	// since Manager last applied.
 	Before      Paths
 	BeforeKnown bool
+	// Unobserved reports that no event showed the edit, as one that was made while no operator ran. Then Before is what the
+	// status recorded last. If several managers added something below one parent, it is not known which of them
+	// edited, and none of it counts. If Before is not known, nothing counts but in the scope SinceApply.
+	Unobserved bool
 	// Editors are the field managers whose additions count; nil for all.
 	Editors []string
 	// Keep reports whether a path is left to a field manager: the names and indexes that
@@ -157,10 +162,9 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if found != live {
 		mine = setOf(applied(live, u.Manager))
 	}
-	for _, e := range s.editors {
-		s.collect(e, level{
-			set: e.all(), ours: mine, conf: &node{live: u.Configuration}, configured: true, live: &node{live: live.Object}, touched: s.touched,
-		})
+	s.collectAll(mine)
+	for u.Unobserved && u.Scope != SinceApply && s.excludeAmbiguous() {
+		s.collectAll(mine)
 	}
 	s.collectBelow()
 	return s.addition()

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -207,6 +208,38 @@ func TestAdded(t *testing.T) {
 				managed("controller", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:parts":{"k:{\"name\":\"b\"}":{"f:size":{}}}}}`),
 			},
 			want: []string{`spec.parts[name="b"]`},
+		},
+		"Unobserved": {
+			reason: "Of an edit that no event showed, what the status did not record was added.", configuration: `"data":{"a":"1"}`, found: `"data":{"b":"1","c":"1"}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:b":{},"f:c":{}}}`)},
+			change: func(u *Undo) {
+				u.Before = Others(widget(t, `"data":{}`, theirs("kubectl-edit", `{"f:data":{"f:c":{}}}`)), "vidra/")
+				u.BeforeKnown, u.Unobserved = true, true
+			},
+			want: []string{"data.b"},
+		},
+		"UnobservedBeforeOurApply": {
+			reason: "An entry that is older than our apply is no part of it, whatever the status recorded.", configuration: `"data":{"a":"1"}`, found: `"data":{"b":"1"}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), managed("kubectl-edit", "Update", "2026-01-02T03:04:00Z", `{"f:data":{"f:b":{}}}`)},
+			change:  func(u *Undo) { u.BeforeKnown, u.Unobserved = true, true },
+		},
+		"UnobservedOfTwo": {
+			reason: "Which of two managers edited the data is not known. In the spec, one did.", configuration: `"data":{"a":"1"},"spec":{"x":1}`,
+			found: `"data":{"b":"1","c":"1"},"spec":{"y":1}`,
+			managed: []string{
+				ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:b":{}},"f:spec":{"f:y":{}}}`), theirs("mesh", `{"f:data":{"f:c":{}}}`),
+			},
+			change: func(u *Undo) { u.BeforeKnown, u.Unobserved = true, true }, want: []string{"spec.y"},
+		},
+		"Unrecorded": {
+			reason: "Nothing counts if the status recorded nothing.", configuration: `"data":{"a":"1"}`, found: `"data":{"b":"1"}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`)},
+			change:  func(u *Undo) { u.Scope, u.Unobserved = Everything, true },
+		},
+		"UnrecordedInTheWay": {
+			reason: "Unless the API server refuses the apply.", configuration: `"spec":{"a":1}`, found: `"spec":{"b":1}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:b":{}}}`)},
+			change:  func(u *Undo) { u.Scope, u.Unobserved = SinceApply, true }, want: []string{"spec.b"},
 		},
 		"Nothing": {reason: "Nobody else wrote.", configuration: union, found: `"spec":{"volumes":[{"name":"a"}]}`, managed: []string{ours(mounted)}},
 	}
@@ -422,4 +455,30 @@ func TestOthers(t *testing.T) {
 	require.Equal(t, two, one.Union(two))
 	require.Len(t, two.Minus(one), 2*hashBytes)
 	require.Equal(t, two, two.Minus(one).Union(one))
+}
+
+// TestRecordedPaths: a record is read for its subject alone, and one of many paths is not made.
+func TestRecordedPaths(t *testing.T) {
+	paths := Others(widget(t, `"data":{}`, theirs("kubectl", `{"f:data":{"f:b":{},"f:c":{".":{},"f:d":{}}}}`)), "vidra/")
+	text := paths.Record("owner/object")
+	read, known := RecordedPaths(text, "owner/object")
+	require.True(t, known)
+	require.Equal(t, paths, read)
+	require.Equal(t, "jg8FEqU1-HMV4pHyy8qT", text, "another version of Vidra reads it")
+	empty, known := RecordedPaths(Paths("").Record("owner/object"), "owner/object")
+	require.True(t, known, "that there were none is known, too")
+	require.Empty(t, empty)
+	for reason, other := range map[string]string{
+		"nothing is recorded": "", "no base64": "!", "too short": text[:2], "a part of it": text[:len(text)-2], "of another subject": paths.Record("other/object"),
+		"not sorted": base64.RawURLEncoding.EncodeToString(append(tagOf("owner/object"), 2, 0, 0, 0, 1, 0, 0, 0)),
+	} {
+		_, known := RecordedPaths(other, "owner/object")
+		require.False(t, known, reason)
+	}
+	var many []uint32
+	for i := range uint32(maxRecorded) {
+		many = append(many, i)
+	}
+	require.NotEmpty(t, pathsOf(many).Record("owner/object"))
+	require.Empty(t, pathsOf(append(many, maxRecorded)).Record("owner/object"))
 }

@@ -71,7 +71,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
-		Adopt:    vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
+		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
 		Additions: r.additionsOf(vr), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
@@ -170,7 +170,7 @@ func (p *pass) requeueCauses() {
 // requeuePending returns the causes that the status does not report. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
-	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health})
+	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health, Others: p.Causes.Others})
 }
 
 // backstop returns what compares the objects of the VidraResource with the API server.

@@ -64,6 +64,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s := p.state
 	p.EndContentions()
 	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
+		p.RecordOthers()
 		p.Checkup()
 		o.Health = s.Health
 	}

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -141,6 +142,48 @@ func (x *Index) Before(owner Owner, key ObjectKey) (before ownership.Paths, know
 	c := x.findLocked(owner, compact(key))
 	if c == nil {
 		return "", false
+	}
+	return c.before()
+}
+
+const (
+	// recordSoon is the delay until the status records fields of other managers that have changed, so that a burst of
+	// changes is one write; recordSpacing is the time between two such writes while they change again and again.
+	recordSoon    = 200 * time.Millisecond
+	recordSpacing = 30 * time.Second
+)
+
+// recordDelay returns the delay until the owner records the fields of other managers.
+func (x *Index) recordDelay(owner Owner, now time.Time) time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.holders[owner]
+	switch {
+	case h == nil:
+		return recordSoon
+	case now.After(h.recorded.Add(recordSpacing)):
+		h.recorded = now.Add(recordSoon)
+	case now.After(h.recorded):
+		h.recorded = h.recorded.Add(recordSpacing)
+	}
+	return h.recorded.Sub(now)
+}
+
+// BeforeEdits returns the paths that other field managers own in an object as stored by a watch: before the edits that are not
+// reverted, if there are any. known is false if no event showed the object before them.
+func (x *Index) BeforeEdits(owner Owner, key ObjectKey, kept any) (before ownership.Paths, known bool) {
+	s, ok := kept.(*Snapshot)
+	if !ok {
+		return "", false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.findLocked(owner, compact(key))
+	switch {
+	case c == nil, !c.known:
+		return "", false
+	case !c.unreverted && !stale(c.expected.version, observation{snapshot: s}) && s.has(c.expected.owned):
+		return s.others(), true
 	}
 	return c.before()
 }

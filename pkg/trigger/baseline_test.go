@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -310,4 +311,17 @@ func (r *rig) replay(t *testing.T, before any, events ...*unstructured.Unstructu
 		before = kept
 	}
 	return before
+}
+
+// TestRecordDelay: a change of the fields of other managers is recorded soon, and changes without a pause twice a minute.
+func TestRecordDelay(t *testing.T) {
+	t.Parallel()
+	x, owner, at := NewIndex(), Owner{Name: "shop"}, time.Now()
+	x.Load(owner, nil)
+	require.Equal(t, recordSoon, x.recordDelay(owner, at))
+	require.Equal(t, recordSoon, x.recordDelay(owner, at), "the same reconcile records both")
+	at = at.Add(recordSoon + 1)
+	require.Equal(t, recordSpacing-1, x.recordDelay(owner, at))
+	require.Equal(t, recordSpacing-2, x.recordDelay(owner, at.Add(1)))
+	require.Equal(t, recordSoon, x.recordDelay(owner, at.Add(3*recordSpacing)), "after a pause")
 }

@@ -50,6 +50,8 @@ type Causes struct {
 	// Health is whether the health of an object changed, which does not require to compare
 	// its fields; see HealthOf.
 	Health bool
+	// Others is whether the fields of other managers in an object changed, which the status records.
+	Others bool
 	// Suspects are the objects that a Listing did not show as expected, with the version that it
 	// showed; empty for an object that it did not have.
 	Suspects map[ObjectKey]string
@@ -57,7 +59,7 @@ type Causes struct {
 
 // Empty reports whether there is no cause.
 func (c Causes) Empty() bool {
-	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health
+	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health && !c.Others
 }
 
 // maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
@@ -171,6 +173,7 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 	c.Retry = c.Retry || back.Retry
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
+	c.Others = c.Others || back.Others
 	for key, version := range back.Suspects {
 		if c.Suspects == nil {
 			c.Suspects = map[ObjectKey]string{}

@@ -154,6 +154,14 @@ func judge(c *claim, o observation) Verdict {
 // returns the judgement of the event, or of the last edit before it that the last apply has not
 // undone completely.
 func (c *claim) judgeEvent(o observation) judgement {
+	changed := !o.deleted && o.before != nil && o.before.others() != o.snapshot.others()
+	j := c.judgeStates(o)
+	j.othersChanged = changed
+	return j
+}
+
+// judgeStates implements judgeEvent.
+func (c *claim) judgeStates(o observation) judgement {
 	var raced *judgement
 	var drifted time.Time // since when each state was drift; zero if the last one was none
 	for _, s := range o.skipped {

@@ -112,6 +112,10 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 // act adds a cause and enqueues the owner, as the verdict requires.
 func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
+	if j.othersChanged && (j.verdict == VerdictAsExpected || j.verdict == VerdictDrift) {
+		f.pending.merge(owner, Causes{Others: true})
+		f.enqueue(owner, priorityqueue.AddOpts{After: f.index.recordDelay(owner, time.Now())})
+	}
 	switch j.verdict {
 	case VerdictAsExpected:
 		f.pending.dropSettled(owner, key)

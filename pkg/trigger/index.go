@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,6 +69,8 @@ type holder struct {
 	tools ownership.Tools
 	// claims are the claims of the owner, each of which has its index in the slice.
 	claims []*claim
+	// recorded is until when the fields of other managers, as far as they changed, were enqueued to be recorded.
+	recorded time.Time
 }
 
 // NewIndex returns an empty Index.

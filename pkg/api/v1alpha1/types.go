@@ -310,6 +310,13 @@ type ManagedResourceStatus struct {
 	// manifest changed last: then no values of the object are shown.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
+	// Others identifies the fields that other field managers own in the object, without those of its
+	// status: a hash of each path. While an edit is not reverted, it has those from before the edit. An
+	// operator that starts reads it, to leave them when it undoes an edit that was made meanwhile. Sealed as
+	// Digest is. None where they are not known, for more than 64 fields, and for some of the objects where
+	// there are thousands.
+	// +optional
+	Others string `json:"others,omitempty"`
 	// State of the object.
 	// +optional
 	State ObjectState `json:"state,omitempty"`

@@ -80,7 +80,8 @@ func (r request) cleanAnswered(got answer) request {
 		r.added, r.live = r.added.And(r.cleaned), got.live
 		return r.finish()
 	case !apierrors.IsInvalid(got.err) || object.Denied(got.err):
-		return r.failed(got.err)
+		r.unclaimed = r.previous
+		return r.abandon(got.err)
 	}
 	refused := object.Message(got.err, r.disclosureWith(r.live))
 	r.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", Differences(r.cleaned.Changes), refused)

@@ -60,7 +60,9 @@ func next(r request, got answer) request {
 		if got.err != nil {
 			return r.goalAnswered(got)
 		}
-		r.kind, r.listsReplaced = apply, true
+		// An error names the first list of each list item alone.
+		r.kind, r.repairs = apply, r.repairs+1
+		r.listsReplaced = !got.repaired || r.repairs == maxRepairs
 		return r
 	case askOwners:
 		return r.ownersKnown(got)
@@ -130,7 +132,7 @@ func (r request) created(got answer) request {
 
 // apply returns the apply of r.live, after the release of the fields that ignore rules name.
 func (r request) apply() request {
-	r.kind, r.force, r.listsReplaced, r.reduced = apply, false, false, nil
+	r.kind, r.force, r.repairs, r.listsReplaced, r.reduced = apply, false, 0, false, nil
 	if r.Ignored != nil && (r.live != nil || r.base != nil) {
 		r.kind = releaseIgnored
 	}
@@ -159,7 +161,7 @@ func (r request) released(got answer) request {
 func (r request) applyAnswered(got answer) request {
 	switch {
 	case object.Unmergeable(got.err) && r.as != plan.WhyNew && !r.listsReplaced:
-		r.kind = replaceLists
+		r.kind, r.unreadable = replaceLists, got.err
 	case !got.forced && apierrors.IsConflict(got.err):
 		r.kind, r.refused = askOwners, got.err
 	default:

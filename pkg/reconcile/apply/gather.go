@@ -97,6 +97,22 @@ func (k known) disclosureWith(after ...*unstructured.Unstructured) ownership.Dis
 	return k.Disclosure(k.wasSensitive, append(after, k.Cause.Found, k.base)...)
 }
 
+// beforeEdit returns the paths that others owned in the object that was found before it was edited, from events, or else from the
+// status; nil if that is not known. observed reports that events showed it, or that the status has nothing about the object.
+func (k known) beforeEdit() (before *ownership.Paths, observed bool) {
+	entry, found := k.Entry(), k.Cause.Found
+	if k.before != nil || entry == nil || found == nil {
+		return k.before, true
+	}
+	if !k.settings.Watched {
+		return nil, false
+	}
+	if recorded, known := ownership.RecordedPaths(entry.Others, k.settings.OthersOf(found.GetUID())); known {
+		return &recorded, false
+	}
+	return nil, false
+}
+
 // expected is what the last apply of an object resulted in.
 func (a *Applier) expected(t plan.Task) (trigger.Applied, bool) {
 	if a.Watched {

@@ -49,6 +49,8 @@ type Result struct {
 	Aggregated *bool
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
+	// Others are the paths that other field managers own in Live.
+	Others ownership.Paths
 	// Compared reports that Additions is known: what users added to the object and what is not reverted.
 	Compared  bool
 	Additions []ownership.Change
@@ -129,7 +131,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 			expectation.Sensitive = expectation.Sensitive || r.wasSensitive
 		}
 		done.Sensitive = expectation.Sensitive
-		if done.digest = expectation.Digest; a.Watched {
+		if done.digest, done.Others = expectation.Digest, expectation.Others; a.Watched {
 			expectation.Raced = r.raced(expectation.Others)
 			a.Trigger.Commit(a.Owner, r.Key, expectation)
 			if judged, known := a.Index.Expected(a.Owner, r.Key); known { // an edit during the apply is still to be judged

@@ -18,7 +18,7 @@ const (
 	reclaim                     // additions of an edit become ours
 	releaseIgnored              // we release the fields that ignore rules name
 	apply                       // the apply
-	replaceLists                // lists that server-side apply cannot read are replaced
+	replaceLists                // items that server-side apply cannot read are removed
 	askOwners                   // after a conflict: which VidraResources own the object
 	claim                       // our mark alone
 	recheck                     // whether an object that was just created may be adopted
@@ -72,7 +72,10 @@ type request struct {
 	reduced []byte
 	// force reports that the apply takes fields from all other managers.
 	force bool
-	// listsReplaced reports that replaceLists was sent.
+	// unreadable is the error of the apply about the lists that server-side apply cannot read, repairs is how often replaceLists
+	// removed items of such lists, and listsReplaced reports that it may not be sent again.
+	unreadable    error
+	repairs       int
 	listsReplaced bool
 	// unanswered is the request that confirm is about, and lost what came of it; nil if confirm was not sent.
 	unanswered kind
@@ -115,6 +118,8 @@ type answer struct {
 	forced bool
 	// reduced is the applied configuration without the fields that were released.
 	reduced []byte
+	// repaired reports that items were removed from lists that could not be read, and that nothing else was written.
+	repaired bool
 	// others are the other owners of live.
 	others []owners.CoOwner
 	// inside is what live holds, if it is a Namespace or CustomResourceDefinition that may be deleted.

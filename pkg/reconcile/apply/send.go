@@ -84,8 +84,11 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 			got.live, got.err = a.ApplyBody(ctx, r.Key, r.body(), got.forced)
 		}
 	case replaceLists:
-		// A JSON merge patch with the applied configuration, without what ignore rules exclude, replaces each list as a whole:
-		// after it, server-side apply can read the object again.
+		if got.repaired, got.err = a.removeUnreadable(ctx, r); got.repaired || got.err != nil {
+			break
+		}
+		// The API server did not name an item. A JSON merge patch with the applied configuration, without what ignore rules exclude,
+		// replaces each list as a whole: after it, server-side apply can read the object again.
 		_, got.err = a.resource(r.Key).Patch(ctx, r.Key.Name, types.MergePatchType, r.body(), metav1.PatchOptions{FieldManager: a.Manager})
 	case askOwners, readReplaced:
 		if got.live = r.live; got.live == nil {
@@ -181,6 +184,31 @@ func (a *Applier) applyObject(ctx context.Context, key trigger.ObjectKey, object
 	}
 	got.live, got.err = a.ApplyBody(ctx, key, body, true)
 	return got
+}
+
+// maxRepairs is how often items that server-side apply cannot read are removed before an apply.
+const maxRepairs = 8
+
+// removeUnreadable removes the items that server-side apply cannot read from the lists of the applied configuration. It reports
+// whether there were any that the error of the apply names.
+func (a *Applier) removeUnreadable(ctx context.Context, r request) (removed bool, err error) {
+	var configuration map[string]any
+	if err := json.Unmarshal(r.body(), &configuration); err != nil {
+		return false, err
+	}
+	err = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		live, err := a.Get(ctx, r.Key)
+		if err != nil || live == nil {
+			return err
+		}
+		patch := ownership.RemoveUnreadable(live, configuration, r.unreadable.Error())
+		if removed = len(patch) > 0; !removed {
+			return nil
+		}
+		_, err = a.patchJSON(ctx, r.Key, append(patch, ownership.PatchOp{Op: "replace", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()}))
+		return err
+	})
+	return removed, err
 }
 
 // patchJSON sends a JSON patch (RFC 6902).

@@ -52,12 +52,13 @@ type undoing struct {
 
 // undoOf describes the edit that was found, in the scope BesideRemoved.
 func (k known) undoOf() ownership.Undo {
+	before, observed := k.beforeEdit()
 	u := ownership.Undo{
 		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		Keep: k.Exempts, Known: k.disclosureWith(),
+		Keep: k.Exempts, Known: k.disclosureWith(), Unobserved: !observed,
 	}
-	if k.before != nil {
-		u.Before, u.BeforeKnown = *k.before, true
+	if before != nil {
+		u.Before, u.BeforeKnown = *before, true
 	}
 	return u
 }
@@ -66,13 +67,14 @@ func (k known) undoOf() ownership.Undo {
 func (r request) undoEdit() request {
 	r.goal, r.edit, r.found = toUndo, r.undoOf(), r.Cause.Found
 	r.Cause.Before = r.before // for another reconcile
+	r.before, _ = r.beforeEdit()
 	return r.attempt()
 }
 
 // attempt returns the first request of another attempt.
 func (r request) attempt() request {
 	if r.attempts++; r.attempts > maxUndos {
-		return r.failed(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
+		return r.giveUp(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
 	}
 	r.previous, r.reclaims = r.live, 0
 	return r.reclaim(r.live)
@@ -81,7 +83,7 @@ func (r request) attempt() request {
 // attemptOn returns another attempt on the object of an answer.
 func (r request) attemptOn(got answer) request {
 	if got.err != nil {
-		return r.failed(got.err)
+		return r.abandon(got.err)
 	}
 	r.live = got.live
 	return r.attempt()
@@ -103,11 +105,11 @@ func (r request) reclaimAnswered(got answer) request {
 	case got.err == nil:
 		return r.reclaimEnded(got.live, true)
 	case object.Denied(got.err), !apierrors.IsInvalid(got.err) && !apierrors.IsConflict(got.err):
-		return r.failed(fmt.Errorf("reclaim what was added: %w", got.err))
+		return r.abandon(fmt.Errorf("reclaim what was added: %w", got.err))
 	case r.reclaims == maxReclaims:
 		return r.reclaimEnded(nil, false)
 	case got.freshErr != nil:
-		return r.failed(got.freshErr)
+		return r.abandon(got.freshErr)
 	case got.fresh == nil: // its deletion is another event
 		r.addition = ownership.Addition{}
 		return r.reclaimEnded(nil, true)
@@ -151,7 +153,7 @@ func (r request) undoAnswered(got answer) request {
 		r.edit.Editors = r.edit.EditorsOf(r.found)
 		return r.attempt()
 	case !apierrors.IsInvalid(got.err) && !object.Denied(got.err):
-		return r.failed(got.err)
+		return r.abandon(got.err)
 	case object.Denied(got.err):
 		return r.giveUp(got.err)
 	case r.reclaimed && r.undone:
@@ -195,6 +197,15 @@ func (r request) reread(got answer) request {
 	return r.attemptOn(got)
 }
 
+// abandon ends the task with the error of a request. What was reclaimed is returned if the API server refused the request. If it did
+// not answer, it may have executed it: then the next apply finishes the undo, and so does that of an operator which starts.
+func (r request) abandon(err error) request {
+	if apierrors.IsNotFound(err) || object.Unanswered(err) && !object.Denied(err) {
+		return r.failed(err)
+	}
+	return r.giveUp(err)
+}
+
 // giveUp ends the task with an error after it returned what was reclaimed, so that a later
 // heal finds the whole edit.
 func (r request) giveUp(err error) request {
@@ -217,7 +228,7 @@ func (r request) givenBack(got answer) request {
 		got.err = fmt.Errorf("return what was reclaimed: %w", got.err)
 	}
 	switch {
-	case r.goal == toUndo && r.refused != nil:
+	case r.refused != nil:
 		return r.failed(errors.Join(r.refused, got.err))
 	case got.err != nil:
 		return r.failed(got.err)

@@ -12,16 +12,20 @@ import (
 
 // SealedEntry is what the status holds about an object with values that are never shown.
 type SealedEntry struct {
-	// digest and configuration are what is sealed; sealed has them sealed.
-	digest, configuration string
-	sealed                v1alpha1.ManagedResourceStatus
+	// digest, configuration and others are what is sealed; sealed has them sealed.
+	digest, configuration, others string
+	sealed                        v1alpha1.ManagedResourceStatus
 }
 
 // Places are where the texts of an inventory entry stand: no text is at two of them.
 func (s *State) Places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
+	return s.place("digest", e), s.place("configuration", e)
+}
+
+// place returns the place of one text of an inventory entry.
+func (s *State) place(text string, e *v1alpha1.ManagedResourceStatus) string {
 	id := object.IdentityOf(e)
-	place := strings.Join([]string{string(s.UID), id.Group, id.Kind, id.Namespace, id.Name}, "/")
-	return "digest/" + place, "configuration/" + place
+	return strings.Join([]string{text, string(s.UID), id.Group, id.Kind, id.Namespace, id.Name}, "/")
 }
 
 // unseal opens the inventory entry of an object as the status has it. What cannot be opened
@@ -41,6 +45,7 @@ func (s *State) unseal(o *Object) {
 	}
 	e.Digest = open(digest, e.Digest, ownership.UnknownDigest)
 	e.Configuration = open(configuration, e.Configuration, "")
+	e.Others = open(s.place("others", e), e.Others, "")
 	if e.Recreated != nil {
 		e.Recreated = &v1alpha1.RecreatedStatus{Configuration: open(configuration, e.Recreated.Configuration, ""), UID: e.Recreated.UID}
 	}
@@ -61,7 +66,14 @@ func (s *State) seal(o *Object) v1alpha1.ManagedResourceStatus {
 		digest, configuration := s.Places(e)
 		known.sealed.Digest, known.sealed.Configuration = s.sealText(digest, e.Digest), s.sealText(configuration, e.Configuration)
 	}
+	if known.others != e.Others {
+		known.others, known.sealed.Others = e.Others, ""
+		if e.Others != "" && len(e.Others) <= seal.MaxText { // otherwise another client wrote the status
+			known.sealed.Others = s.Keys.Seal(s.place("others", e), e.Others)
+		}
+	}
 	sealed := *e
+	sealed.Others = known.sealed.Others
 	sealed.Digest, sealed.Configuration = known.sealed.Digest, known.sealed.Configuration
 	if e.Recreated != nil { // seldom, so it is not remembered
 		_, configuration := s.Places(e)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -31,6 +33,8 @@ func (a Additions) Configuration() string {
 // Settings is what holds for all objects of one VidraResource in one reconcile.
 type Settings struct {
 	owners.Claimant
+	// UID is that of the VidraResource.
+	UID types.UID
 	// Adopt is the policy for objects that exist.
 	Adopt v1alpha1.AdoptPolicy
 	// Force reports that what cannot be changed is deleted and created again.

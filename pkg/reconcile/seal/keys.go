@@ -16,6 +16,8 @@ const (
 	// sealedID and sealedTag are the bytes of a sealed text that identify its key, and that are
 	// the HMAC of what is sealed.
 	sealedID, sealedTag = 4, 16
+	// MaxText is how many bytes a text has at most.
+	MaxText = 512
 )
 
 // Keys seal what the status holds about objects with values that are never shown, so that no reader can
@@ -33,7 +35,7 @@ func NewKey() []byte {
 	return key
 }
 
-// Seal seals a text of at most 32 bytes for a place.
+// Seal seals a text of at most MaxText bytes for a place.
 func (k Keys) Seal(place, text string) string {
 	key := k[0]
 	sealed := append(keyID(key), tagOf(key, place, text)...)
@@ -45,7 +47,7 @@ func (k Keys) Seal(place, text string) string {
 func (k Keys) Open(place, sealed string) (text string, ok bool) {
 	encoded, found := strings.CutPrefix(sealed, Prefix)
 	raw, err := base64.RawURLEncoding.DecodeString(encoded)
-	if !found || err != nil || len(raw) < sealedID+sealedTag || len(raw) > sealedID+sealedTag+sha256.Size {
+	if !found || err != nil || len(raw) < sealedID+sealedTag || len(raw) > sealedID+sealedTag+MaxText {
 		return "", false
 	}
 	id, tag, masked := raw[:sealedID], raw[sealedID:sealedID+sealedTag], raw[sealedID+sealedTag:]
@@ -71,7 +73,11 @@ func tagOf(key []byte, place, text string) []byte {
 
 // mask masks a text, or removes the mask.
 func mask(key, tag []byte, text string) []byte {
-	masked := hmacOf(key, "mask", string(tag))[:len(text)]
+	stream := hmacOf(key, "mask", string(tag))
+	for len(stream) < len(text) { // each block comes from all before it
+		stream = append(stream, hmacOf(key, "mask", string(tag), string(stream))...)
+	}
+	masked := stream[:len(text)]
 	for i := range masked {
 		masked[i] ^= text[i]
 	}

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -79,4 +80,21 @@ func TestKeysIn(t *testing.T) {
 			require.Equal(t, tc.want, [][]byte(keys), tc.reason)
 		})
 	}
+}
+
+// TestSealLongTexts: a text that is longer than a block of the mask is sealed whole.
+func TestSealLongTexts(t *testing.T) {
+	t.Parallel()
+	keys := Keys{NewKey()}
+	text := strings.Repeat("a", MaxText)
+	sealed := keys.Seal("place", text)
+	opened, ok := keys.Open("place", sealed)
+	require.True(t, ok)
+	require.Equal(t, text, opened)
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(sealed, Prefix))
+	require.NoError(t, err)
+	masked := raw[sealedID+sealedTag:]
+	require.NotEqual(t, masked[:32], masked[32:64], "no block of the mask is used twice")
+	_, ok = keys.Open("elsewhere", sealed)
+	require.False(t, ok)
 }

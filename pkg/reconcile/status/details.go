@@ -39,6 +39,7 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 			e.Message = ""
 		}
 	}
+	withOthers(entries)
 	for _, healthy := range []bool{false, true} {
 		for i := range entries {
 			e := &entries[i]
@@ -50,8 +51,25 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 	return entries
 }
 
+// maxOthers is how many bytes the records of fields of other managers have together, as JSON.
+const maxOthers = 48 << 10
+
+// withOthers removes the records that do not fit into maxOthers from the entries of an inventory.
+func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedResourceStatus {
+	room := maxOthers
+	for i := range entries {
+		if e := &entries[i]; e.Others != "" {
+			if room -= len(`,"others":""`) + len(e.Others); room < 0 {
+				e.Others = ""
+			}
+		}
+	}
+	return entries
+}
+
 // Changed reports whether a status is to be written, because it differs from the one before. What an
-// earlier version did not write, that an object is healthy, the kubeconfig and the account, waits for the next write: an upgrade writes nothing.
+// earlier version did not write, that an object is healthy, the fields of other managers, the kubeconfig and the account, waits for
+// the next write: an upgrade writes nothing.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
@@ -67,8 +85,12 @@ func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	}
 	after.ManagedResources = slices.Clone(after.ManagedResources)
 	for i := range after.ManagedResources {
-		if e := &after.ManagedResources[i]; e.Health == v1alpha1.ObjectCurrent && before.ManagedResources[i].Health == "" {
+		e, was := &after.ManagedResources[i], &before.ManagedResources[i]
+		if e.Health == v1alpha1.ObjectCurrent && was.Health == "" {
 			e.Health = ""
+		}
+		if was.Others == "" {
+			e.Others = ""
 		}
 	}
 	return !equality.Semantic.DeepEqual(before, after)

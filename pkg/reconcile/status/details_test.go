@@ -116,3 +116,29 @@ func TestChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestOthersAreBounded: the records of the fields of other managers in thousands of objects take no more room than there is, and those
+// that an earlier version did not write wait for the next write.
+func TestOthersAreBounded(t *testing.T) {
+	t.Parallel()
+	entries := inventory(10_000, func(int) v1alpha1.ObjectHealth { return "" })
+	size := func(all []v1alpha1.ManagedResourceStatus) int {
+		text, err := json.Marshal(all)
+		require.NoError(t, err)
+		return len(text)
+	}
+	without := withDetails(entries, nil)
+	bare := size(without)
+	before := v1alpha1.VidraResourceStatus{ManagedResources: append([]v1alpha1.ManagedResourceStatus{}, without...)}
+	for i := range entries {
+		entries[i].Others = "AbCd"
+	}
+	require.False(t, Changed(before, v1alpha1.VidraResourceStatus{ManagedResources: entries}), "an upgrade writes nothing")
+	after := withDetails(append([]v1alpha1.ManagedResourceStatus{}, entries...), nil)
+	require.Equal(t, "AbCd", after[0].Others)
+	require.LessOrEqual(t, size(after)-bare, maxOthers)
+	before.ManagedResources = entries[:1]
+	changed := entries[0]
+	changed.Others = "AbCe"
+	require.True(t, Changed(before, v1alpha1.VidraResourceStatus{ManagedResources: []v1alpha1.ManagedResourceStatus{changed}}))
+}

@@ -139,6 +139,10 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if r.Aggregated != nil {
 		entry.Aggregated = *r.Aggregated
 	}
+	entry.Others = ""
+	if p.Watched {
+		entry.Others = r.Others.Record(p.OthersOf(r.Live.GetUID()))
+	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
 		entry.Recreated = nil
 	}

@@ -1,0 +1,30 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// OthersOf identifies the record of the fields of other managers in an object: the VidraResource and the object. A status that was
+// restored for another VidraResource, and the record of a deleted object, show nothing.
+func (s *Settings) OthersOf(uid types.UID) string { return string(s.UID) + "/" + string(uid) }
+
+// RecordOthers records the fields of other managers in each object, as its watch has shown it, without the additions of edits
+// that are not reverted. It sends no request. What is not known stays as the status has it.
+func (p *Planner) RecordOthers() {
+	if !p.Watched || !p.Scope.All && !p.Causes.Others && !p.Causes.Health {
+		return
+	}
+	for _, o := range p.State.Manifest {
+		key, entry := o.Desired.Key, o.Entry
+		if entry == nil || entry.UID == "" {
+			continue
+		}
+		kept, found, synced := p.Watches.Get(p.WatchKey(key), key.Namespace, key.Name)
+		if !found || !synced {
+			continue
+		}
+		if others, known := p.Index.BeforeEdits(p.Owner, key, kept); known {
+			entry.Others = others.Record(p.OthersOf(types.UID(entry.UID)))
+		}
+	}
+}
