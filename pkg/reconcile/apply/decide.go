@@ -82,6 +82,8 @@ func next(r request, got answer) request {
 		return r.attemptOn(got)
 	case migrate:
 		return r.migrated(got)
+	case dropStale:
+		return r.staleDropped(got)
 	case probe:
 		return r.probed(got)
 	case readReplaced:
@@ -227,6 +229,24 @@ func (r request) finish() request {
 		r.kind = migrate
 		return r
 	}
+	return r.removeStaleOwners()
+}
+
+// removeStaleOwners returns the removal of owners of our fields that state no lasting wish. A field of
+// theirs would stay in the object when the manifest drops it.
+func (r request) removeStaleOwners() request {
+	if _, stale := ownership.WithoutStaleOwners(r.live, r.settings.Manager); stale {
+		r.kind = dropStale
+		return r
+	}
+	return r.end()
+}
+
+func (r request) staleDropped(got answer) request {
+	if got.err != nil {
+		return r.failed(fmt.Errorf("remove other owners of the applied fields from metadata.managedFields: %w", got.err))
+	}
+	r.live = got.live
 	return r.end()
 }
 
@@ -235,7 +255,7 @@ func (r request) migrated(got answer) request {
 		return r.failed(fmt.Errorf("release the fields of the first operator: %w", got.err))
 	}
 	r.live = got.live
-	return r.end()
+	return r.removeStaleOwners()
 }
 
 func (r request) end() request {

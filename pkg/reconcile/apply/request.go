@@ -26,6 +26,7 @@ const (
 	returnReclaimed             // what was reclaimed is returned
 	applyMarks                  // our label and annotation alone
 	migrate                     // fields of the first operator become unmanaged
+	dropStale                   // fields of ours lose owners that state no lasting wish
 	probe                       // whether the object would be accepted as a new one
 	readReplaced                // the object that may be replaced, and its owners
 	confirm                     // the object, after an apply that reverts it and that got no answer

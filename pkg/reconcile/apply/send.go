@@ -117,6 +117,11 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got = a.applyObject(ctx, r.Key, marks)
 	case migrate:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, withoutFirstOperator)
+	case dropStale:
+		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
+			managedFields, changed := ownership.WithoutStaleOwners(live, a.Manager)
+			return managedFields, changed, nil
+		})
 	case probe:
 		got.err = a.probe(ctx, r.Task)
 	case asIntended, beingDeleted, unchanged, observed, applied, replaced, completed, failed:
