@@ -133,7 +133,7 @@ func TestDefinitionWithObjectsOfOthers(t *testing.T) {
 	ns := newNamespace(t)
 	other := ns + "-other"
 	crd, manifest := newKind(t)
-	definition := definitionManifest(t, crd)
+	definition := editedObject("CustomResourceDefinition", ns, "")
 	v := newVidraResource(t, ns, manifests(configMap("fence", "hello"), definition))
 	awaitReady(t, ns)
 	newVidraResource(t, ns, manifest, named(other))
