@@ -67,12 +67,28 @@ type special struct {
 	messageBytes uint16
 	// status is the index of the status in statuses.
 	status uint8
-	// sensitive is Health.Sensitive.
-	sensitive bool
-	// succeeded is whether the object ended successfully, and its controller removes it then.
-	succeeded bool
+	// marks are those of the object, in one byte, as there may be many specials.
+	marks marks
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
+}
+
+// marks are facts about an object.
+type marks uint8
+
+const (
+	// markSensitive is Health.Sensitive.
+	markSensitive marks = 1 << iota
+	// markSucceeded is that the object ended successfully, and its controller removes it then.
+	markSucceeded
+)
+
+// mark returns the mark if the fact holds.
+func mark(of marks, holds bool) marks {
+	if holds {
+		return of
+	}
+	return 0
 }
 
 // statuses are the results of status.Compute, and Unknown for its errors. The first is that of
@@ -84,7 +100,7 @@ var statuses = [...]status.Status{
 // newSpecial returns nil for an object that needs no special.
 func newSpecial(health Health, others ownership.Paths, succeeded bool) *special {
 	s := special{
-		text: health.Message + string(others), sensitive: health.Sensitive, succeeded: succeeded,
+		text: health.Message + string(others), marks: mark(markSensitive, health.Sensitive) | mark(markSucceeded, succeeded),
 		waitsSince: uint32(health.WaitsSince), //nolint:gosec // until 2106
 	}
 	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
@@ -100,7 +116,7 @@ func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
 	}
-	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince), Sensitive: s.special.sensitive}
+	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince), Sensitive: s.special.marks&markSensitive != 0}
 }
 
 // wasSensitive reports whether the object has the annotation that withholds its values, or had it in a state that
@@ -110,14 +126,14 @@ func (s *Snapshot) wasSensitive() bool {
 		return false
 	}
 	e := s.pending.Load()
-	return s.special != nil && s.special.sensitive || e != nil && e.wasSensitive
+	return s.special != nil && s.special.marks&markSensitive != 0 || e != nil && e.wasSensitive
 }
 
 // Succeeded reports whether an object in the store of a watch had ended successfully, as of its last event, and its
 // controller removes it then.
 func Succeeded(kept any) bool {
 	s, ok := kept.(*Snapshot)
-	return ok && s != nil && s.special != nil && s.special.succeeded
+	return ok && s != nil && s.special != nil && s.special.marks&markSucceeded != 0
 }
 
 // terminating reports whether the object is being deleted.
