@@ -132,20 +132,24 @@ func TestDefinitionWithObjectsOfOthers(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	other := ns + "-other"
-	crd, manifest := newKind(t)
-	definition := editedObject("CustomResourceDefinition", ns, "")
+	definition, group := editedObject("CustomResourceDefinition", ns, ""), ns+".example.com"
+	manifest := "apiVersion: " + group + "/v1\nkind: Thing\nmetadata:\n  name: thing\n"
+	crd := declaredObject(t, ns, definition, "CustomResourceDefinition", "things."+group)
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), crd.DeepCopy()) })
 	v := newVidraResource(t, ns, manifests(configMap("fence", "hello"), definition))
 	awaitReady(t, ns)
 	newVidraResource(t, ns, manifest, named(other))
 	awaitReady(t, other)
-	thing := thingIn(crd, ns)
+	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Thing"}}
+	thing.SetNamespace(ns)
+	thing.SetName("thing")
 	uid := get(t, thing).GetUID()
 	setManifest(t, ns, configMap("fence", "hello"))
-	awaitNotReady(t, ns, v1alpha1.ReasonDeletionBlocked, "CustomResourceDefinition "+crd.Name, "Thing "+ns+"/thing of VidraResource "+other)
+	awaitNotReady(t, ns, v1alpha1.ReasonDeletionBlocked, "CustomResourceDefinition "+crd.GetName(), "Thing "+ns+"/thing of VidraResource "+other)
 	require.Equal(t, uid, get(t, thing).GetUID())
 	require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
 	require.NoError(t, deleteVidraResource(t.Context(), other))
-	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Left in place, unmanaged: ", "CustomResourceDefinition "+crd.Name, "Thing "+ns+"/thing")
+	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Left in place, unmanaged: ", "CustomResourceDefinition "+crd.GetName(), "Thing "+ns+"/thing")
 	awaitReady(t, ns)
 	require.Equal(t, uid, get(t, thing).GetUID())
 }
