@@ -156,7 +156,7 @@ func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *cont
 	}
 	c := &content{}
 	var refused, err error
-	c.parts, refused, err = desired.AvailableParts(ctx, m.client, cluster.Scope{}, vr)
+	c.parts, refused, err = desired.AvailableParts(ctx, m.client, cluster.Scope{}, vr, nil)
 	if c.unread = refused; err != nil {
 		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 	}

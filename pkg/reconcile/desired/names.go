@@ -21,14 +21,16 @@ func InlinePart(vr *v1alpha1.VidraResource) Part {
 }
 
 // AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read. refused is the
-// answer for the parts that client may not read; nil if it may read all of them. It fails if a part may exist and cannot be
-// read now.
-func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (parts []Part, refused, err error) {
+// answer for the parts that client may not read; nil if it may read all of them. absent reports that a source is known not to
+// exist, which is then not asked for; nil knows of none. It fails if a part may exist and cannot be read now.
+func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource, absent func(SourceKey) bool) (
+	parts []Part, refused, err error,
+) {
 	parts = []Part{InlinePart(vr)}
 	wanted := (&Reader{Scope: scope}).wanted(vr)
 	for key, keys := range wanted {
-		if key.namespace == "" {
-			continue // the manifest is invalid
+		if key.namespace == "" || absent != nil && absent(key) {
+			continue // without a namespace, the manifest is invalid
 		}
 		held, err := readSource(ctx, client, key, keys)
 		switch {
@@ -47,8 +49,25 @@ func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster
 	return parts, refused, nil
 }
 
-// Mentions reports whether the text of the part has the name of an object somewhere.
-func (p Part) Mentions(name string) bool { return strings.Contains(p.text, name) }
+// Mentions reports whether the text of the part has the name of an object somewhere, and not within another name.
+func (p Part) Mentions(name string) bool {
+	for text := p.text; ; {
+		at := strings.Index(text, name)
+		if at < 0 {
+			return false
+		}
+		end := at + len(name)
+		if !(at > 0 && inName(text[at-1])) && !(end < len(text) && inName(text[end])) {
+			return true
+		}
+		text = text[at+1:]
+	}
+}
+
+// inName reports whether a byte can be one of a name of an object, but for dots, which may end a sentence of a comment.
+func inName(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-'
+}
 
 // Identities returns the identities that the objects of parts have if their kinds are namespaced, and those that they have
 // if their kinds are not. It fails for a manifest that cannot be read.

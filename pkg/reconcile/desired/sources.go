@@ -102,6 +102,12 @@ func (s *Sources) Version(key SourceKey) (version string, known bool) {
 	return "", true
 }
 
+// Absent reports whether the watch of a source shows that it does not exist.
+func (s *Sources) Absent(key SourceKey) bool {
+	version, known := s.Version(key)
+	return known && version == ""
+}
+
 // watchLocked begins to watch a source.
 func (s *Sources) watchLocked(client metadata.Interface, key SourceKey) {
 	w := &source{}

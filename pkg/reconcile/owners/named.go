@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -67,6 +68,8 @@ var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
 // Receiver is a VidraResource whose latest generation has an object in its manifest.
 type Receiver struct {
 	*v1alpha1.VidraResource
+	// Mentioned reports that its manifest cannot be parsed, and has the name of the object.
+	Mentioned bool
 	// Unknown is why it is not known whether it has; nil if it is.
 	Unknown error
 }
@@ -131,11 +134,11 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		if vr == nil || !vr.DeletionTimestamp.IsZero() || !IsAt(vr, at) {
 			continue
 		}
-		named, err := n.naming(ctx, vr, ids)
-		receiver := Receiver{VidraResource: vr, Unknown: err}
+		named, parsed, err := n.naming(ctx, vr, ids)
+		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Unknown: err}
 		for _, id := range ids {
 			known, found := receivers[id]
-			if err == nil && named(id) && (!found || known.Unknown != nil || name < known.Name) || err != nil && !found {
+			if (err != nil || named(id)) && (!found || receiver.surer(known)) {
 				receivers[id] = receiver
 			}
 		}
@@ -145,40 +148,54 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 
 // Names reports whether a VidraResource has an object in its manifest, or may have.
 func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) bool {
-	named, err := n.naming(ctx, vr, []object.Identity{id})
+	named, _, err := n.naming(ctx, vr, []object.Identity{id})
 	return err != nil || named(id)
 }
 
-// naming returns the function that reports whether a VidraResource has one of ids in its manifest. A manifest that cannot be
+// surer reports whether r is to be reported rather than known: certain receivers before others, then by name.
+func (r Receiver) surer(known Receiver) bool {
+	rank := func(r Receiver) int {
+		switch {
+		case r.Unknown != nil:
+			return 2
+		case r.Mentioned:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(r), rank(known)), cmp.Compare(r.Name, known.Name)) < 0
+}
+
+// naming returns the function that reports whether a VidraResource has one of ids in its manifest. One that cannot be
 // parsed has what it mentions.
-func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (func(object.Identity) bool, error) {
+func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
 	m := n.manifests[vr.Name]
 	n.mu.Unlock()
 	if n.current(m, vr) {
-		return m.has, nil
+		return m.has, true, nil
 	}
-	parts, err := []desired.Part{desired.InlinePart(vr)}, error(nil)
+	parts := []desired.Part{desired.InlinePart(vr)}
 	if len(vr.Spec.ManifestFrom) > 0 {
 		if parts, err = n.Parts(ctx, vr); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })
 	}
 	if !slices.ContainsFunc(ids, mentions) {
-		return func(object.Identity) bool { return false }, nil
+		return func(object.Identity) bool { return false }, true, nil
 	}
-	has, err := desired.Identities(vr, parts)
+	all, err := desired.Identities(vr, parts)
 	if err != nil {
-		return mentions, nil //nolint:nilerr // its reconcile reports it
+		return mentions, false, nil //nolint:nilerr // its reconcile reports it
 	}
-	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(has)}
+	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all)}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
-	return m.has, nil
+	return m.has, true, nil
 }
 
 // current reports whether m is what the latest generation of a VidraResource names, with the present versions of its parts.

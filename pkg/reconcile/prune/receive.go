@@ -55,6 +55,11 @@ func (a *Remover) deleteUnlessReceived(ctx context.Context, key trigger.ObjectKe
 	if left := a.Plan.State.Objects[id].LeftAt; a.Plan.Now.Before(left.Add(moveTimeout)) {
 		return Removal{held: fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name)}
 	}
+	if receiver.Mentioned { // it may not have the object: nothing is given to it
+		done := a.release(ctx, key, live)
+		done.holds = fmt.Sprintf("VidraResource %s mentions it, and its manifest cannot be read", name)
+		return done
+	}
 	done := a.transfer(ctx, key, live, v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(name))
 	done.Released, done.unmanaged = done.unmanaged, false
 	return done
