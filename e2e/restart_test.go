@@ -138,8 +138,7 @@ func TestRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 			require.Equal(c, string(get(c, obj).GetUID()), entry(c, v, obj.GetKind(), obj.GetName()).UID)
 		}
 	})
-	requireCount(t, 8, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes() },
-		"one for each change, and one that removes before-first-apply from the fields whose managedFields were cleared")
+	requireCount(t, 7, func() requests { return operatorSince(t, mark).ObjectsIn(ns).Writes() }, "one for each change")
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", `reverted data.greeting to "hello"`, person)
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Deployment", "web-1", "had been deleted")
 

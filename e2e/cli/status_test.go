@@ -3,6 +3,7 @@ package cli
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ func TestStatusOfAll(t *testing.T) {
 	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "status", Name: "theirs"}}))
 	cluster.SetManifest(t, "status-a", suite.Greeting("theirs", "hello"))
 	cluster.AwaitNotReady(t, "status-a", v1alpha1.ReasonAdoptionRefused)
+	suite.Await(t, func(c *assert.CollectT) { // the object that left the manifest is removed
+		require.Empty(c, cluster.GetVidraResource(c, "status-a").Status.ManagedResources)
+	})
 	ok(t, "suspend", "status-b")
 	cluster.AwaitCondition(t, "status-b", metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
 	wrong := vidra(t, "status", "-l", "team=status")

@@ -19,6 +19,16 @@ func (r record) staleOwner() bool {
 		(manager == beforeFirstApply || manager == helm3 || DefaultTools.Has(manager))
 }
 
+// HasStaleOwners reports whether obj has an owner for which WithoutStaleOwners may return another result.
+func HasStaleOwners(obj *unstructured.Unstructured) bool {
+	for r := range records(obj) {
+		if r.staleOwner() {
+			return true
+		}
+	}
+	return false
+}
+
 // WithoutStaleOwners returns the managedFields of obj without the fields that manager applied in the
 // Update entries of before-first-apply, of Helm 3 and of [DefaultTools]. Such an entry is never renewed,
 // so its field would stay in obj when the configuration drops it. Fields that manager did not apply keep
@@ -26,11 +36,7 @@ func (r record) staleOwner() bool {
 // write the result.
 func WithoutStaleOwners(obj *unstructured.Unstructured, manager string) (managedFields []any, changed bool) {
 	ours := applied(obj, manager)
-	stale := false
-	for r := range records(obj) {
-		stale = stale || r.staleOwner()
-	}
-	if ours == nil || !stale {
+	if ours == nil || !HasStaleOwners(obj) {
 		return nil, false
 	}
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy

@@ -239,12 +239,12 @@ func TestLedgerKeepsHealth(t *testing.T) {
 }
 
 func TestSnapshotsTellWhatIsSpecial(t *testing.T) {
-	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, "", false), "which most objects do not pay for")
+	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, "", false, false), "which most objects do not pay for")
 	for _, health := range []Health{
 		{Status: status.CurrentStatus}, {Status: status.InProgressStatus, Message: "wet"}, {Status: status.FailedStatus, Message: "dry"},
 		{Status: status.TerminatingStatus, Message: "old"}, {Status: status.TerminatingStatus, Message: "held", WaitsSince: 1767323045}, {Status: status.UnknownStatus, Message: "odd"},
 	} {
-		s := &Snapshot{special: newSpecial(health, "", false)}
+		s := &Snapshot{special: newSpecial(health, "", false, false)}
 		require.Equal(t, health, s.health())
 		require.Equal(t, health.Status == status.TerminatingStatus, s.terminating())
 	}

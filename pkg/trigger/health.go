@@ -79,6 +79,8 @@ type marks uint8
 const (
 	// markSensitive is Health.Sensitive.
 	markSensitive marks = 1 << iota
+	// markCoOwned is that a client that states no lasting wish owns fields of the object.
+	markCoOwned
 	// markSucceeded is that the object ended successfully, and its controller removes it then.
 	markSucceeded
 )
@@ -98,9 +100,9 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that needs no special.
-func newSpecial(health Health, others ownership.Paths, succeeded bool) *special {
+func newSpecial(health Health, others ownership.Paths, succeeded, coOwned bool) *special {
 	s := special{
-		text: health.Message + string(others), marks: mark(markSensitive, health.Sensitive) | mark(markSucceeded, succeeded),
+		text: health.Message + string(others), marks: mark(markSensitive, health.Sensitive) | mark(markSucceeded, succeeded) | mark(markCoOwned, coOwned),
 		waitsSince: uint32(health.WaitsSince), //nolint:gosec // until 2106
 	}
 	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
@@ -134,6 +136,13 @@ func (s *Snapshot) wasSensitive() bool {
 func Succeeded(kept any) bool {
 	s, ok := kept.(*Snapshot)
 	return ok && s != nil && s.special != nil && s.special.marks&markSucceeded != 0
+}
+
+// CoOwned reports whether an object in the store of a watch has an owner that states no lasting wish; see
+// ownership.HasStaleOwners.
+func CoOwned(kept any) bool {
+	s, ok := kept.(*Snapshot)
+	return ok && s != nil && s.special != nil && s.special.marks&markCoOwned != 0
 }
 
 // terminating reports whether the object is being deleted.

@@ -99,12 +99,25 @@ func next(r request, got answer) request {
 func (r request) change() request {
 	r.live = r.Cause.Found
 	switch {
+	case r.Why == plan.WhyChanged && r.hasStaleOwners():
+		// A field of theirs would stay in the object if the manifest has dropped it.
+		r.kind = dropStale
+		return r
 	case r.settings.Additions.Policy == v1alpha1.AdditionsRevert && r.onlyAdditions():
 		return r.accepted(r.live)
 	case r.edited(r.live):
 		return r.undoEdit()
 	}
 	return r.apply()
+}
+
+// hasStaleOwners reports whether owners that state no lasting wish own fields that we applied.
+func (r request) hasStaleOwners() bool {
+	if r.live == nil {
+		return false
+	}
+	_, stale := ownership.WithoutStaleOwners(r.live, r.settings.Manager)
+	return stale
 }
 
 // edited reports whether an object holds an edit that is to be undone.
@@ -229,25 +242,16 @@ func (r request) finish() request {
 		r.kind = migrate
 		return r
 	}
-	return r.removeStaleOwners()
-}
-
-// removeStaleOwners returns the removal of owners of our fields that state no lasting wish. A field of
-// theirs would stay in the object when the manifest drops it.
-func (r request) removeStaleOwners() request {
-	if _, stale := ownership.WithoutStaleOwners(r.live, r.settings.Manager); stale {
-		r.kind = dropStale
-		return r
-	}
 	return r.end()
 }
 
+// staleDropped follows the removal of owners of our fields that state no lasting wish.
 func (r request) staleDropped(got answer) request {
 	if got.err != nil {
 		return r.failed(fmt.Errorf("remove other owners of the applied fields from metadata.managedFields: %w", got.err))
 	}
-	r.live = got.live
-	return r.end()
+	r.Cause.Found = got.live
+	return r.change()
 }
 
 func (r request) migrated(got answer) request {
@@ -255,7 +259,7 @@ func (r request) migrated(got answer) request {
 		return r.failed(fmt.Errorf("release the fields of the first operator: %w", got.err))
 	}
 	r.live = got.live
-	return r.removeStaleOwners()
+	return r.end()
 }
 
 func (r request) end() request {

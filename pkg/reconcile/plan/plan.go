@@ -64,6 +64,8 @@ type preconditions struct {
 	changed bool
 	// unobserved reports that no watch shows the object, as after a restart.
 	unobserved bool
+	// coOwned reports that a client that states no lasting wish owns fields of it.
+	coOwned bool
 	// terminating reports that its namespace is being deleted.
 	terminating bool
 	// gone reports that the API server does not serve its kind at present.
@@ -114,8 +116,9 @@ func Make(in Input) Plan {
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew, Begun: entry != nil})
 		case is.changed:
 			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
-			// watch has shown is reported, too, so the object is read first.
-			cause.Unsure = cause.Unsure || cause.Found == nil && is.unobserved
+			// watch has shown is reported, too, so the object is read first, and so are the owners of fields that
+			// the manifest may have dropped.
+			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
 		case drifted:
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Skip: is.skip, Completes: is.completes})

@@ -104,10 +104,11 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 // preconditions is what is known of an object before a plan is made.
 func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Cause) preconditions {
 	d := o.Desired
-	_, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	kept, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return preconditions{
 		changed:     p.changedSince(o.Entry, d),
 		unobserved:  !synced,
+		coOwned:     trigger.CoOwned(kept),
 		terminating: p.Terminating(ctx, d.ID.Namespace),
 		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
 		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
