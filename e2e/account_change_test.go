@@ -46,7 +46,7 @@ func (c accountChange) user(namespace string) string {
 }
 
 // deletedAs are the users as whom Vidra tried to delete the object of the former namespace.
-func (c accountChange) deletedAs(t require.TestingT, all requests) (users []string) {
+func (c accountChange) deletedAs(all requests) (users []string) {
 	for _, r := range all.ObjectsIn(c.was).Only(verbIs("delete")) {
 		users = append(users, r.As)
 	}
@@ -64,7 +64,7 @@ func TestFormerAccountRemoves(t *testing.T) {
 		c.change(t)
 		awaitGone(t, c.page)
 		v := awaitReady(t, c.was)
-		require.Equal(t, []string{c.user(c.was)}, c.deletedAs(t, operatorSince(t, mark)))
+		require.Equal(t, []string{c.user(c.was)}, c.deletedAs(operatorSince(t, mark)))
 		require.Len(t, v.Status.ManagedResources, 1)
 		require.Equal(t, c.is, v.Status.ManagedResources[0].Namespace)
 		require.Empty(t, v.Status.ManagedResources[0].RemoveAs)
@@ -115,7 +115,7 @@ func TestFormerAccountAfterARestart(t *testing.T) {
 	awaitGone(t, c.page)
 	awaitReady(t, c.was)
 	awaitNotReady(t, kept.was, v1alpha1.ReasonPruneFailed, "ConfigMap "+kept.was+"/page", "grant the ServiceAccount "+kept.is+"/deployer")
-	require.NotContains(t, kept.deletedAs(t, operatorSince(t, mark)), kept.user(kept.was))
+	require.NotContains(t, kept.deletedAs(operatorSince(t, mark)), kept.user(kept.was))
 	require.Nil(t, get(t, kept.page).GetDeletionTimestamp())
 
 	// The user removes it, as the message says.
@@ -141,7 +141,7 @@ func TestFormerAccountIsOfOneChange(t *testing.T) {
 	mark := auditMark(t)
 	require.NoError(t, mergePatch(c.v, `{"spec":{"manifest":%q}}`, configMap("other", "hello")))
 	awaitNotReady(t, c.was, v1alpha1.ReasonPruneFailed, "ConfigMap "+c.was+"/page", "grant the ServiceAccount "+c.is+"/deployer")
-	require.NotContains(t, c.deletedAs(t, operatorSince(t, mark)), c.user(c.was))
+	require.NotContains(t, c.deletedAs(operatorSince(t, mark)), c.user(c.was))
 	require.NoError(t, mergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: c.was}}, `{"spec":{"destination":{"namespace":%q}}}`, c.was))
 	awaitGone(t, c.page)
 	awaitReady(t, c.was)

@@ -57,7 +57,7 @@ func (p Part) Mentions(name string) bool {
 			return false
 		}
 		end := at + len(name)
-		if !(at > 0 && inName(text[at-1])) && !(end < len(text) && inName(text[end])) {
+		if (at == 0 || !inName(text[at-1])) && (end == len(text) || !inName(text[end])) {
 			return true
 		}
 		text = text[at+1:]
