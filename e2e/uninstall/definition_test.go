@@ -1,12 +1,16 @@
 package uninstall
 
 import (
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,7 +66,7 @@ func TestDefinitionIsDeleted(t *testing.T) {
 		cluster.AwaitReady(t, ns)
 		uids[ns] = cluster.Get(t, page(ns)).GetUID()
 	}
-	allowDeletionOfDefinition(t)
+	withoutPolicy(t)
 	require.NoError(t, admin.Delete(t.Context(), definition()))
 	for _, ns := range []string{kept, changed} {
 		v := cluster.AwaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended,
@@ -96,5 +100,58 @@ func TestDefinitionIsDeleted(t *testing.T) {
 	cluster.AwaitGone(t, definition())
 }
 
-// allowDeletionOfDefinition removes what refuses the deletion of the CustomResourceDefinition.
-func allowDeletionOfDefinition(t *testing.T) { t.Helper() }
+// withoutPolicy removes the policy that denies the deletion of the CustomResourceDefinition, as a client may that deletes all of
+// Vidra.
+func withoutPolicy(t *testing.T) {
+	t.Helper()
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "vidra-definition-deletion"}}
+	require.NoError(t, admin.Delete(t.Context(), binding))
+	suite.Await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Delete(t.Context(), definition(), client.DryRunAll))
+	})
+}
+
+// TestDefinitionDeletionIsDenied deletes the CustomResourceDefinition while a VidraResource exists.
+func TestDefinitionDeletionIsDenied(t *testing.T) {
+	install(t)
+	ns := cluster.NewNamespace(t)
+	require.NoError(t, admin.Create(t.Context(), vidraResource(ns)))
+	cluster.AwaitReady(t, ns)
+	suite.Await(t, func(c *assert.CollectT) { // the API server reads the policy and its parameters a little later
+		err := admin.Delete(t.Context(), definition(), client.DryRunAll)
+		require.True(c, apierrors.IsForbidden(err), "%v", err)
+		require.ErrorContains(c, err, "VidraResource "+ns+" exists")
+		require.ErrorContains(c, err, v1alpha1.AllowDeletionAnnotation+"=true")
+	})
+	require.NoError(t, cluster.MergePatch(definition(), `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AllowDeletionAnnotation))
+	require.NoError(t, admin.Delete(t.Context(), definition(), client.DryRunAll))
+	require.NoError(t, cluster.MergePatch(definition(), `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AllowDeletionAnnotation))
+	require.NoError(t, cluster.DeleteVidraResource(t.Context(), ns))
+	cluster.AwaitGone(t, page(ns))
+	suite.Await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Delete(t.Context(), definition(), client.DryRunAll))
+	})
+}
+
+// TestUninstall removes Vidra in the documented order: the VidraResources first, then all of it with kubectl.
+func TestUninstall(t *testing.T) {
+	install(t)
+	ns := cluster.NewNamespace(t)
+	v := vidraResource(ns)
+	require.NoError(t, admin.Create(t.Context(), v))
+	cluster.AwaitReady(t, ns)
+	require.NoError(t, cluster.DeleteVidraResource(t.Context(), ns))
+	cluster.AwaitGone(t, v)
+	cluster.AwaitGone(t, page(ns))
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{})
+	require.NoError(t, err)
+	suite.Await(t, func(c *assert.CollectT) { // the API server may still know the VidraResource
+		require.NoError(c, admin.Delete(t.Context(), definition(), client.DryRunAll))
+	})
+	remove := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", env.KubeconfigPath, "delete", "-k", filepath.Join(root, "config", "default"), "--wait=false") //nolint:gosec // programs of the test
+	out, err := remove.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cluster.AwaitGone(t, definition())
+}
