@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 )
@@ -56,7 +55,10 @@ func TestStandbyTakesOver(t *testing.T) {
 func TestPausedLeaderDoesNotWrite(t *testing.T) {
 	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
-	newVidraResource(t, ns, configMap("page", "hello")) // the shared operator, which runs again then, deletes it
+	lease := "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: held\nspec:\n  holderIdentity: hello\n"
+	event := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata:\n  name: told\n  labels:\n    greeting: hello\neventTime: \"2026-01-01T00:00:00.000000Z\"\n" +
+		"reportingController: example.com/c\nreportingInstance: c\naction: Test\nreason: Test\ntype: Normal\nregarding: {kind: Namespace, name: " + ns + ", namespace: " + ns + "}\n"
+	newVidraResource(t, ns, manifests(configMap("page", "hello"), lease, event)) // the shared operator, which runs again then, deletes it
 	awaitReady(t, ns)
 	page := declared(t, ns, configMap("page", "hello"))[0]
 	stopOperator(t)
@@ -72,9 +74,10 @@ func TestPausedLeaderDoesNotWrite(t *testing.T) {
 	awaitLeads(t, next)
 	require.NoError(t, next.Kill()) // so that the edit stands
 	require.NoError(t, mergePatch(page, `{"data":{"greeting":"edited"}}`))
+	require.NoError(t, mergePatch(declaredObject(t, ns, lease, "Lease", "held"), `{"spec":{"holderIdentity":"edited"}}`))
+	require.NoError(t, mergePatch(declaredObject(t, ns, event, "Event", "told"), `{"metadata":{"labels":{"greeting":"edited"}}}`))
 
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	written := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: configMaps}, faultproxy.Fault{})
+	written := proxy.Inject(faultproxy.Match{Verb: "patch", Namespace: ns}, faultproxy.Fault{})
 	require.NoError(t, syscall.Kill(leader.PID, syscall.SIGCONT))
 	select {
 	case <-leader.Done():

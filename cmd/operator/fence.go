@@ -15,10 +15,13 @@ import (
 // renewDeadline: another replica may lead. The elector ends such a replica, but one whose process
 // or machine was paused first continues where it was.
 //
-// Leases and Events are written even so, and what only asks the API server about rights.
+// Not refused are requests that only ask the API server about rights. The Lease of the replica and the Events about its
+// work have clients without the fence: the elector decides about the Lease, and what was found is reported.
 type fence struct {
 	// renewed is when the last renewal was sent; nil before this replica leads.
 	renewed atomic.Pointer[time.Time]
+	// now is time.Now unless a test sets it.
+	now func() time.Time
 }
 
 // replica is what the parts of this process know of its leader election.
@@ -34,7 +37,7 @@ func newReplica() *replica { return &replica{waits: make(chan struct{})} }
 // wait records that another replica leads.
 func (r *replica) wait() { r.waitOnce.Do(func() { close(r.waits) }) }
 
-// wrap returns the transport of all clients, a rest.Config's WrapTransport: the fence, below spans.
+// wrap returns the transport of the clients, a rest.Config's WrapTransport: the fence, below spans.
 func (r *replica) wrap(next http.RoundTripper) http.RoundTripper {
 	return tracing.Transport(r.fence.wrap(next))
 }
@@ -52,13 +55,28 @@ type fenced struct {
 	next http.RoundTripper
 }
 
-// unfenced are the paths of requests that any replica may send.
-var unfenced = regexp.MustCompile(`^/(api/v1|apis/[^/]+/[^/]+)/namespaces/[^/]+/(leases|events)(/[^/]+)?$|^/apis/(authorization|authentication)\.k8s\.io/`)
+// reviews are the paths of requests that only ask about rights. They create no object.
+var reviews = regexp.MustCompile(`^/apis/(authorization|authentication)\.k8s\.io/`)
+
+// sinceRenewal returns the time since the Lease was renewed; 0 before this replica leads. The monotonic clock stands still
+// while a machine is suspended, and the wall clock may be set back: the longer of the two times counts.
+func (f *fence) sinceRenewal() time.Duration {
+	renewed := f.renewed.Load()
+	if renewed == nil {
+		return 0
+	}
+	now := time.Now
+	if f.now != nil {
+		now = f.now
+	}
+	is := now()
+	return max(is.Sub(*renewed), is.Round(0).Sub(renewed.Round(0)))
+}
 
 // RoundTrip implements http.RoundTripper.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
-	if renewed := f.renewed.Load(); renewed != nil && request.Method != http.MethodGet && !unfenced.MatchString(request.URL.Path) {
-		if since := time.Since(*renewed); since > renewDeadline {
+	if request.Method != http.MethodGet && !reviews.MatchString(request.URL.Path) {
+		if since := f.sinceRenewal(); since > renewDeadline {
 			return nil, fmt.Errorf("not sent, because another replica may lead: this one renewed its Lease %s ago", since.Round(time.Millisecond))
 		}
 	}

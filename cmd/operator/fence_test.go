@@ -17,6 +17,29 @@ func (r *roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
+// TestFenceClocks: the longer of the times of both clocks counts.
+func TestFenceClocks(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	cases := map[string]struct {
+		reason string
+		now    time.Time
+		want   time.Duration
+	}{
+		"Wall":    {"The monotonic clock stood still while the machine was suspended.", began.Round(0).Add(time.Minute), time.Minute},
+		"Both":    {"Both went on.", began.Add(time.Second), time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fence{now: func() time.Time { return tc.now }}
+			require.Zero(t, f.sinceRenewal(), "it has not led")
+			f.renew(began)
+			require.Equal(t, tc.want, f.sinceRenewal(), tc.reason)
+		})
+	}
+}
+
 func TestFence(t *testing.T) {
 	t.Parallel()
 	const page = "/api/v1/namespaces/web/configmaps/page"
@@ -32,8 +55,8 @@ func TestFence(t *testing.T) {
 		"Paused":        {"Another replica may lead.", http.MethodPatch, page, 11 * time.Second, false},
 		"Deletion":      {"It is a write, too.", http.MethodDelete, page, 11 * time.Second, false},
 		"Read":          {"It changes nothing.", http.MethodGet, page, 11 * time.Second, true},
-		"Lease":         {"The elector decides.", http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/vidra-system/leases/x", time.Hour, true},
-		"Event":         {"What was found is reported, even if another replica leads.", http.MethodPost, "/apis/events.k8s.io/v1/namespaces/web/events", time.Hour, true},
+		"Lease":         {"It may be one of a manifest.", http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/web/leases/x", 11 * time.Second, false},
+		"Event":         {"It may be one of a manifest.", http.MethodPatch, "/apis/events.k8s.io/v1/namespaces/web/events/x", 11 * time.Second, false},
 		"Review":        {"It only asks.", http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", time.Hour, true},
 		"NamedLikeThem": {"The name of an object is not its resource.", http.MethodPatch, "/api/v1/namespaces/leases/configmaps/events", time.Hour, false},
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 )
 
 const (
@@ -68,13 +69,15 @@ func run(ctx context.Context, o options) error {
 		Otherwise: log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true}),
 	}
 	lead := newReplica()
+	unfenced := rest.CopyConfig(restConfig)
+	unfenced.Wrap(tracing.Transport)
 	restConfig.Wrap(lead.wrap)
 	inventories := &status.Inventories{}
-	mgr, err := newManager(restConfig, o, lead, inventories)
+	mgr, err := newManager(restConfig, unfenced, o, lead, inventories)
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, o, eventSinks, lead, inventories)
+	reconciler, recorder, err := wire(mgr, unfenced, o, eventSinks, lead, inventories)
 	if err != nil {
 		return err
 	}
@@ -124,8 +127,8 @@ func runAll(ctx context.Context, mgr manager.Manager, reconciler *reconcile.Reco
 	return errors.Join(err, <-recorded)
 }
 
-// newManager makes the manager that owns the clients, caches and endpoints.
-func newManager(restConfig *rest.Config, o options, lead *replica, inventories *status.Inventories) (manager.Manager, error) {
+// newManager makes the manager that owns the clients, caches and endpoints. unfenced is for the Lease.
+func newManager(restConfig, unfenced *rest.Config, o options, lead *replica, inventories *status.Inventories) (manager.Manager, error) {
 	s, err := scheme()
 	if err != nil {
 		return nil, err
@@ -159,7 +162,7 @@ func newManager(restConfig *rest.Config, o options, lead *replica, inventories *
 	managerOptions.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.VidraResource{}: cached}
 	var lock *installationLock
 	if o.leaderElect {
-		if lock, err = newInstallationLock(restConfig, o, lead, log.Log.WithName("lease")); err != nil {
+		if lock, err = newInstallationLock(unfenced, o, lead, log.Log.WithName("lease")); err != nil {
 			return nil, err
 		}
 		managerOptions.LeaderElectionResourceLockInterface = lock

@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -36,13 +37,13 @@ func scheme() (*runtime.Scheme, error) {
 }
 
 // wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
-// sinks in eventSinks.
-func wire(mgr manager.Manager, o options, eventSinks sinks, lead *replica, inventories *status.Inventories) (*reconcile.Reconciler, sinks, error) {
+// sinks in eventSinks. unfenced is for Events.
+func wire(mgr manager.Manager, unfenced *rest.Config, o options, eventSinks sinks, lead *replica, inventories *status.Inventories) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
 	}
-	eventsClient, err := typedeventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	eventsClient, err := typedeventsv1.NewForConfig(unfenced)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the client of Events: %w", err)
 	}
