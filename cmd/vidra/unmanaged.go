@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,12 +54,23 @@ func meant(id object.Identity, all []*v1alpha1.VidraResource) string {
 		return "; " + strings.Join(elsewhere[:min(len(elsewhere), mostProposed)], "; ")
 	}
 	names = similar(id.Name, names)
+	slices.SortStableFunc(managed, func(a, b managedObject) int { // those of the namespace first
+		return cmp.Compare(elsewhereRank(a.id, id), elsewhereRank(b.id, id))
+	})
 	for _, m := range managed {
 		if slices.Contains(names, m.id.Name) && len(likely) < mostProposed {
 			likely = append(likely, m.id.String())
 		}
 	}
 	return didYouMean(likely)
+}
+
+// elsewhereRank is 0 for an object in the namespace of another one, and 1 otherwise.
+func elsewhereRank(id, other object.Identity) int {
+	if id.Namespace == other.Namespace {
+		return 0
+	}
+	return 1
 }
 
 // managedObject is an object in the inventory of a VidraResource.
