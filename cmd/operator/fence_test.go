@@ -26,8 +26,8 @@ func TestFenceClocks(t *testing.T) {
 		now    time.Time
 		want   time.Duration
 	}{
-		"Wall":    {"The monotonic clock stood still while the machine was suspended.", began.Round(0).Add(time.Minute), time.Minute},
-		"Both":    {"Both went on.", began.Add(time.Second), time.Second},
+		"Wall": {"The monotonic clock stood still while the machine was suspended.", began.Round(0).Add(time.Minute), time.Minute},
+		"Both": {"Both went on.", began.Add(time.Second), time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 			b.WriteString(few(fields, wide) + "\n")
 		}
 		if len(m.Left) > 0 {
-			title("Ignored by VidraResource " + m.VidraResource + ", because of spec.drift.ignore")
+			title("Ignored by VidraResource " + m.VidraResource + ", because of spec.drift.ignore, or because a controller writes them")
 			b.WriteString(few(m.Left, wide) + "\n")
 		}
 	}

@@ -16,17 +16,21 @@ type Tools []string
 // DefaultTools are the tools that are known. kubectl and its plugins name themselves
 // kubectl-edit, kubectl-patch, kubectl-client-side-apply, kubectl-label, kubectl-rollout and
 // so on, oc does the same, k9s and the Kubernetes Dashboard have names of their own, and
-// what a browser sends through a proxy, as from Lens, Headlamp, Rancher or the console of
-// OpenShift, is called Mozilla. Not here are node-fetch and rancher: some dashboards write
-// under these names, and so do controllers.
-var DefaultTools = Tools{"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp", "Lens", "OpenLens", "freelens"}
+// what a browser sends through a proxy, as from Headlamp, Rancher or the console of
+// OpenShift, is called Mozilla. Lens and its successors write as node-fetch, the HTTP client of Node.js; a controller
+// written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Not here is
+// rancher: its controllers write under that name, too.
+var DefaultTools = Tools{
+	"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp", "Headlamp", "Lens", "OpenLens", "freelens", "Freelens", "node-fetch",
+	"octant", "kubenav", "monokle", "Monokle", "aptakube", "Aptakube", "seabird", "curl", "PostmanRuntime", "insomnia", "HTTPie",
+}
 
 // controllers are names under which controllers write: no pattern may match one. manager
 // is what those call themselves that kubebuilder made and that do not say otherwise.
 var controllers = []string{
 	"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "cloud-controller-manager", "manager", "controller", "operator",
 	"cainjector", "cert-manager-cainjector", "argocd-controller", "kustomize-controller", "helm-controller", "vpa-updater", "istio-operator",
-	"cluster-autoscaler", "before-first-apply", "vidra-operator", "node-fetch", "rancher", "OpenAPI-Generator",
+	"cluster-autoscaler", "before-first-apply", "vidra-operator", "rancher", "OpenAPI-Generator",
 }
 
 // Validate fails if a pattern cannot be read, or matches the name of a controller.

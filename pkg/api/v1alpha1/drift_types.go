@@ -55,6 +55,17 @@ const (
 	AdditionsRevert AdditionsPolicy = "Revert"
 )
 
+// ControllerFieldsPolicy is what Vidra does about fields that controllers of Kubernetes write by contract.
+// +kubebuilder:validation:Enum=Ignore;Revert
+type ControllerFieldsPolicy string
+
+const (
+	// ControllerFieldsIgnore leaves them to the controllers.
+	ControllerFieldsIgnore ControllerFieldsPolicy = "Ignore"
+	// ControllerFieldsRevert treats them as other fields.
+	ControllerFieldsRevert ControllerFieldsPolicy = "Revert"
+)
+
 // DriftPolicy is what Vidra does when a user or a program changes a managed object. A
 // changed manifest is applied whatever the policy is.
 type DriftPolicy struct {
@@ -97,6 +108,15 @@ type DriftPolicy struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	MaxBreakGlass *metav1.Duration `json:"maxBreakGlass,omitempty"`
+
+	// ControllerFields is Ignore or Revert: what Vidra does about fields of the manifest that a controller of
+	// Kubernetes writes by contract, where the manifest has an empty value or a placeholder: the rules of an aggregated
+	// ClusterRole, the caBundle of webhooks, APIServices and conversions, the binding of volumes, the Secrets of a
+	// ServiceAccount, and annotations that controllers own. Ignore leaves them to the controller, as a rule of ignore
+	// does. Revert treats them as all other fields.
+	// +optional
+	// +kubebuilder:default:=Ignore
+	ControllerFields ControllerFieldsPolicy `json:"controllerFields,omitempty"`
 
 	// Additions is Keep, Warn or Revert: what Vidra does about a field, or an item of a list,
 	// that a user adds to an object and that the manifest does not name. Users are recognized

@@ -28,15 +28,18 @@ type rule struct {
 	pointers []jsonpointer.Pointer
 	// matched reports that the rule covers something in the manifest.
 	matched bool
+	// controllers makes the rule one for the fields that the controllers of each object write.
+	controllers bool
 }
 
-// rulesOf reads the ignore rules of a VidraResource.
+// rulesOf reads the ignore rules of a VidraResource. The last one is for controllers, unless it is switched off.
 func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
-	if vr.Spec.Drift == nil {
-		return nil, nil
+	var given []v1alpha1.IgnoreRule
+	if vr.Spec.Drift != nil {
+		given = vr.Spec.Drift.Ignore
 	}
-	rules := make([]*rule, 0, len(vr.Spec.Drift.Ignore))
-	for i, spec := range vr.Spec.Drift.Ignore {
+	rules := make([]*rule, 0, len(given)+1)
+	for i, spec := range given {
 		selector := labels.Everything()
 		if spec.Target.LabelSelector != nil {
 			var err error
@@ -53,6 +56,9 @@ func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
 			r.pointers = append(r.pointers, pointer)
 		}
 		rules = append(rules, r)
+	}
+	if yieldsToControllers(vr) {
+		rules = append(rules, &rule{controllers: true, matched: true})
 	}
 	return rules, nil
 }
@@ -85,7 +91,7 @@ type managedPaths struct {
 func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alpha1.IgnoreRule) {
 	var ign Ignored
 	var given []v1alpha1.IgnoreRule
-	for _, r := range rules {
+	for _, r := range withControllerRule(rules, obj) {
 		if !r.covers(obj) {
 			continue
 		}
@@ -132,7 +138,7 @@ func unmatched(rules []*rule) []string {
 // object is not in the manifest.
 func exemptIn(rules []*rule, obj *unstructured.Unstructured) exemptions {
 	var exempt exemptions
-	for _, r := range rules {
+	for _, r := range withControllerRule(rules, obj) {
 		if !r.covers(obj) {
 			continue
 		}

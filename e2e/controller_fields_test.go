@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// aggregated is a manifest with an aggregated ClusterRole, as in the Kubernetes documentation, and a ClusterRole that it
+// aggregates.
+func aggregated(name string) string {
+	return manifests(
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: "+name+
+			"\naggregationRule:\n  clusterRoleSelectors:\n  - matchLabels:\n      aggregate: "+name+"\nrules: []\n",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: "+name+"-part\n  labels:\n    aggregate: "+name+
+			"\nrules:\n- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [get]\n")
+}
+
+// asClusterAdmin has a VidraResource apply as an account that may use an aggregationRule.
+func asClusterAdmin(t *testing.T, ns string) func(*v1alpha1.VidraResource) {
+	t.Helper()
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "admin"}}))
+	require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns + "-admin"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "admin"}},
+	}))
+	return func(v *v1alpha1.VidraResource) { v.Spec.ServiceAccountName = "admin" }
+}
+
+// TestControllersFillFields has controllers write fields for which the manifest has an empty value: nothing is reverted, and
+// other fields are. With controllerFields: Revert, the writer and the field are named.
+func TestControllersFillFields(t *testing.T) {
+	t.Parallel()
+	t.Run("AggregatedClusterRole", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		newVidraResource(t, ns, aggregated(ns), asClusterAdmin(t, ns))
+		awaitReady(t, ns)
+		role := declaredObject(t, ns, aggregated(ns), "ClusterRole", ns)
+		await(t, func(c *assert.CollectT) {
+			rules, _, err := unstructured.NestedSlice(get(c, role).Object, "rules")
+			require.NoError(c, err)
+			require.Len(c, rules, 1, "the controller has aggregated them")
+		})
+		awaitReady(t, ns)
+		awaitSilence(t)
+		mark := auditMark(t)
+		require.NoError(t, mergePatch(declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"), `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]}`))
+		awaitInOrder(t, ns, declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"))
+		awaitSilence(t)
+		require.Empty(t, operatorSince(t, mark).On("clusterroles", "", ns).Writes(), "the fight of the controller is none of Vidra's")
+	})
+	t.Run("Webhook", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		manifest := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  name: " + ns +
+			"\nwebhooks:\n- name: a.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  clientConfig:\n    url: https://127.0.0.1:1\n    caBundle: \"\"\n"
+		newVidraResource(t, ns, manifest)
+		awaitReady(t, ns)
+		webhook := declaredObject(t, ns, manifest, "ValidatingWebhookConfiguration", ns)
+		mark := auditMark(t)
+		require.NoError(t, jsonPatch(webhook, `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":%q}]`, base64.StdEncoding.EncodeToString(env.Config.CAData)))
+		require.NoError(t, jsonPatch(webhook, `[{"op":"replace","path":"/webhooks/0/sideEffects","value":"NoneOnDryRun"}]`))
+		await(t, func(c *assert.CollectT) {
+			hooks, _, err := unstructured.NestedSlice(get(c, webhook).Object, "webhooks")
+			require.NoError(c, err)
+			require.Equal(c, "None", hooks[0].(map[string]any)["sideEffects"])
+			require.NotEmpty(c, hooks[0].(map[string]any)["clientConfig"].(map[string]any)["caBundle"])
+		})
+		awaitSilence(t)
+		require.LessOrEqual(t, len(operatorSince(t, mark).On("validatingwebhookconfigurations", "", ns).Writes().Accepted()), 2)
+	})
+	t.Run("Revert", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		newVidraResource(t, ns, aggregated(ns), asClusterAdmin(t, ns), withDrift(v1alpha1.DriftPolicy{ControllerFields: v1alpha1.ControllerFieldsRevert}))
+		v := getVidraResource(t, ns)
+		awaitEvent(t, v, "Warning", "DriftContended", "Restore", "ClusterRole "+ns, "rules")
+	})
+}

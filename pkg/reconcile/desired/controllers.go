@@ -1,0 +1,166 @@
+package desired
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-openapi/jsonpointer"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// controllerField is a field that a controller writes by contract, while manifests have an empty value or a placeholder in it.
+type controllerField struct {
+	kind schema.GroupKind
+	// path has the names of fields; "*" is every item of a list. A path that ends with "/" in its last name, such as
+	// pv.kubernetes.io/, is every key that begins with it.
+	path []string
+	// yields reports that the value of a manifest is left to the controller.
+	yields func(obj *unstructured.Unstructured, value any) bool
+}
+
+// anyKind are the fields of objects of every kind.
+var anyKind = schema.GroupKind{Kind: "*"}
+
+// controllerFields is the table of such fields, with the source of each rule.
+var controllerFields = []controllerField{
+	// "The control plane overwrites any values that you manually specify in the rules field of an aggregate ClusterRole":
+	// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
+	{schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, []string{"rules"}, isAggregated},
+	// https://cert-manager.io/docs/concepts/ca-injector/, and the service CA of OpenShift:
+	// they write the certificate of the CA into a field that manifests leave empty or with a placeholder.
+	{schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}, []string{"webhooks", "*", "clientConfig", "caBundle"}, isInjected},
+	{schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, []string{"webhooks", "*", "clientConfig", "caBundle"}, isInjected},
+	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []string{"spec", "caBundle"}, isInjected},
+	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, isInjected},
+	// The binder of volumes writes both references, and their UIDs, which an exported manifest has:
+	// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#binding
+	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "uid"}, always},
+	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "resourceVersion"}, always},
+	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []string{"spec", "volumeName"}, isEmpty},
+	// The token controller, and that of OpenShift, add the Secrets of an account:
+	// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#token-controller
+	{schema.GroupKind{Kind: "ServiceAccount"}, []string{"secrets"}, isEmpty},
+	{schema.GroupKind{Kind: "ServiceAccount"}, []string{"imagePullSecrets"}, isEmpty},
+	// Annotations that controllers own, which exported manifests have:
+	// https://kubernetes.io/docs/reference/labels-annotations-taints/
+	{anyKind, []string{"metadata", "annotations", "deployment.kubernetes.io/"}, always},
+	{anyKind, []string{"metadata", "annotations", "pv.kubernetes.io/"}, always},
+	{anyKind, []string{"metadata", "annotations", "volume.kubernetes.io/storage-provisioner"}, always},
+	{anyKind, []string{"metadata", "annotations", "volume.beta.kubernetes.io/storage-provisioner"}, always},
+	{anyKind, []string{"metadata", "annotations", "volume.kubernetes.io/selected-node"}, always},
+	{anyKind, []string{"metadata", "annotations", "batch.kubernetes.io/job-tracking"}, always},
+	{anyKind, []string{"metadata", "annotations", "control-plane.alpha.kubernetes.io/leader"}, always},
+	{anyKind, []string{"metadata", "annotations", "deprecated.daemonset.template.generation"}, always},
+	{anyKind, []string{"metadata", "annotations", "autoscaling.alpha.kubernetes.io/conditions"}, always},
+	{anyKind, []string{"metadata", "annotations", "autoscaling.alpha.kubernetes.io/current-metrics"}, always},
+}
+
+func always(*unstructured.Unstructured, any) bool { return true }
+
+func isAggregated(obj *unstructured.Unstructured, _ any) bool {
+	_, aggregated := obj.Object["aggregationRule"].(map[string]any)
+	return aggregated
+}
+
+// isInjected reports whether another program writes the certificate: an annotation asks for that, or the value has none.
+func isInjected(obj *unstructured.Unstructured, value any) bool {
+	for key := range obj.GetAnnotations() {
+		if strings.HasPrefix(key, "cert-manager.io/inject-") || key == "service.beta.openshift.io/inject-cabundle" {
+			return true
+		}
+	}
+	text, _ := value.(string)
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	return value == nil || err == nil && !strings.Contains(string(decoded), "-----BEGIN")
+}
+
+// isEmpty reports whether a value is null, an empty text or an empty list.
+func isEmpty(_ *unstructured.Unstructured, value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// ControllerFields returns the pointers (RFC 6901) to the fields of an object of the manifest that its controllers write.
+func ControllerFields(obj *unstructured.Unstructured) []string {
+	var pointers []string
+	kind := obj.GroupVersionKind().GroupKind()
+	for _, f := range controllerFields {
+		if f.kind == kind || f.kind == anyKind {
+			find(obj.Object, f.path, "", func(pointer string, value any) {
+				if f.yields(obj, value) {
+					pointers = append(pointers, pointer)
+				}
+			})
+		}
+	}
+	slices.Sort(pointers) // the configuration of the object has them
+	return pointers
+}
+
+// find calls found with each field below value that a path of controllerFields means.
+func find(value any, path []string, at string, found func(pointer string, value any)) {
+	if len(path) == 0 {
+		found(at, value)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			prefix := len(path) == 1 && strings.HasSuffix(path[0], "/") && strings.HasPrefix(key, path[0])
+			if key == path[0] || prefix {
+				find(child, path[1:], at+"/"+jsonpointer.Escape(key), found)
+			}
+		}
+	case []any:
+		for i, child := range v {
+			if path[0] == "*" {
+				find(child, path[1:], fmt.Sprintf("%s/%d", at, i), found)
+			}
+		}
+	}
+}
+
+// controllerRule returns the ignore rule for the fields of an object that its controllers write; nil if there are none.
+func controllerRule(obj *unstructured.Unstructured) *rule {
+	r := &rule{selector: labels.Everything(), matched: true}
+	for _, path := range ControllerFields(obj) {
+		if pointer, err := jsonpointer.New(path); err == nil {
+			r.pointers, r.spec.Paths = append(r.pointers, pointer), append(r.spec.Paths, path)
+		}
+	}
+	if len(r.pointers) == 0 {
+		return nil
+	}
+	return r
+}
+
+// withControllerRule returns the rules for an object: those that were given, and that for its controllers where the
+// last of the rules asks for it.
+func withControllerRule(rules []*rule, obj *unstructured.Unstructured) []*rule {
+	n := len(rules)
+	if n == 0 || !rules[n-1].controllers {
+		return rules
+	}
+	if r := controllerRule(obj); r != nil {
+		return append(rules[:n-1:n-1], r)
+	}
+	return rules[:n-1]
+}
+
+// yieldsToControllers reports whether the fields that controllers write are left to them.
+func yieldsToControllers(vr *v1alpha1.VidraResource) bool {
+	return vr.Spec.Drift == nil || vr.Spec.Drift.ControllerFields != v1alpha1.ControllerFieldsRevert
+}

@@ -1,0 +1,58 @@
+package desired
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+)
+
+func TestControllerFields(t *testing.T) {
+	t.Parallel()
+	certificate := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\n"))
+	role := func(rest string) string {
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"a"}` + rest + `}`
+	}
+	webhook := func(annotations, bundle string) string {
+		return `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"a","annotations":{` + annotations +
+			`}},"webhooks":[{"name":"x","clientConfig":{"url":"https://x"}},{"name":"y","clientConfig":{"caBundle":` + bundle + `}}]}`
+	}
+	const second = "/webhooks/1/clientConfig/caBundle"
+	cases := map[string]struct {
+		reason, object string
+		want           []string
+	}{
+		"Aggregated":    {"The aggregation controller writes them.", role(`,"aggregationRule":{},"rules":[]`), []string{"/rules"}},
+		"AggregatedSet": {"It overwrites them, too.", role(`,"aggregationRule":{},"rules":[{"verbs":["get"]}]`), []string{"/rules"}},
+		"Role":          {"No controller writes them.", role(`,"rules":[]`), nil},
+		"NoRules":       {"The manifest does not have the field.", role(`,"aggregationRule":{}`), nil},
+		"EmptyBundle":   {"An injector writes it.", webhook("", `""`), []string{second}},
+		"NullBundle":    {"An injector writes it.", webhook("", `null`), []string{second}},
+		"Placeholder":   {"A line end is a usual placeholder.", webhook("", `"Cg=="`), []string{second}},
+		"Certificate":   {"The manifest means it.", webhook("", `"`+certificate+`"`), nil},
+		"Asked":         {"An annotation asks for an injector.", webhook(`"cert-manager.io/inject-ca-from":"a/b"`, `"`+certificate+`"`), []string{second}},
+		"Claim":         {"The binder writes it.", `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"volumeName":""}}`, []string{"/spec/volumeName"}},
+		"BoundClaim":    {"The manifest chooses the volume.", `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"volumeName":"b"}}`, nil},
+		"Account":       {"The token controller adds them.", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"secrets":[]}`, []string{"/secrets"}},
+		"Exported": {"The controller of Deployments owns it.",
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"deployment.kubernetes.io/revision":"3","mine":"x"}}}`,
+			[]string{"/metadata/annotations/deployment.kubernetes.io~1revision"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			obj := fixture.UnstructuredOf(t, tc.object)
+			require.Equal(t, tc.want, ControllerFields(obj), tc.reason)
+			for policy, want := range map[v1alpha1.ControllerFieldsPolicy]bool{"": tc.want != nil, v1alpha1.ControllerFieldsRevert: false} {
+				rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{ControllerFields: policy}}})
+				require.NoError(t, err)
+				ignored, _ := ignoredIn(rules, obj)
+				require.Equal(t, want, ignored != nil, tc.reason)
+				require.Empty(t, unmatched(rules))
+			}
+		})
+	}
+}
