@@ -45,9 +45,19 @@ func next(r request, got answer) request {
 		r.kind, r.unanswered, r.lost = confirm, r.kind, &got
 		return r
 	}
+	if unserved := object.UnservedVersion(got.err); unserved != "" && unserved != r.unserved && r.kind != convert {
+		r.kind, r.converting, r.unserved = convert, r.kind, unserved
+		return r
+	}
 	switch r.kind {
 	case observe:
 		return r.compared(got)
+	case convert:
+		r.kind = r.converting
+		if got.err != nil {
+			return next(r, answer{err: fmt.Errorf("record the owners of its fields in the version %s: %w", r.GVK.GroupVersion(), got.err)})
+		}
+		return r
 	case create:
 		return r.created(got)
 	case reclaim:

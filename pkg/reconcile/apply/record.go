@@ -164,7 +164,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Shown), r.replace
 		}
 	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
-		migrate, probe, readReplaced, confirm: // these are requests
+		migrate, convert, dropStale, probe, readReplaced, confirm: // these are requests
 	}
 	return done
 }

@@ -26,6 +26,7 @@ const (
 	returnReclaimed             // what was reclaimed is returned
 	applyMarks                  // our label and annotation alone
 	migrate                     // fields of the first operator become unmanaged
+	convert                     // owners of a version that is not served any more get the applied version
 	dropStale                   // fields of ours lose owners that state no lasting wish
 	probe                       // whether the object would be accepted as a new one
 	readReplaced                // the object that may be replaced, and its owners
@@ -78,6 +79,9 @@ type request struct {
 	unreadable    error
 	repairs       int
 	listsReplaced bool
+	// unserved is the version for which convert was sent, because of the request converting; empty if it was not.
+	unserved   string
+	converting kind
 	// unanswered is the request that confirm is about, and lost what came of it; nil if confirm was not sent.
 	unanswered kind
 	lost       *answer

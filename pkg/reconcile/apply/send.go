@@ -117,6 +117,13 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got = a.applyObject(ctx, r.Key, marks)
 	case migrate:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, withoutFirstOperator)
+	case convert:
+		if got.live, got.err = a.Get(ctx, r.Key); got.err == nil && got.live != nil {
+			got.live, got.err = a.editManagedFields(ctx, r.Key, got.live, func(live *unstructured.Unstructured) (any, bool, error) {
+				managedFields, changed := ownership.Reversion(live, r.unserved, r.GVK.GroupVersion().String())
+				return managedFields, changed, nil
+			})
+		}
 	case dropStale:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
 			managedFields, changed := ownership.WithoutStaleOwners(live, a.Manager)

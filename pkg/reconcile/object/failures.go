@@ -97,6 +97,19 @@ func Unmergeable(err error) bool {
 	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
 }
 
+// UnservedVersion returns the apiVersion in managedFields for which a write failed, because the API server serves it no longer;
+// empty for another error. The text is in k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
+func UnservedVersion(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, after, found := strings.Cut(err.Error(), "request to convert CR to an invalid group/version: ")
+	if version := strings.Fields(after); found && len(version) > 0 {
+		return strings.Trim(version[0], `",;`)
+	}
+	return ""
+}
+
 // missingNamespace reports whether an error means that the namespace of the object
 // does not exist.
 func missingNamespace(err error) bool {
