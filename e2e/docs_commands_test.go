@@ -22,6 +22,7 @@ import (
 // docsNotRun are the commands of the docs that TestDocsCommandsRun does not run, with the
 // reason. TestDocsCommands in e2e/generate checks the targets, packages and tests in them.
 var docsNotRun = map[string]string{
+	`^kubectl delete (-k config/|customresource)`: "the VidraResources of other tests exist, so that it is denied; TestUninstall does it",
 	`^git clone `:                "needs the network, and the test runs in a checkout",
 	`^git tag `:                  "changes the checkout",
 	`^make `:                     "runs this test, or needs docker",
@@ -37,8 +38,6 @@ var docsNotRun = map[string]string{
 // docsArguments are added to commands of the docs, with the reason.
 var docsArguments = map[string]struct{ argument, reason string }{
 	` rollout status `:                 {"--watch=false", "no node runs the Pod, so the rollout does not end"},
-	`^kubectl delete -k config/`:       {"--dry-run=server", "other tests need the installation"},
-	`^kubectl delete customresource`:   {"--dry-run=server", "other tests need the installation"},
 	`^helm (install|upgrade) `:         {"--dry-run=server --take-ownership", "other tests need the installation; TestLifecycle does it"},
 	`^helm uninstall `:                 {"--dry-run --ignore-not-found", "other tests need the installation; TestLifecycle does it"},
 	`^kubectl apply -k config/samples`: {"--dry-run=server", "TestSamples applies them"},
