@@ -118,6 +118,8 @@ type managedBy struct {
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
 	// Left are the fields that rules of spec.drift.ignore leave to others.
 	Left []string `json:"left,omitempty"`
+	// Controlled are the fields that are left to the controllers that write them by contract.
+	Controlled []string `json:"controlled,omitempty"`
 	// Lines are where the manifest has the fields that were edited last. The one without a field is the
 	// whole object, which was deleted.
 	Lines []fieldLine `json:"lines,omitempty"`
@@ -222,6 +224,8 @@ func (m *managedBy) addFields(live *unstructured.Unstructured, manager string, k
 			listed := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
 			switch {
 			case listed || field.Tokens == nil || entry.Subresource == "status":
+			case m.located.Controlled(field.Tokens):
+				m.Controlled = append(m.Controlled, field.Path)
 			case m.located.Exempts(entry.Manager, field.Tokens):
 				m.Left = append(m.Left, field.Path)
 			default:

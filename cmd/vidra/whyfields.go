@@ -45,8 +45,12 @@ func (e *explanation) fields(t *target, b *strings.Builder, title func(string), 
 			b.WriteString(few(fields, wide) + "\n")
 		}
 		if len(m.Left) > 0 {
-			title("Ignored by VidraResource " + m.VidraResource + ", because of spec.drift.ignore, or because a controller writes them")
+			title("Ignored by VidraResource " + m.VidraResource + ", because of spec.drift.ignore")
 			b.WriteString(few(m.Left, wide) + "\n")
+		}
+		if len(m.Controlled) > 0 {
+			title("Ignored by VidraResource " + m.VidraResource + ", because controllers write them (spec.drift.controllerFields)")
+			b.WriteString(few(m.Controlled, wide) + "\n")
 		}
 	}
 }

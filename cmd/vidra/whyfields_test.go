@@ -57,7 +57,7 @@ scaler through scale   60s ago   data.taken = "b"
 scaler through scale   60s ago   data.same = "c"
 # Owned by VidraResource shop
 data.own, data.same
-# Ignored by VidraResource shop, because of spec.drift.ignore, or because a controller writes them
+# Ignored by VidraResource shop, because of spec.drift.ignore
 data.ignored
 `, text(live("ConfigMap"), false))
 	require.Contains(t, text(live("Secret"), false), `data.taken = "***"`+"\n", "a value of a Secret is never shown")

@@ -135,7 +135,7 @@ func find(value any, path []string, at string, found func(pointer string, value 
 
 // controllerRule returns the ignore rule for the fields of an object that its controllers write; nil if there are none.
 func controllerRule(obj *unstructured.Unstructured) *rule {
-	r := &rule{selector: labels.Everything(), matched: true}
+	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
 	for _, path := range ControllerFields(obj) {
 		if pointer, err := jsonpointer.New(path); err == nil {
 			r.pointers, r.spec.Paths = append(r.pointers, pointer), append(r.spec.Paths, path)

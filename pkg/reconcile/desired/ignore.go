@@ -84,6 +84,8 @@ type Ignored struct {
 type managedPaths struct {
 	paths    [][]string
 	managers []string
+	// controllers reports that controllers write the paths by contract.
+	controllers bool
 }
 
 // ignoredIn are the rules for an object of the manifest, also as they were given;
@@ -142,7 +144,7 @@ func exemptIn(rules []*rule, obj *unstructured.Unstructured) exemptions {
 		if !r.covers(obj) {
 			continue
 		}
-		m := managedPaths{managers: r.spec.Managers}
+		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
 			m.paths = append(m.paths, pointer.DecodedTokens())
 		}
@@ -159,6 +161,13 @@ func (e exemptions) Exempts(manager string, path []string) bool {
 	return slices.ContainsFunc(e, func(m managedPaths) bool {
 		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
 			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
+	})
+}
+
+// Controlled reports whether a path is left to the controllers that write it by contract.
+func (e exemptions) Controlled(path []string) bool {
+	return slices.ContainsFunc(e, func(m managedPaths) bool {
+		return m.controllers && slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) })
 	})
 }
 
