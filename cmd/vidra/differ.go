@@ -167,7 +167,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", o.ID, err)
 	}
-	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: o.ID.Namespace}] {
+	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: object.NamespaceKind, Name: o.ID.Namespace}] {
 		if _, err := d.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = actionCreate, "not checked, because the manifest has yet to create its namespace"
 			diff.Diff = d.unified(nil, o.Unstructured(), d.Disclosure(o))

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 )
 
-const (
-	// contentsPage is how many objects a page has of what a namespace or a kind holds.
-	contentsPage = 500
-	// contentsListers is how many kinds of a namespace are listed at a time.
-	contentsListers = 8
-)
+// contentsListers is how many kinds of a namespace are listed at a time.
+const contentsListers = 8
 
 // Content is the metadata of an object in a namespace, or of a kind.
 type Content struct {
@@ -64,21 +63,25 @@ func (c *Cluster) VisitKind(ctx context.Context, gvr schema.GroupVersionResource
 	return c.visit(ctx, gvr, kind, "", visit)
 }
 
-// visit calls visit with each object of a resource. One that is not served any more has none.
+// visit calls visit with each object of a resource. One that cannot be listed has none.
 func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, kind, namespace string, visit func(Content)) error {
-	options := metav1.ListOptions{Limit: contentsPage}
-	for {
-		page, err := c.metadata.Resource(gvr).Namespace(namespace).List(ctx, options)
-		if apierrors.IsMethodNotSupported(err) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
-		}
-		for i := range page.Items {
-			visit(Content{gvr, kind, &page.Items[i]})
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
+	err := VisitMetadata(ctx, c.metadata.Resource(gvr).Namespace(namespace), func(m *metav1.PartialObjectMetadata) { visit(Content{gvr, kind, m}) })
+	if err != nil && !apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 	}
+	return nil
+}
+
+// VisitMetadata calls visit with the metadata of each object of a resource, in pages of the default size of
+// k8s.io/client-go/tools/pager. It blocks until all have been visited, or a page cannot be read.
+func VisitMetadata(ctx context.Context, of metadata.ResourceInterface, visit func(*metav1.PartialObjectMetadata)) error {
+	pages := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, options) }))
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+		m, is := obj.(*metav1.PartialObjectMetadata)
+		if !is {
+			return fmt.Errorf("a list of metadata has a %T", obj)
+		}
+		visit(m)
+		return nil
+	})
 }

@@ -12,18 +12,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-)
+// Definitions is the resource of CustomResourceDefinitions.
+var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
 // automanaged is the label of the APIServices that kube-apiserver makes for its own groups and for those of
 // CustomResourceDefinitions (k8s.io/kube-aggregator/pkg/controllers/autoregister). Those of extension API servers do not have
 // it.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
-
-// definitionsPage is how many CustomResourceDefinitions or APIServices a page of a list has.
-const definitionsPage = 500
 
 // Aggregated reports whether an extension API server serves gv. It sends a request for each gv once, and none for the groups
 // of Kubernetes.
@@ -58,12 +55,16 @@ func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (stri
 		return "", nil
 	}
 	of := "." + kind.Group
-	names, err := c.list(ctx, definitions, func(m *metav1.PartialObjectMetadata) bool { return strings.HasSuffix(m.Name, of) })
-	if err != nil {
+	var names []string
+	if err := VisitMetadata(ctx, c.metadata.Resource(Definitions), func(m *metav1.PartialObjectMetadata) {
+		if strings.HasSuffix(m.Name, of) {
+			names = append(names, m.Name)
+		}
+	}); err != nil {
 		return "", fmt.Errorf("list the CustomResourceDefinitions: %w", err)
 	}
 	for _, name := range names {
-		definition, err := c.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		definition, err := c.dynamic.Resource(Definitions).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
@@ -75,35 +76,13 @@ func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (stri
 			return "CustomResourceDefinition " + name, nil
 		}
 	}
-	names, err = c.list(ctx, apiServices, func(m *metav1.PartialObjectMetadata) bool {
-		_, local := m.Labels[automanaged]
-		return !local && strings.HasSuffix(m.Name, of)
-	})
-	if err != nil {
+	service := ""
+	if err := VisitMetadata(ctx, c.metadata.Resource(apiServices), func(m *metav1.PartialObjectMetadata) {
+		if _, local := m.Labels[automanaged]; !local && service == "" && strings.HasSuffix(m.Name, of) {
+			service = "APIService " + m.Name
+		}
+	}); err != nil {
 		return "", fmt.Errorf("list the APIServices: %w", err)
 	}
-	if len(names) > 0 {
-		return "APIService " + names[0], nil
-	}
-	return "", nil
-}
-
-// list returns the names of the objects of a cluster-scoped resource that are wanted.
-func (c *Cluster) list(ctx context.Context, gvr schema.GroupVersionResource, wanted func(*metav1.PartialObjectMetadata) bool) ([]string, error) {
-	var names []string
-	options := metav1.ListOptions{Limit: definitionsPage}
-	for {
-		page, err := c.metadata.Resource(gvr).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if wanted(&page.Items[i]) {
-				names = append(names, page.Items[i].Name)
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return names, nil
-		}
-	}
+	return service, nil
 }

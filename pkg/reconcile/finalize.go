@@ -38,9 +38,11 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
 				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
 	}
-	if why := p.uninstalling(ctx); why != "" && !p.VR.Orphans() && objects > 0 && !p.VR.DeletionTimestamp.IsZero() {
-		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
-			"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
+	if objects > 0 && !p.VR.Orphans() {
+		if why := p.uninstalling(ctx); why != "" {
+			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
+				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
+		}
 	}
 	for o := range s.All() { // drift is ignored no longer
 		o.Drift, o.Contention = nil, nil

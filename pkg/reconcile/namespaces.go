@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,10 +20,7 @@ func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, na
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
 		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Allowed.LimitsNamespaces() {
-			ns := &metav1.PartialObjectMetadata{}
-			ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-			err := p.Client.Get(ctx, client.ObjectKey{Name: namespace}, ns)
-			terminating = err == nil && ns.DeletionTimestamp != nil
+			_, terminating = p.localNamespace(ctx, namespace)
 			known[namespace] = terminating
 		}
 		return terminating

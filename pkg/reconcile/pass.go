@@ -149,9 +149,9 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.applyAll(ctx, todo.Apply)
 	p.RecordBlocked(todo)
-	todo.Prune = p.SettleRemovals(p.KeepUntilApplied(todo.Prune), p.removalDelay(ctx))
-	p.remover().Prune(ctx, todo.Prune)
-	if len(todo.Prune) > 0 {
+	if todo.Prune = p.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
+		todo.Prune = p.SettleRemovals(todo.Prune, p.removalDelay(ctx))
+		p.remover().Prune(ctx, todo.Prune)
 		p.watch(ctx)
 	}
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})

@@ -9,17 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// definitions are the CustomResourceDefinitions, and ownDefinition is the one of VidraResources.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
+// ownDefinition is the CustomResourceDefinition of VidraResources.
 const ownDefinition = "vidraresources.infrahub.operators.com"
 
 // definitionRecheck is the time between two reads of the CustomResourceDefinition while it is being deleted.
@@ -43,7 +41,7 @@ func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interfa
 		return deleting, nil
 	}
 	began = time.Now()
-	definition, err := api.Resource(definitions).Get(ctx, ownDefinition, metav1.GetOptions{})
+	definition, err := api.Resource(cluster.Definitions).Get(ctx, ownDefinition, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", ownDefinition, err)
 	}

@@ -19,9 +19,6 @@ type Kinds interface {
 	Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error)
 	// DefinitionOf names what defines a kind, served or not; empty if nothing does.
 	DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error)
-	// VisitNamespace calls visit with each object in a namespace, and VisitKind with each object of a kind.
-	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error
-	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
 }
 
 // Destination is a cluster that objects are applied to. See cluster.Cluster.
@@ -34,6 +31,9 @@ type Destination interface {
 	As(username string) (dynamic.Interface, error)
 	// Unreachable is why nothing can be done there at present; nil if it can.
 	Unreachable() error
+	// VisitNamespace calls visit with each object in a namespace, and VisitKind with each object of a kind.
+	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error
+	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
 	// MaybeUnreachable reports that requests fail, and that it will be known soon whether it is
 	// Unreachable.
 	MaybeUnreachable() bool

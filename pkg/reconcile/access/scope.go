@@ -1,15 +1,10 @@
 package access
 
 import (
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
-
-// namespaceKind is the kind of namespaces.
-var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // OutOfScope returns why nothing is done for a VidraResource: its destination is out of scope, by the
 // annotations of a kubeconfig or by --namespaces. Nil if it is not.
@@ -34,7 +29,7 @@ func ObjectOutOfScope(scope cluster.Scope, id object.Identity) *object.Failure {
 		return nil
 	}
 	namespace := id.Namespace
-	if id.GroupKind == namespaceKind {
+	if id.GroupKind == object.NamespaceKind {
 		namespace = id.Name
 	}
 	if err := scope.Namespace(namespace); err != nil {

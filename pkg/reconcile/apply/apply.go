@@ -50,7 +50,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	answered := time.Now()
 	done = a.record(r, warnings.all())
 	done.Answered, done.Unmet = answered, r.kind == failed && k.unmet()
-	if done.Live != nil {
+	if done.Live != nil && t.Why != plan.WhyDrift { // what is healed was applied before
 		if aggregated, err := a.Destination.Aggregated(ctx, t.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
 			done.Aggregated = &aggregated
 		}

@@ -34,20 +34,14 @@ func (a *Applier) Contents(ctx context.Context, container *unstructured.Unstruct
 			inside.Add(content, others, ours)
 		}
 	}
-	err := VisitContents(ctx, a.Destination, container, visit)
+	err := a.visitContents(ctx, container, visit)
 	return inside, errors.Join(err, failed)
 }
 
-// Visitor lists objects. See cluster.Cluster.
-type Visitor interface {
-	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error
-	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
-}
-
-// VisitContents calls visit with each object that a Namespace or CustomResourceDefinition holds.
-func VisitContents(ctx context.Context, at Visitor, container *unstructured.Unstructured, visit func(cluster.Content)) error {
-	if object.IdentityIn(container).GroupKind == owners.NamespaceKind {
-		return at.VisitNamespace(ctx, container.GetName(), visit)
+// visitContents calls visit with each object that a Namespace or CustomResourceDefinition holds.
+func (a *Applier) visitContents(ctx context.Context, container *unstructured.Unstructured, visit func(cluster.Content)) error {
+	if object.IdentityIn(container).GroupKind == object.NamespaceKind {
+		return a.Destination.VisitNamespace(ctx, container.GetName(), visit)
 	}
 	group, _, _ := unstructured.NestedString(container.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(container.Object, "spec", "names", "plural")
@@ -56,7 +50,7 @@ func VisitContents(ctx context.Context, at Visitor, container *unstructured.Unst
 	for _, v := range versions {
 		version, _ := v.(map[string]any)
 		if name, _ := version["name"].(string); version["served"] == true {
-			return at.VisitKind(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, kind, visit)
+			return a.Destination.VisitKind(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, kind, visit)
 		}
 	}
 	return fmt.Errorf("no version of %s is served, so that its objects cannot be listed", container.GetName())

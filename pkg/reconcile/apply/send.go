@@ -17,7 +17,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -94,10 +93,14 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		if got.live = r.live; got.live == nil {
 			got.live, got.err = a.Get(ctx, r.Key)
 		}
-		if got.err == nil && got.live != nil {
-			got.others, got.err = a.Finder.Conflicting(ctx, r.Key, got.live)
+		if got.err != nil || got.live == nil {
+			break
 		}
-		if r.kind == readReplaced && got.err == nil && got.live != nil && r.settings.Force && owners.IsContainer(r.ID) {
+		if r.kind == askOwners {
+			got.others, got.err = a.Finder.Conflicting(ctx, r.Key, got.live)
+			break
+		}
+		if got.others, got.err = a.Finder.CoOwners(ctx, r.Key, got.live); got.err == nil && r.settings.Force && r.ID.IsContainer() {
 			got.inside, got.err = a.Contents(ctx, got.live)
 		}
 	case claim:

@@ -32,14 +32,14 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 	}
 	for _, obj := range parsed {
 		u := obj.DeepCopy()
-		for _, r := range rules {
+		for _, r := range rules.given {
 			if u.GetNamespace() == "" && r.spec.Target.Namespace == vr.Spec.Destination.Namespace {
 				u.SetNamespace(vr.Spec.Destination.Namespace) // as the object has it if its kind is namespaced
 			}
 		}
-		ignoredIn(rules, u)
+		ignoredIn(rules.of(u), u)
 	}
-	if names := unmatched(rules); len(names) > 0 {
+	if names := rules.unmatched(); len(names) > 0 {
 		return errors.New("matches nothing in the manifest: " + strings.Join(names, "; "))
 	}
 	return nil

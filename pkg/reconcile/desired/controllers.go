@@ -93,8 +93,8 @@ func isEmpty(_ *unstructured.Unstructured, value any) bool {
 	return false
 }
 
-// ControllerFields returns the pointers (RFC 6901) to the fields of an object of the manifest that its controllers write.
-func ControllerFields(obj *unstructured.Unstructured) []string {
+// controllerFieldsIn returns the pointers (RFC 6901) to the fields of an object of the manifest that its controllers write.
+func controllerFieldsIn(obj *unstructured.Unstructured) []string {
 	var pointers []string
 	kind := obj.GroupVersionKind().GroupKind()
 	for _, f := range controllerFields {
@@ -118,10 +118,15 @@ func find(value any, path []string, at string, found func(pointer string, value 
 	}
 	switch v := value.(type) {
 	case map[string]any:
+		if child, has := v[path[0]]; has {
+			find(child, path[1:], at+"/"+jsonpointer.Escape(path[0]), found)
+		}
+		if len(path) > 1 || !strings.HasSuffix(path[0], "/") {
+			return
+		}
 		for key, child := range v {
-			prefix := len(path) == 1 && strings.HasSuffix(path[0], "/") && strings.HasPrefix(key, path[0])
-			if key == path[0] || prefix {
-				find(child, path[1:], at+"/"+jsonpointer.Escape(key), found)
+			if key != path[0] && strings.HasPrefix(key, path[0]) {
+				found(at+"/"+jsonpointer.Escape(key), child)
 			}
 		}
 	case []any:
@@ -136,7 +141,7 @@ func find(value any, path []string, at string, found func(pointer string, value 
 // controllerRule returns the ignore rule for the fields of an object that its controllers write; nil if there are none.
 func controllerRule(obj *unstructured.Unstructured) *rule {
 	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
-	for _, path := range ControllerFields(obj) {
+	for _, path := range controllerFieldsIn(obj) {
 		if pointer, err := jsonpointer.New(path); err == nil {
 			r.pointers, r.spec.Paths = append(r.pointers, pointer), append(r.spec.Paths, path)
 		}
@@ -145,19 +150,6 @@ func controllerRule(obj *unstructured.Unstructured) *rule {
 		return nil
 	}
 	return r
-}
-
-// withControllerRule returns the rules for an object: those that were given, and that for its controllers where the
-// last of the rules asks for it.
-func withControllerRule(rules []*rule, obj *unstructured.Unstructured) []*rule {
-	n := len(rules)
-	if n == 0 || !rules[n-1].controllers {
-		return rules
-	}
-	if r := controllerRule(obj); r != nil {
-		return append(rules[:n-1:n-1], r)
-	}
-	return rules[:n-1]
 }
 
 // yieldsToControllers reports whether the fields that controllers write are left to them.

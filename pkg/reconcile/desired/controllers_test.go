@@ -45,13 +45,13 @@ func TestControllerFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			obj := fixture.UnstructuredOf(t, tc.object)
-			require.Equal(t, tc.want, ControllerFields(obj), tc.reason)
+			require.Equal(t, tc.want, controllerFieldsIn(obj), tc.reason)
 			for policy, want := range map[v1alpha1.ControllerFieldsPolicy]bool{"": tc.want != nil, v1alpha1.ControllerFieldsRevert: false} {
 				rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{ControllerFields: policy}}})
 				require.NoError(t, err)
-				ignored, _ := ignoredIn(rules, obj)
+				ignored, _ := ignoredIn(rules.of(obj), obj)
 				require.Equal(t, want, ignored != nil, tc.reason)
-				require.Empty(t, unmatched(rules))
+				require.Empty(t, rules.unmatched())
 			}
 		})
 	}

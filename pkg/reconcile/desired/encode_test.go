@@ -42,7 +42,7 @@ func TestNewObject(t *testing.T) {
 	t.Parallel()
 	made := func(name string) *Object {
 		u := fixture.UnstructuredOf(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"`+name+`"},"spec":{"text":"`+strings.Repeat("x", 700)+`"}}`)
-		d, err := newObject(object.SignatureOf("", "owner"), "", manifest.Object{Unstructured: u}, cluster.Mapping{}, nil)
+		d, err := newObject(object.SignatureOf("", "owner"), "", manifest.Object{Unstructured: u}, cluster.Mapping{}, rules{})
 		require.NoError(t, err)
 		return d
 	}

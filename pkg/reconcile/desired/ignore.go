@@ -28,39 +28,59 @@ type rule struct {
 	pointers []jsonpointer.Pointer
 	// matched reports that the rule covers something in the manifest.
 	matched bool
-	// controllers makes the rule one for the fields that the controllers of each object write.
+	// controllers reports that the rule is one for fields that controllers write by contract.
 	controllers bool
 }
 
-// rulesOf reads the ignore rules of a VidraResource. The last one is for controllers, unless it is switched off.
-func rulesOf(vr *v1alpha1.VidraResource) ([]*rule, error) {
+// rules are the ignore rules of a VidraResource.
+type rules struct {
+	given []*rule
+	// controllers adds to them one for the fields that the controllers of each object write.
+	controllers bool
+}
+
+// of returns the rules that cover an object of the manifest.
+func (s rules) of(obj *unstructured.Unstructured) []*rule {
+	var mine []*rule
+	for _, r := range s.given {
+		if r.covers(obj) {
+			mine = append(mine, r)
+		}
+	}
+	if s.controllers {
+		if r := controllerRule(obj); r != nil {
+			mine = append(mine, r)
+		}
+	}
+	return mine
+}
+
+// rulesOf reads the ignore rules of a VidraResource.
+func rulesOf(vr *v1alpha1.VidraResource) (rules, error) {
 	var given []v1alpha1.IgnoreRule
 	if vr.Spec.Drift != nil {
 		given = vr.Spec.Drift.Ignore
 	}
-	rules := make([]*rule, 0, len(given)+1)
+	all := rules{controllers: yieldsToControllers(vr)}
 	for i, spec := range given {
 		selector := labels.Everything()
 		if spec.Target.LabelSelector != nil {
 			var err error
 			if selector, err = metav1.LabelSelectorAsSelector(spec.Target.LabelSelector); err != nil {
-				return nil, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
+				return rules{}, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
 			}
 		}
 		r := &rule{spec: spec, selector: selector}
 		for _, path := range spec.Paths {
 			pointer, err := jsonpointer.New(path)
 			if err != nil {
-				return nil, fmt.Errorf("spec.drift.ignore[%d].paths: %q: %w", i, path, err)
+				return rules{}, fmt.Errorf("spec.drift.ignore[%d].paths: %q: %w", i, path, err)
 			}
 			r.pointers = append(r.pointers, pointer)
 		}
-		rules = append(rules, r)
+		all.given = append(all.given, r)
 	}
-	if yieldsToControllers(vr) {
-		rules = append(rules, &rule{controllers: true, matched: true})
-	}
-	return rules, nil
+	return all, nil
 }
 
 // covers reports whether the rule is for an object of the manifest.
@@ -88,15 +108,12 @@ type managedPaths struct {
 	controllers bool
 }
 
-// ignoredIn are the rules for an object of the manifest, also as they were given;
-// nil if there are none. It marks the rules that cover something in it.
-func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alpha1.IgnoreRule) {
+// ignoredIn are the rules for an object of the manifest, those that cover it, also as they were given;
+// nil if there are none. It marks the rules that match something in it.
+func ignoredIn(mine []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alpha1.IgnoreRule) {
 	var ign Ignored
 	var given []v1alpha1.IgnoreRule
-	for _, r := range withControllerRule(rules, obj) {
-		if !r.covers(obj) {
-			continue
-		}
+	for _, r := range mine {
 		var paths [][]string
 		for _, pointer := range r.pointers {
 			if _, _, err := pointer.Get(obj.Object); err == nil {
@@ -121,9 +138,9 @@ func ignoredIn(rules []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alp
 }
 
 // unmatched names the rules that match nothing in the manifest.
-func unmatched(rules []*rule) []string {
+func (s rules) unmatched() []string {
 	var names []string
-	for i, r := range rules {
+	for i, r := range s.given {
 		if r.matched {
 			continue
 		}
@@ -136,14 +153,11 @@ func unmatched(rules []*rule) []string {
 	return names
 }
 
-// exemptIn are the ignore rules for an object, with all their paths: what a user adds to the
+// exemptionsOf are the rules that cover an object, with all their paths: what a user adds to the
 // object is not in the manifest.
-func exemptIn(rules []*rule, obj *unstructured.Unstructured) exemptions {
+func exemptionsOf(mine []*rule) exemptions {
 	var exempt exemptions
-	for _, r := range withControllerRule(rules, obj) {
-		if !r.covers(obj) {
-			continue
-		}
+	for _, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
 			m.paths = append(m.paths, pointer.DecodedTokens())

@@ -52,10 +52,11 @@ func TestIgnoredIn(t *testing.T) {
 			t.Parallel()
 			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{tc.rule}}}})
 			require.NoError(t, err)
-			got, given := ignoredIn(rules, fixture.UnstructuredOf(t, webDeployment))
+			obj := fixture.UnstructuredOf(t, webDeployment)
+			got, given := ignoredIn(rules.of(obj), obj)
 			require.Equal(t, tc.want, got)
 			require.Equal(t, tc.want != nil, len(given) == 1)
-			require.Equal(t, tc.want == nil, len(unmatched(rules)) == 1, "what matches nothing is said")
+			require.Equal(t, tc.want == nil, len(rules.unmatched()) == 1, "what matches nothing is said")
 		})
 	}
 }

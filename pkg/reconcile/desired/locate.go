@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,13 +29,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 		return nil, err
 	}
 	i := slices.IndexFunc(parsed, func(obj manifest.Object) bool {
-		is := object.IdentityIn(obj.Unstructured)
-		if id.Namespace != "" {
-			is.Namespace = cmp.Or(is.Namespace, vr.Spec.Destination.Namespace, "default")
-		} else {
-			is.Namespace = "" // the API server ignores one of a cluster-scoped kind
-		}
-		return is == id
+		return slices.Contains(identities(vr, object.IdentityIn(obj.Unstructured)), id)
 	})
 	if i < 0 {
 		return nil, nil //nolint:nilnil // that it is not there is no error here
@@ -48,7 +41,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 	found := &Located{Object: parsed[i]}
 	placed := found.DeepCopy()
 	placed.SetNamespace(id.Namespace)
-	found.exemptions = exemptIn(rules, placed)
+	found.exemptions = exemptionsOf(rules.of(placed))
 	if id.GroupKind == object.SecretKind {
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
 		MergeStringData(found.Unstructured)

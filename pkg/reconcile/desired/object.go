@@ -147,7 +147,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 		w.Objects = append(w.Objects, d)
 	}
 	if len(w.Unresolved) == 0 { // otherwise a rule may be for what is not known yet
-		w.Unmatched = unmatched(rules)
+		w.Unmatched = rules.unmatched()
 	}
 	return w, nil
 }
@@ -160,11 +160,8 @@ var ErrEmpty = errors.New("the manifest holds no object, so nothing is changed o
 // empty returns an error that wraps ErrEmpty if the manifest has no object, or if one of several parts that are there has
 // none: a template may have rendered nothing. An optional part that is missing, and an empty spec.manifest, are no parts.
 func empty(parts []Part, parsed []manifest.Object) error {
-	if len(parsed) == 0 && len(parts) < 2 {
-		return ErrEmpty
-	}
 	for _, part := range parts {
-		given := part.name != specManifest || strings.TrimSpace(part.text) != ""
+		given := len(parts) > 1 && (part.name != specManifest || strings.TrimSpace(part.text) != "")
 		if given && !slices.ContainsFunc(parsed, func(obj manifest.Object) bool { return obj.Position.Source == part.name }) {
 			return emptyPart(part.name)
 		}
@@ -213,7 +210,7 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 
 // newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its
 // Configuration: what was applied stays the same in another shard.
-func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, rules []*rule) (*Object, error) {
+func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, ignore rules) (*Object, error) {
 	u := obj.Unstructured
 	gvk, namespace := unique.Make(u.GroupVersionKind()).Value(), unique.Make(u.GetNamespace()).Value() // many objects share them
 	d := &Object{
@@ -240,7 +237,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	d.Withholds = ownership.Withholds(u)
 	d.RemovesItself, d.RunsOnce = completion.RemovesItself(u), completion.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
-	if err := d.setIgnoreRules(rules, u); err != nil {
+	if err := d.setIgnoreRules(ignore, u); err != nil {
 		return nil, err
 	}
 	if by.Sharded() {
@@ -252,14 +249,15 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 }
 
 // setIgnoreRules sets the ignore rules of the object.
-func (d *Object) setIgnoreRules(rules []*rule, obj *unstructured.Unstructured) error {
-	var mine []v1alpha1.IgnoreRule
-	d.Ignored, mine = ignoredIn(rules, obj)
-	d.exemptions = exemptIn(rules, obj)
+func (d *Object) setIgnoreRules(by rules, obj *unstructured.Unstructured) error {
+	mine := by.of(obj)
+	var given []v1alpha1.IgnoreRule
+	d.Ignored, given = ignoredIn(mine, obj)
+	d.exemptions = exemptionsOf(mine)
 	if d.Ignored == nil {
 		return nil
 	}
-	text, err := json.Marshal(mine)
+	text, err := json.Marshal(given)
 	d.Configuration = object.Identify(escaped(d.Body), text)
 	return err
 }

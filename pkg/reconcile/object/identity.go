@@ -17,8 +17,9 @@ import (
 
 // Kinds that are treated in a way of their own.
 var (
-	CRDKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	SecretKind = schema.GroupKind{Kind: "Secret"}
+	CRDKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	NamespaceKind = schema.GroupKind{Kind: "Namespace"}
+	SecretKind    = schema.GroupKind{Kind: "Secret"}
 )
 
 // Identify returns a short text that differs for other parts.
@@ -33,6 +34,12 @@ func Identify(parts ...[]byte) string {
 type Identity struct {
 	schema.GroupKind
 	Namespace, Name string
+}
+
+// IsContainer reports whether the deletion of the object deletes others: it is a Namespace, or the CustomResourceDefinition
+// of a kind.
+func (id Identity) IsContainer() bool {
+	return id.GroupKind == NamespaceKind || id.GroupKind == CRDKind
 }
 
 // IdentityOf returns the identity of an inventory entry.

@@ -13,15 +13,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// NamespaceKind is the kind of namespaces.
-var NamespaceKind = schema.GroupKind{Kind: "Namespace"}
-
-// IsContainer reports whether the deletion of an object deletes others: a Namespace, and the CustomResourceDefinition of a
-// kind.
-func IsContainer(id object.Identity) bool {
-	return id.GroupKind == NamespaceKind || id.GroupKind == object.CRDKind
-}
-
 // maxNamed is how many objects in a container a message names.
 const maxNamed = 3
 

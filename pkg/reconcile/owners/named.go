@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -225,12 +226,8 @@ func (n *Named) get(ctx context.Context, name string, is listed) (*v1alpha1.Vidr
 	return vr, nil
 }
 
-const (
-	// listPage is how many VidraResources a page of a list has.
-	listPage = 500
-	// listTimeout is how long a list may take.
-	listTimeout = 30 * time.Second
-)
+// listTimeout is how long a list may take.
+const listTimeout = 30 * time.Second
 
 // list returns the VidraResources of the API server as of since, or later. Callers that wait for the same list share it.
 func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, error) {
@@ -249,19 +246,10 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	latest = listing{began: time.Now(), all: map[string]listed{}}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	options := metav1.ListOptions{Limit: listPage}
-	for {
-		page, err := n.Metadata.Resource(vidraResources).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			m := &page.Items[i]
-			latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+	if err := cluster.VisitMetadata(ctx, n.Metadata.Resource(vidraResources), func(m *metav1.PartialObjectMetadata) {
+		latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
+	}); err != nil {
+		return nil, err
 	}
 	n.mu.Lock()
 	n.latest = latest

@@ -59,8 +59,8 @@ type Object struct {
 	// BackstopSuspect is the version in which a LIST or the last comparison found the object
 	// different; empty if it did not exist, and nil if it is no suspect.
 	BackstopSuspect *string
-	// Holds is what the object holds, for the Event about its removal.
-	Holds string
+	// RemovalNote is the note of the Event about its removal.
+	RemovalNote string
 	// KindGoneSince is since when the kind of an object that is to be removed is not served;
 	// zero while it is.
 	KindGoneSince time.Time

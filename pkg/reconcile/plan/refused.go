@@ -70,6 +70,9 @@ func (p *Planner) AwaitRefused() {
 		}
 	}
 	p.Trigger.AwaitRefused(p.Owner, refused)
+	if len(refused) == 0 { // as after nearly every reconcile
+		return
+	}
 	for _, o := range p.State.Manifest { // an event may have arrived before
 		if before, waits := refused[o.Desired.Key]; waits {
 			if now, shown := p.evidence(o, o.Refused.manager); !shown || now != before {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -14,7 +13,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -66,7 +64,7 @@ func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, 
 // may be.
 func goesWith(container, id object.Identity, key trigger.ObjectKey) bool {
 	switch {
-	case container.GroupKind == (schema.GroupKind{Kind: "Namespace"}):
+	case container.GroupKind == object.NamespaceKind:
 		return id.Namespace == container.Name
 	case container.GroupKind != object.CRDKind:
 		return false
@@ -117,7 +115,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		kept: map[object.Identity]trigger.ObjectKey{}, unsure: map[object.Identity]trigger.ObjectKey{},
 	}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
-		return !owners.IsContainer(id) || s.Objects[id].In(v1alpha1.ObjectDeleting)
+		return !id.IsContainer() || s.Objects[id].In(v1alpha1.ObjectDeleting)
 	})
 	var within []*plan.Object
 	for _, o := range s.Manifest {

@@ -49,8 +49,8 @@ type Removal struct {
 	// held is why it is not removed before something else is; occupied reports that a user has to remove that.
 	held     string
 	occupied bool
-	// holds is what the Event says that it held.
-	holds string
+	// note is the note of the Event about the removal.
+	note string
 	// key is the object.
 	key trigger.ObjectKey
 	// glass is the answer to its break-glass annotations.
@@ -97,11 +97,12 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 // object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an
 // extension API server exist wherever that keeps them.
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+	if a.Orphans {
+		return Removal{Gone: true, unmanaged: true}
+	}
 	const advice = ": serve the kind again, or set spec.deletionPolicy to Orphan to leave the object in place"
 	gvk := object.GVKOf(e)
 	switch definition, err := a.Destination.DefinitionOf(ctx, gvk.GroupKind()); {
-	case a.Orphans:
-		return Removal{Gone: true, unmanaged: true}
 	case err != nil:
 		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served, and it is not known whether the kind still exists: %v%s", err, advice)}
 	case definition != "":
@@ -229,21 +230,21 @@ func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 // deleteRead deletes the object that was read, unless what it holds has to stay.
 func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	done := Removal{}
-	if id := object.IdentityIn(live); owners.IsContainer(id) {
+	if object.IdentityIn(live).IsContainer() {
 		inside, err := a.Contents(ctx, live)
 		if err != nil {
 			return Removal{held: "is not removed before all is known that it holds: " + err.Error()}
 		}
 		if inside.Kept.Count > 0 {
 			done = a.release(ctx, key, live)
-			done.holds = "it holds " + inside.Kept.String() + " with the annotation keep"
+			done.note = "it holds " + inside.Kept.String() + " with the annotation keep"
 			return done
 		}
 		if why := inside.Blocked(a.UnmanagedContents); why != "" {
 			return Removal{held: "is not removed, because " + why + ". Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place", occupied: true}
 		}
 		if inside.Unmanaged.Count > 0 {
-			done.holds = fmt.Sprintf("with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
+			done.note = fmt.Sprintf("with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
 		}
 	}
 	if done.Err = a.Delete(ctx, key, live); done.Err != nil {

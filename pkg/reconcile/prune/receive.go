@@ -57,12 +57,10 @@ func (a *Remover) deleteUnlessReceived(ctx context.Context, key trigger.ObjectKe
 	}
 	if receiver.Mentioned { // it may not have the object: nothing is given to it
 		done := a.release(ctx, key, live)
-		done.holds = fmt.Sprintf("VidraResource %s mentions it, and its manifest cannot be read", name)
+		done.note = fmt.Sprintf("VidraResource %s mentions it, and its manifest cannot be read", name)
 		return done
 	}
-	done := a.transfer(ctx, key, live, v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(name))
-	done.Released, done.unmanaged = done.unmanaged, false
-	return done
+	return a.transfer(ctx, key, live, v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(name))
 }
 
 // transfer leaves an object to another VidraResource, which applies it as manager: that gets our fields.
@@ -72,5 +70,5 @@ func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *uns
 	if _, err := a.EditMetadata(ctx, key, live, metadata); err != nil {
 		return Removal{Err: fmt.Errorf("leave the object to its new owner: %w", err)}
 	}
-	return Removal{Gone: true, unmanaged: true}
+	return Removal{Gone: true, Released: true}
 }

@@ -59,8 +59,8 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
-	if done.holds != "" {
-		o.Holds = done.holds
+	if done.note != "" {
+		o.RemovalNote = done.note
 	}
 	if done.key.Name != "" && !done.missing { // its kind is served
 		o.KindGoneSince = time.Time{}
@@ -116,7 +116,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
 		change.Action = events.Pruned
 	}
-	if change.Note = o.Holds; change.Action != "" {
+	if change.Note = o.RemovalNote; change.Action != "" {
 		a.Plan.Note(change)
 	}
 	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}
