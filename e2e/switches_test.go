@@ -67,6 +67,38 @@ func TestSuspendedDeletionWithoutObjects(t *testing.T) {
 	awaitGone(t, v)
 }
 
+// TestSuspendedDeletionWithLostInventory deletes a suspended VidraResource whose status was lost while no operator ran, as a
+// restore from a backup loses it: the objects that it applied stay. It is not parallel: it stops
+// the operator.
+func TestSuspendedDeletionWithLostInventory(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	uid := get(t, page).GetUID()
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+	awaitReady(t, ns)
+	stopOperator(t)
+	editStatus(t, ns, `{"status":{"managedResources":[],"objects":0}}`)
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+
+	for range 2 { // the second operator reads the inventory that the first one wrote
+		startOperator(t)
+		v := awaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended, "spec.suspend", "spec.deletionPolicy to Orphan")
+		require.Len(t, v.Status.ManagedResources, 1)
+		awaitSilence(t)
+		live := get(t, page)
+		require.Equal(t, uid, live.GetUID())
+		require.Nil(t, live.GetDeletionTimestamp())
+		stopOperator(t)
+	}
+	startOperator(t)
+	v := getVidraResource(t, ns)
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
+	awaitGone(t, page)
+	awaitGone(t, v)
+}
+
 // awaitReason waits until a VidraResource is not ready for a reason, whatever generation
 // its status is of.
 func awaitReason(t *testing.T, name, reason string) *v1alpha1.VidraResource {

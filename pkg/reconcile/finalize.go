@@ -53,7 +53,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	if why == nil {
-		p.recoverForRemoval(ctx)
+		p.recoverForRemoval(ctx) // the removal waits for plan.RemovalSettle, and for the checks above of the reconcile after it
 	}
 	p.watch(ctx)
 	var ids []object.Identity
