@@ -1,0 +1,80 @@
+package insight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// Program is what a user types to run the program that asks. Answers propose commands of it.
+type Program string
+
+// DefaultProgram is the name of the command line.
+const DefaultProgram Program = "vidra"
+
+// Hint returns a command that a message proposes, as the user types it.
+func (p Program) Hint(command string, args ...string) string {
+	return strings.Join(append([]string{string(cmp.Or(p, DefaultProgram)), command}, args...), " ")
+}
+
+// VidraResources reads VidraResources.
+type VidraResources interface {
+	// Get returns the error of the API server, such as NotFound.
+	Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error)
+	// List returns those with the labels of a selector, in the order of their names. The caller does not change them.
+	List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error)
+}
+
+// Options configure a Client. The zero value is usable.
+type Options struct {
+	// Program is what the user types to run this program. Defaults to DefaultProgram.
+	Program Program
+	// VidraResources reads VidraResources, such as the store of a watch. Defaults to a request for each question.
+	VidraResources VidraResources
+}
+
+// Client asks the API server of one cluster, with the rights of one user. Its methods are safe for concurrent use.
+type Client struct {
+	program   Program
+	resources VidraResources
+	dynamic   dynamic.Interface
+	events    typedeventsv1.EventsV1Interface
+	kinds     discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+}
+
+// New returns a Client for the API server of config. It sends no request.
+func New(config *rest.Config, o Options) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	if c.events, err = typedeventsv1.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	c.kinds = memory.NewMemCacheClient(kinds)
+	c.mapper = restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.kinds), c.kinds, nil)
+	return c, nil
+}
