@@ -240,7 +240,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 	}
 	applied, err := d.Apply(ctx, o, configuration, true)
 	if err != nil {
-		return d.failed(diff, o, live, err)
+		return d.failed(ctx, diff, o, live, err)
 	}
 	if live == nil {
 		diff.Action, diff.Diff = actionCreate, d.unified(nil, applied, d.Disclosure(o))
@@ -265,7 +265,7 @@ func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists
 }
 
 // failed is about an object that the API server refused.
-func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, err error) (*objectDifference, error) {
+func (d *differ) failed(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, err error) (*objectDifference, error) {
 	if !isAnswer(err) {
 		return nil, fmt.Errorf("dry run of %s: %w", o.ID, err)
 	}
@@ -287,6 +287,9 @@ func (d *differ) failed(diff *objectDifference, o *desired.Object, live *unstruc
 		return diff, nil
 	case invalid && d.VR.Spec.Force && d.Owns(live):
 		diff.Action, diff.Why = actionReplace, "spec.force: deleted and created again, if its kind and annotations allow it, because of "+why
+		if o.ID.IsContainer() {
+			d.contents(ctx, diff, live)
+		}
 		return diff, nil
 	case invalid:
 		return diff.refused(why + ". If the field is immutable, delete the object, or set spec.force"), nil
@@ -368,6 +371,9 @@ func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*obj
 			if claimed := d.others(live); diff.Action == actionPrune && len(claimed) > 0 {
 				diff.release(d.left(), claimed)
 			}
+			if diff.Action == actionPrune && id.IsContainer() {
+				d.contents(ctx, diff, live)
+			}
 		}
 		all = append(all, diff)
 	}
@@ -400,6 +406,29 @@ func (d *differ) received(ctx context.Context, diff *objectDifference, id object
 	}
 	if err != nil {
 		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, ownership.Disclose(false, false, false)))
+	}
+}
+
+// contents decides about a Namespace or CustomResourceDefinition that would be deleted by its contents, as the operator does.
+func (d *differ) contents(ctx context.Context, diff *objectDifference, live *unstructured.Unstructured) {
+	if d.moves == nil {
+		return
+	}
+	inside, err := d.moves.finder(d).Contents(ctx, d.At, live)
+	switch why := inside.Blocked(d.VR.Spec.UnmanagedContents); {
+	case err != nil:
+		diff.Why += ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))
+	case inside.Kept.Count > 0 && diff.Action == actionReplace:
+		diff.refused(diff.Why + ". It stays, because it holds " + inside.Kept.String() + " with the annotation keep")
+	case inside.Kept.Count > 0:
+		diff.Action, diff.Diff = actionRelease, ""
+		diff.Why += ", and holds " + inside.Kept.String() + " with the annotation keep: it stays, unmanaged"
+	case why != "" && diff.Action == actionReplace:
+		diff.refused(diff.Why + ". It stays, because " + why)
+	case why != "":
+		diff.Why += ". It is not deleted while " + why
+	case inside.Unmanaged.Count > 0:
+		diff.Why += fmt.Sprintf(". It is deleted with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -21,6 +23,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
@@ -170,6 +173,45 @@ func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *cont
 	})
 	m.contents[vr.Name] = c
 	return c
+}
+
+// finder returns the Finder of the owners of the objects in a container that a VidraResource removes.
+func (m *moves) finder(d *differ) *owners.Finder {
+	return &owners.Finder{
+		Claimant:       owners.Claimant{Owner: trigger.Owner{Name: d.VR.Name}, Installation: v1alpha1.InstallationOf(d.VR), Manager: d.By.Manager},
+		Index:          trigger.NewIndex(),
+		VidraResources: reader{m},
+	}
+}
+
+// reader reads the VidraResources as they would be after the apply.
+type reader struct{ *moves }
+
+// Get reads a VidraResource into obj.
+func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	into, is := obj.(*v1alpha1.VidraResource)
+	if !is {
+		return fmt.Errorf("read a %T: only VidraResources can be read", obj)
+	}
+	vr := r.given[key.Name]
+	if vr == nil {
+		all, err := r.others(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(other *v1alpha1.VidraResource) bool { return other.Name == key.Name })
+		if i < 0 {
+			return apierrors.NewNotFound(vidraResources.GroupResource(), key.Name)
+		}
+		vr = all[i]
+	}
+	vr.DeepCopyInto(into)
+	return nil
+}
+
+// List fails: nothing lists with a reader.
+func (r reader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	return fmt.Errorf("list a %T: %w", list, errors.ErrUnsupported)
 }
 
 // releaseReason is why a VidraResource releases an object that moves.

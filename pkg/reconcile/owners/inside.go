@@ -1,16 +1,22 @@
 package owners
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // maxNamed is how many objects in a container a message names.
@@ -91,6 +97,71 @@ func isNamespaceDefault(content cluster.Content) bool {
 		return true
 	}
 	return false
+}
+
+// contentsTimeout is the limit for the LIST requests about the contents of a container.
+const contentsTimeout = time.Minute
+
+// Containers lists the contents of Namespaces and CustomResourceDefinitions of a cluster. See cluster.Cluster.
+type Containers interface {
+	// Name is the cluster in the keys of objects.
+	Name() string
+	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error
+	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
+}
+
+// Contents returns the contents of a Namespace or CustomResourceDefinition of the cluster at. It fails if some of them are unknown.
+func (a *Finder) Contents(ctx context.Context, at Containers, container *unstructured.Unstructured) (Inside, error) {
+	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
+	defer cancel()
+	var inside Inside
+	var failed error
+	err := visitContents(ctx, at, container, func(content cluster.Content) {
+		others, ours, err := a.ownersOf(ctx, at, content)
+		if failed = errors.Join(failed, err); err == nil {
+			inside.Add(content, others, ours)
+		}
+	})
+	return inside, errors.Join(err, failed)
+}
+
+// visitContents calls visit with each object in a Namespace or of a CustomResourceDefinition.
+func visitContents(ctx context.Context, at Containers, container *unstructured.Unstructured, visit func(cluster.Content)) error {
+	if object.IdentityIn(container).GroupKind == object.NamespaceKind {
+		return at.VisitNamespace(ctx, container.GetName(), visit)
+	}
+	group, _, _ := unstructured.NestedString(container.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(container.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(container.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(container.Object, "spec", "versions")
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			return at.VisitKind(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, kind, visit)
+		}
+	}
+	return fmt.Errorf("no version of %s is served, so that its objects cannot be listed", container.GetName())
+}
+
+// ownersOf returns the other owners of an object in a container, and reports whether it is ours.
+func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Content) (others []string, ours bool, err error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(content.PartialObjectMetadata)
+	if err != nil {
+		return nil, false, err
+	}
+	live := &unstructured.Unstructured{Object: fields}
+	live.SetGroupVersionKind(content.GVR.GroupVersion().WithKind(content.Kind))
+	key := trigger.ObjectKey{Cluster: at.Name(), GVR: content.GVR, Namespace: content.Namespace, Name: content.Name}
+	all, err := a.AllOwners(ctx, key, live)
+	for _, other := range all {
+		name := "field manager " + other.Manager
+		if other.Name != "" {
+			name = v1alpha1.Kind + " " + other.Name
+		}
+		others = append(others, name)
+	}
+	slices.Sort(others)
+	return others, a.Owns(live, nil), err
 }
 
 var namespaceAccounts = []string{"default", "builder", "deployer"}
