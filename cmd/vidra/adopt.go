@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const adoptHelp = `Adopt the objects of a VidraResource that exist already and that it was refused: Vidra
@@ -60,7 +61,7 @@ func adopt(ctx context.Context, client dynamic.Interface, name string, timeout t
 	var refused []string
 	for _, p := range vr.Status.Problems {
 		if p.Reason == v1alpha1.ReasonAdoptionRefused {
-			refused = append(refused, problemObject(p.Object))
+			refused = append(refused, render.ProblemObject(p.Object))
 		}
 	}
 	if len(refused) == 0 {
@@ -93,7 +94,7 @@ func adopt(ctx context.Context, client dynamic.Interface, name string, timeout t
 	}
 	for _, p := range after.Status.Problems {
 		if p.Reason == v1alpha1.ReasonAdoptionRefused {
-			return fmt.Errorf("VidraResource %s is still refused %s: %s", name, problemObject(p.Object), p.Message)
+			return fmt.Errorf("VidraResource %s is still refused %s: %s", name, render.ProblemObject(p.Object), p.Message)
 		}
 	}
 	if err != nil {
@@ -126,12 +127,12 @@ func newOrphan(k *kube) *cobra.Command {
 
 // orphanObject sets the annotation by which an object stays.
 func (k *kube) orphanObject(ctx context.Context, args []string, out io.Writer) error {
-	t, err := k.readTarget(ctx, args)
+	t, client, err := k.managed(ctx, args)
 	if err != nil {
 		return err
 	}
-	if err := t.annotate(ctx, map[string]any{v1alpha1.KeepAnnotation: "true"}); err != nil {
+	if err := annotate(ctx, client, t, map[string]any{v1alpha1.KeepAnnotation: "true"}); err != nil {
 		return err
 	}
-	return printText(out, sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.id))
+	return printText(out, sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.ID))
 }

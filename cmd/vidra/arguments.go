@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 // The forms of an argument.
@@ -84,24 +86,28 @@ func namespaceArgument(cmd *cobra.Command) string {
 	return "-n NAMESPACE"
 }
 
-// similar returns the names that a typing error may have meant, by the measure of cobra for the names of commands.
-func similar(typed string, names []string) []string {
-	const mostErrors = 2
-	known := &cobra.Command{SuggestionsMinimumDistance: min(mostErrors, len(typed)-1)}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+// countObject accepts as many arguments as name an object.
+func countObject(_ *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return fmt.Errorf("%d arguments: %s", len(args), wantObject)
 	}
-	found := known.SuggestionsFor(typed)
-	return found[:min(len(found), mostProposed)]
+	return nil
 }
 
-// mostProposed is how many names a message proposes at most.
-const mostProposed = 3
+// wantObject is how an object is named.
+const wantObject = "want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n"
 
-// didYouMean proposes names; empty for none.
-func didYouMean(names []string) string {
-	if len(names) == 0 {
-		return ""
+// target returns the object that the arguments name: KIND/NAME, or KIND NAME.
+func (k *kube) target(args []string) (insight.Target, error) {
+	kind, name, found := strings.Cut(args[0], "/")
+	if len(args) == 2 && !found {
+		name = args[1]
+	} else if len(args) != 1 || !found {
+		return insight.Target{}, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, hint("status", args[0]))
 	}
-	return "; did you mean " + strings.Join(names, " or ") + "?"
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return insight.Target{}, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))
+	}
+	namespace, err := k.namespace()
+	return insight.Target{Kind: kind, Namespace: namespace, Name: name}, err
 }

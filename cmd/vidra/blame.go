@@ -2,21 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	sigsyaml "sigs.k8s.io/yaml"
-
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/manifest"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 const blameHelp = `Show a live object as YAML, and beside each line its owner: the document and line of the
@@ -32,12 +20,13 @@ const blameExample = `  vidra blame deployment/web -n shop
 
 // blameFlags holds the flags of the command.
 type blameFlags struct {
-	whyFlags
+	*kube
 	foreign bool
+	output  string
 }
 
 func newBlame(k *kube) *cobra.Command {
-	f := &blameFlags{whyFlags: whyFlags{kube: k}}
+	f := &blameFlags{kube: k}
 	cmd := &cobra.Command{
 		Use: "blame KIND/NAME", Short: "Show a live object with the owner of each line",
 		Long: blameHelp, Example: blameExample,
@@ -52,253 +41,21 @@ func newBlame(k *kube) *cobra.Command {
 }
 
 func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	t, err := f.readTarget(ctx, args)
+	target, err := f.target(args)
 	if err != nil {
 		return err
 	}
-	if t.live == nil {
-		if len(t.missing) > 0 {
-			return fmt.Errorf("%s", t.missing[0])
-		}
-		return fmt.Errorf("%s does not exist in this cluster", t.id)
-	}
-	b := &blame{target: t, known: t.disclosure(ctx), writers: ownership.WritersOf(t.live), places: map[string][]string{}, paths: map[string]string{}}
-	for _, vr := range t.owners {
-		if missing := b.addOwner(ctx, vr); missing != "" {
-			printMessage(errOut, "not shown is where the manifest has the fields: "+missing)
-		}
-	}
-	for _, missing := range t.missing {
-		printMessage(errOut, "not shown is "+missing)
-	}
-	if b.edits, err = f.edits(ctx, t, errOut); err != nil {
-		printMessage(errOut, "not shown are the last edits: "+err.Error())
-	}
-	lines, err := b.lines()
+	client, err := f.insight()
 	if err != nil {
 		return err
 	}
-	if f.foreign {
-		lines = foreignLines(lines)
+	blame, err := client.Blame(ctx, target, f.foreign)
+	if err != nil {
+		return err
 	}
+	printMessages(errOut, blame.Remarks)
 	if f.output != "" {
-		return printDocument(out, f.output, map[string]any{"lines": lines})
+		return printDocument(out, f.output, blame)
 	}
-	return printText(out, b.text(lines, coloured(out), time.Now()))
-}
-
-// blame is what is known of the lines of an object.
-type blame struct {
-	*target
-	// known is the decision about values of the object.
-	known   ownership.Disclosure
-	writers ownership.Writers
-	edits   []edit
-	// sources are where the manifests of the owners are.
-	sources []string
-	// places are where a manifest has a field, by its JSON pointer in the object; paths are the fields as
-	// Events name them.
-	places map[string][]string
-	paths  map[string]string
-}
-
-// blameLine is a line of the object.
-type blameLine struct {
-	Text string `json:"text"`
-	// Pointer is the field that begins on the line, as a JSON pointer.
-	Pointer string `json:"pointer,omitempty"`
-	// Manifest is where manifests have the field; Managers are the other field managers that own it.
-	Manifest []string      `json:"manifest,omitempty"`
-	Managers []lineManager `json:"managers,omitempty"`
-	// Edits are what was done about edits of the field.
-	Edits []edit `json:"edits,omitempty"`
-
-	// inner reports that the field has others below it.
-	inner bool
-	path  []string
-}
-
-// lineManager is a field manager that owns a line.
-type lineManager struct {
-	Manager     string      `json:"manager"`
-	Subresource string      `json:"subresource,omitempty"`
-	Time        metav1.Time `json:"time"`
-}
-
-// addOwner adds where the manifest of an owner has the fields. It returns why that is not known.
-func (b *blame) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (missing string) {
-	manager := signature(vr).Manager
-	located, missing := b.locate(ctx, vr)
-	var configuration map[string]any
-	if located != nil {
-		configuration = located.Object.Object
-		source := "spec.manifest of VidraResource " + vr.Name
-		if from := located.Position.Source; located.Source() != nil {
-			source = from
-		}
-		b.sources = append(b.sources, vr.Name+": "+source)
-	}
-	live, liveAbove := ownership.FieldsOf(b.live, manager, b.live.Object, b.known)
-	conf, confAbove := ownership.FieldsOf(b.live, manager, configuration, b.known)
-	live, conf = append(live, liveAbove...), append(conf, confAbove...)
-	for i, field := range live { // both are of the same paths, in the same order
-		if field.Tokens == nil {
-			continue
-		}
-		place := vr.Name
-		switch {
-		case located != nil && conf[i].Tokens != nil:
-			at := manifest.Position{Document: located.Position.Document, Line: located.Line(conf[i].Tokens...)}
-			place += ": " + at.String()
-		case located != nil:
-			place += " (by Vidra)" // the label and the annotation that mark the object
-		}
-		b.places[field.Pointer()] = append(b.places[field.Pointer()], place)
-		b.paths[field.Pointer()] = field.Path
-	}
-	return missing
-}
-
-// lines are the lines of the object, with their owners.
-func (b *blame) lines() ([]blameLine, error) {
-	obj := ownership.Mask(b.live, b.known, func([]string, any) any { return "***" })
-	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
-	text, err := sigsyaml.Marshal(obj.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", b.id, err)
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, fmt.Errorf("read %s again: %w", b.id, err)
-	}
-	var lines []blameLine
-	for line := range strings.Lines(string(text)) {
-		lines = append(lines, blameLine{Text: strings.TrimSuffix(line, "\n")})
-	}
-	begin(root.Content[0], nil, lines)
-	for i := range lines {
-		b.attribute(&lines[i])
-	}
-	b.addEdits(lines)
-	return lines, nil
-}
-
-// begin sets the paths of the lines on which the fields of a node begin: of several, that of the innermost.
-func begin(n *yaml.Node, path []string, lines []blameLine) {
-	for i, child := range n.Content {
-		at := append(slices.Clone(path), fmt.Sprint(i))
-		if n.Kind == yaml.MappingNode {
-			if i%2 == 1 {
-				continue
-			}
-			at[len(path)] = child.Value
-		}
-		line := &lines[child.Line-1]
-		if child.Kind == yaml.ScalarNode || len(child.Content) == 0 {
-			line.path = at
-		}
-		below := child
-		if n.Kind == yaml.MappingNode {
-			below = n.Content[i+1]
-			line.inner = len(below.Content) > 0
-		}
-		begin(below, at, lines)
-	}
-}
-
-// attribute adds the owners of a line.
-func (b *blame) attribute(line *blameLine) {
-	if line.path == nil {
-		return
-	}
-	line.Pointer = ownership.Field{Tokens: line.path}.Pointer()
-	if line.inner {
-		return
-	}
-	line.Manifest = b.places[line.Pointer]
-	for n := len(line.path) - 1; n > 0 && line.Manifest == nil; n-- { // it may be owned as a whole
-		if b.atomic(line.path[:n]) {
-			line.Manifest = b.places[ownership.Field{Tokens: line.path[:n]}.Pointer()]
-			break
-		}
-	}
-	for _, w := range b.writers.Of(line.path...) {
-		if strings.HasPrefix(w.Manager, v1alpha1.FieldManagerPrefix) {
-			if line.Manifest == nil { // a VidraResource that may not be read
-				name, _ := v1alpha1.ParseFieldManager(w.Manager)
-				line.Manifest = append(line.Manifest, name)
-			}
-			continue
-		}
-		line.Managers = append(line.Managers, lineManager{Manager: w.Manager, Subresource: w.Subresource, Time: metav1.NewTime(w.Time)})
-	}
-}
-
-// addEdits adds each edit to the lines on which its fields begin: of an item, a map or a list, the first one. An edit
-// of fields that have no line, because the API server keeps no empty list, is added to the field above.
-func (b *blame) addEdits(lines []blameLine) {
-	for _, e := range b.edits {
-		added, above := map[int]bool{}, ""
-		add := func(pointer string) {
-			i := slices.IndexFunc(lines, func(line blameLine) bool {
-				return line.Pointer == pointer || strings.HasPrefix(line.Pointer, pointer+"/")
-			})
-			if i >= 0 && !added[i] {
-				lines[i].Edits, added[i] = append(lines[i].Edits, e), true
-			}
-		}
-		for pointer, path := range b.paths {
-			switch {
-			case listed(e.fields, path):
-				add(pointer)
-			case strings.Contains(","+e.fields, ","+path+".") && len(path) > len(b.paths[above]):
-				above = pointer
-			}
-		}
-		if len(added) == 0 && above != "" {
-			add(above)
-		}
-	}
-}
-
-// atomic reports whether what is at a path is owned as a whole.
-func (b *blame) atomic(path []string) bool { return b.writers.OwnsWhole(path...) }
-
-// foreignLines are the lines of fields that no manifest has, with those above them. What the API server
-// writes itself is left out.
-func foreignLines(lines []blameLine) []blameLine {
-	shown := make([]bool, len(lines))
-	var above []int
-	for i, line := range lines {
-		if line.path == nil {
-			shown[i] = i > 0 && shown[i-1] && !lines[i-1].inner // the rest of a text of several lines
-			continue
-		}
-		for len(above) > 0 && !isBelow(line.path, lines[above[len(above)-1]].path) {
-			above = above[:len(above)-1]
-		}
-		if line.inner {
-			above = append(above, i)
-			continue
-		}
-		if len(line.Manifest) > 0 || len(line.Managers) == 0 || line.path[0] == "status" {
-			continue
-		}
-		shown[i] = true
-		for _, j := range above {
-			shown[j] = true
-		}
-	}
-	var kept []blameLine
-	for i, line := range lines {
-		if shown[i] {
-			kept = append(kept, line)
-		}
-	}
-	return kept
-}
-
-// isBelow reports whether a path is below another one.
-func isBelow(path, above []string) bool {
-	return len(path) > len(above) && slices.Equal(path[:len(above)], above)
+	return printText(out, styleOf(out, f.output).Blame(blame))
 }

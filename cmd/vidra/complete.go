@@ -74,11 +74,11 @@ func (k *kube) completeNameOrObject(cmd *cobra.Command, given []string, begun st
 
 // inventories are the VidraResources that the user may list.
 func (k *kube) inventories(cmd *cobra.Command) ([]*v1alpha1.VidraResource, error) {
-	client, err := k.dynamic()
+	client, err := k.insight()
 	if err != nil {
 		return nil, err
 	}
-	return listVidraResources(cmd.Context(), client, "")
+	return client.VidraResources(cmd.Context(), "")
 }
 
 // objectWords are the managed objects of a namespace, and those without one, as KIND/NAME. The group is

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -67,25 +68,6 @@ func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, 
 		return err.Error()
 	}
 	return string(text)
-}
-
-// valueAt is the value to which names and indexes lead; nil if there is none.
-func valueAt(value any, path []string) any {
-	for _, token := range path {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[token]
-		case []any:
-			i := indexOf(token)
-			if i < 0 || i >= len(v) {
-				return nil
-			}
-			value = v[i]
-		default:
-			return nil
-		}
-	}
-	return value
 }
 
 // code is the exit code for a difference.
@@ -167,8 +149,8 @@ func (o *objectDifference) remarks() []string {
 		all = append(all, "removes "+added)
 	}
 	if o.Action == actionPrune {
-		kept := target{typed: kindArgument(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()), id: object.Identity{Namespace: o.Namespace, Name: o.Name}}
-		all = append(all, "to keep it, unmanaged: `"+hint("orphan", kept.argument())+"`")
+		kept := object.Identity{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+		all = append(all, "to keep it, unmanaged: `"+hint("orphan", insight.TargetOf(kept).Argument())+"`")
 	}
 	return all
 }
@@ -241,13 +223,4 @@ func (d *difference) markdown() string {
 // cell is text in a cell of a table in Markdown.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<br>", "<br>", "<", "&lt;", ">", "&gt;").Replace(oneLine(text))
-}
-
-// indexOf is the index of a list that a token of a path names; -1 if it names none.
-func indexOf(token string) int {
-	i, err := strconv.Atoi(token)
-	if err != nil {
-		return -1
-	}
-	return i
 }

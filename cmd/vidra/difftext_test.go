@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestDiffSummary(t *testing.T) {
@@ -49,15 +48,4 @@ func TestDeletion(t *testing.T) {
     to keep it, unmanaged: `+"`vidra orphan deployment/web -n shop`\n", (&difference{VidraResource: "shop", Objects: []*objectDifference{o}}).text(false))
 	o.Action = actionRelease
 	require.NotContains(t, strings.Join(o.remarks(), "\n"), "orphan")
-}
-
-func TestKindArgument(t *testing.T) {
-	for want, kind := range map[string]schema.GroupKind{
-		"configmap":                   {Kind: "ConfigMap"},
-		"deployment":                  {Group: "apps", Kind: "Deployment"},
-		"ingress":                     {Group: "networking.k8s.io", Kind: "Ingress"},
-		"certificate.cert-manager.io": {Group: "cert-manager.io", Kind: "Certificate"},
-	} {
-		require.Equal(t, want, kindArgument(kind))
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/vidratest"
 )
@@ -69,16 +70,15 @@ func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.
 	if err != nil {
 		return err
 	}
-	text := &textTable{}
-	rows := [][]styled{
-		plain("Edited:", fmt.Sprintf("annotation %s of %s", report.Annotation, object.Identity(report.Object))),
-		plain("Seen:", fmt.Sprintf("after %s, by a watch", short(report.Seen))),
-		plain("Reverted:", fmt.Sprintf("%s after that", short(report.Stood))),
+	rows := [][]string{
+		{"Edited:", fmt.Sprintf("annotation %s of %s", report.Annotation, object.Identity(report.Object))},
+		{"Seen:", fmt.Sprintf("after %s, by a watch", short(report.Seen))},
+		{"Reverted:", fmt.Sprintf("%s after that", short(report.Stood))},
 	}
 	if e := report.Entry; e != nil {
-		rows = append(rows, plain("Attributed:", oneLine(fmt.Sprintf("%s to %s, in status.history after %s", e.Reason, writerOf(e.User, e.Manager), short(report.Reported)))))
+		rows = append(rows, []string{"Attributed:", fmt.Sprintf("%s to %s, in status.history after %s", e.Reason, writerOf(e.User, e.Manager), short(report.Reported))})
 	}
-	if err := printText(out, text.rows(rows...)); err != nil || report.Entry != nil {
+	if err := printText(out, render.Table(rows...)); err != nil || report.Entry != nil {
 		return err
 	}
 	return fmt.Errorf("VidraResource %s: the edit was reverted, and status.history does not have it: check the operator with `%s`", name, hint("status", name))

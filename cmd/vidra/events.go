@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const eventsHelp = `List the Events of Vidra: what it applied, which change of which field manager it
@@ -85,143 +81,70 @@ func newEvents(k *kube) *cobra.Command {
 
 // run lists Events, and follows them if that is wanted.
 func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
-	filter, err := f.filter(time.Now())
+	q, err := f.query(time.Now())
 	if err != nil {
 		return err
 	}
-	printer := &eventPrinter{out: out, output: f.output, follow: f.watch, colour: coloured(out), now: time.Now}
+	printer := &render.EventPrinter{Out: out, Follow: f.watch, Colour: coloured(out), Now: time.Now}
 	if f.output != "" {
-		if printer.output, err = oneOf("output", f.output, eventOutputs); err != nil {
+		format, err := oneOf("output", f.output, []string{outputWide, outputJSON, outputYAML})
+		if err != nil {
 			return err
 		}
+		if printer.Wide = format == outputWide; !printer.Wide {
+			printer.Format = format
+		}
 	}
-	config, err := f.config()
-	if err != nil {
-		return err
-	}
-	if err := f.resolveFor(&filter, errOut); err != nil {
-		return err
-	}
-	client, err := typedeventsv1.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	source := &eventSource{client: client, selector: filter.selector().String(), errOut: errOut}
-	all, err := source.listWithin(ctx, f.namespace)
+	client, err := f.insight()
 	if err != nil {
 		return err
 	}
 	if f.watch {
-		return followEvents(ctx, source, filter, all, printer)
+		return client.FollowEvents(ctx, q, printer.Print, func(text string) { printMessage(errOut, text) })
 	}
-	all = slices.DeleteFunc(all, func(e *eventsv1.Event) bool { return !filter.matches(e) })
-	sortEvents(all)
-	if len(all) == 0 {
-		if err := f.requireKnown(ctx, filter); err != nil {
-			return err
-		}
+	found, err := client.Events(ctx, q)
+	if err != nil {
+		return err
 	}
-	if len(all) == 0 && printer.isTable() {
+	printMessages(errOut, found.Remarks)
+	if len(found.Items) == 0 && printer.Format == "" {
 		_, err := fmt.Fprintln(errOut, "No events found.")
 		return err
 	}
-	return printer.print(all)
+	return printer.Print(found.Items)
 }
 
-// filter returns the filter that the flags describe, but for --for, which needs
-// discovery.
-func (f *eventsFlags) filter(now time.Time) (filter eventFilter, err error) {
-	filter.namespace = f.namespace
+// query is the query that the flags describe.
+func (f *eventsFlags) query(now time.Time) (q insight.EventQuery, err error) {
+	q.Namespace = f.namespace
 	if err := validateNamespace(f.namespace); err != nil {
-		return filter, err
+		return q, err
 	}
 	if f.vidraResource != "" {
 		if problems := validation.IsDNS1123Subdomain(f.vidraResource); len(problems) > 0 {
-			return filter, fmt.Errorf("--vidraresource %q: want the name of a VidraResource: %s", f.vidraResource, nameRule(problems))
+			return q, fmt.Errorf("--vidraresource %q: want the name of a VidraResource: %s", f.vidraResource, nameRule(problems))
 		}
-		filter.about = append(filter.about, vidraResource(f.vidraResource))
+		q.VidraResource = f.vidraResource
 	}
 	if f.object != "" {
-		if _, _, err := splitFor(f.object); err != nil {
-			return filter, err
+		kind, name, err := splitFor(f.object)
+		if err != nil {
+			return q, err
 		}
+		q.Target = &insight.Target{Kind: kind, Namespace: f.namespace, Name: name}
 	}
 	for _, text := range f.reasons {
 		reason, err := oneOf("reason", text, eventReasons())
 		if err != nil {
-			return filter, err
+			return q, err
 		}
-		filter.reasons = append(filter.reasons, reason)
+		q.Reasons = append(q.Reasons, reason)
 	}
 	if f.eventType != "" {
-		if filter.eventType, err = oneOf("type", f.eventType, eventTypes); err != nil {
-			return filter, err
+		if q.Type, err = oneOf("type", f.eventType, eventTypes); err != nil {
+			return q, err
 		}
 	}
-	filter.since, err = parseSince(f.since, now)
-	return filter, err
-}
-
-// resolveFor adds the object of --for to the filter.
-func (f *eventsFlags) resolveFor(filter *eventFilter, errOut io.Writer) error {
-	if f.object == "" {
-		return nil
-	}
-	kind, name, err := splitFor(f.object)
-	if err != nil {
-		return err
-	}
-	mapper, err := f.ToRESTMapper()
-	if err != nil {
-		return fmt.Errorf("find the kind %q: %w", kind, err)
-	}
-	object, served, err := kindFrom(mapper, kind)
-	if err != nil {
-		return err
-	}
-	if !served {
-		printMessage(errOut, fmt.Sprintf("the cluster serves no kind %q: searching Events for that name", kind))
-	}
-	object.name = name
-	filter.about = append(filter.about, object)
-	return nil
-}
-
-// requireKnown requires that the VidraResource and the object exist that no Event is about, as far as the user may read them.
-func (f *eventsFlags) requireKnown(ctx context.Context, filter eventFilter) error {
-	if len(filter.about) == 0 {
-		return nil
-	}
-	client, err := f.dynamic()
-	if err != nil {
-		return err
-	}
-	all, err := listVidraResources(ctx, client, "")
-	if err != nil { // Events of a namespace may be read by users who may read no VidraResource
-		return nil //nolint:nilerr // it is not known
-	}
-	for _, about := range filter.about {
-		id := object.Identity{GroupKind: schema.GroupKind{Kind: about.kind}, Namespace: f.namespace, Name: about.name}
-		if about.group == nil {
-			return f.noKind(about.kind)
-		}
-		id.Group = *about.group
-		managed := func(m managedObject) bool {
-			return m.id.Name == id.Name && (f.namespace == "" || m.id.Namespace == f.namespace)
-		}
-		switch {
-		case id.GroupKind == v1alpha1.GroupVersion.WithKind(v1alpha1.Kind).GroupKind():
-			if !slices.ContainsFunc(all, func(vr *v1alpha1.VidraResource) bool { return vr.Name == about.name }) {
-				return noVidraResource(about.name, all)
-			}
-		case !slices.ContainsFunc(managedOfKind(all, id.GroupKind), managed):
-			return fmt.Errorf("no Events found, and no VidraResource manages %s (%s searched)%s", id, plural(len(all), "VidraResource"), meant(id, all))
-		}
-	}
-	return nil
-}
-
-// printMessage prints a message to the user, in addition to the Events.
-func printMessage(errOut io.Writer, text string) {
-	_, _ = fmt.Fprintln(errOut, "vidra:", oneLine(text)) // an error cannot be reported
+	q.Since, err = parseSince(f.since, now)
+	return q, err
 }

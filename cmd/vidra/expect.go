@@ -122,7 +122,15 @@ func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 
 // expect measures the heal of the edit that a command makes, or waits for that of an earlier edit.
 func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut io.Writer) (vidratest.Heal, error) {
-	t, err := f.newTarget(args)
+	target, err := f.target(args)
+	if err != nil {
+		return vidratest.Heal{}, err
+	}
+	client, err := f.insight()
+	if err != nil {
+		return vidratest.Heal{}, err
+	}
+	id, err := client.Identify(target)
 	if err != nil {
 		return vidratest.Heal{}, err
 	}
@@ -131,9 +139,9 @@ func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut
 		return vidratest.Heal{}, err
 	}
 	if len(command) == 0 {
-		return cluster.AwaitHealed(ctx, vidratest.Object(t.id), f.within)
+		return cluster.AwaitHealed(ctx, vidratest.Object(id), f.within)
 	}
-	return cluster.Healed(ctx, vidratest.Object(t.id), f.within, func(ctx context.Context) error {
+	return cluster.Healed(ctx, vidratest.Object(id), f.within, func(ctx context.Context) error {
 		edit := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the user gives it
 		edit.Stdout, edit.Stderr = errOut, errOut
 		if err := edit.Run(); err != nil {
@@ -157,11 +165,11 @@ func healText(heal vidratest.Heal, timed bool) string {
 	var b strings.Builder
 	switch {
 	case timed:
-		fprintf(&b, "%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood))
+		fmt.Fprint(&b, sprintf("%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood)))
 	case len(heal.Changes) == 0 && !heal.Deleted:
-		fprintf(&b, "%s: as wanted\n", heal.Object)
+		fmt.Fprint(&b, sprintf("%s: as wanted\n", heal.Object))
 	default:
-		fprintf(&b, "%s: healed %s after the command began\n", heal.Object, short(heal.Stood))
+		fmt.Fprint(&b, sprintf("%s: healed %s after the command began\n", heal.Object, short(heal.Stood)))
 	}
 	if heal.Deleted {
 		b.WriteString("  it had been deleted\n")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 const getHelp = `List VidraResources, or show those that are named.
@@ -72,7 +72,7 @@ func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Write
 		if len(names) == 1 {
 			name = names[0]
 		}
-		return vidraResourceError(verbFor(names), name, err)
+		return insight.Program(program).VidraResourceError(verbFor(names), name, err)
 	}
 	found := &collected{within: within}
 	for _, info := range infos {
@@ -100,26 +100,21 @@ func (f *getFlags) within(ctx context.Context) (sets.Set[string], error) {
 	if err := validateNamespace(namespace); err != nil || namespace == "" {
 		return nil, err
 	}
-	client, err := f.dynamic()
+	client, err := f.insight()
 	if err != nil {
 		return nil, err
 	}
-	all, err := listVidraResources(ctx, client, f.selector)
+	all, err := client.VidraResources(ctx, f.selector)
 	if err != nil {
 		return nil, err
 	}
 	names := sets.New[string]()
 	for _, vr := range all {
-		if hasObjectIn(vr, namespace) {
+		if insight.HasObjectIn(vr, namespace) {
 			names.Insert(vr.Name)
 		}
 	}
 	return names, nil
-}
-
-// hasObjectIn reports whether a VidraResource has an object in a namespace.
-func hasObjectIn(vr *v1alpha1.VidraResource, namespace string) bool {
-	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return e.Namespace == namespace })
 }
 
 // accept has the API server make the table, as for kubectl, unless objects are printed.

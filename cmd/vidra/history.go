@@ -4,18 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const historyHelp = `List the edits of managed objects and what became of them, the newest first: of all
@@ -53,120 +48,46 @@ func newHistory(k *kube) *cobra.Command {
 	return cmd
 }
 
-// edited is an entry of the history of a VidraResource.
-type edited struct {
-	VidraResource string `json:"vidraResource"`
-
-	v1alpha1.HistoryEntry `json:",inline"`
-}
-
 func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	now := time.Now()
-	since, err := parseSince(f.since, now)
+	q, err := f.query(args, time.Now())
 	if err != nil {
 		return err
 	}
-	owners, of, wanted, err := f.find(ctx, args)
+	client, err := f.insight()
 	if err != nil {
 		return err
 	}
-	all, known := []edited{}, false
-	for _, vr := range owners {
-		for _, e := range vr.Status.History {
-			known = known || wanted(e.Object)
-			if wanted(e.Object) && !e.LastTime.Time.Before(since) {
-				all = append(all, edited{vr.Name, e})
-			}
-		}
-		if n := vr.Status.UnlistedHistory; n > 0 {
-			printMessage(errOut, fmt.Sprintf("VidraResource %s: %s dropped, which were older", vr.Name, plural(int(n), "edit")))
-		}
+	history, err := client.History(ctx, q)
+	if err != nil {
+		return err
 	}
-	if of != nil && !known {
-		if err := of.read(ctx); err != nil { // it does not exist or is not managed
-			return err
-		}
-	}
-	slices.SortStableFunc(all, func(a, b edited) int { return b.LastTime.Compare(a.LastTime.Time) })
+	printMessages(errOut, history.Remarks)
 	switch {
 	case f.output == outputJSON || f.output == outputYAML:
-		return printDocument(out, f.output, all)
+		return printDocument(out, f.output, history.Edits)
 	case f.output == outputName:
-		return printText(out, editedNames(all))
-	case len(all) == 0:
+		return printText(out, render.HistoryNames(history))
+	case len(history.Edits) == 0:
 		_, err := fmt.Fprintln(errOut, "No edits found.")
 		return err
 	}
-	return printText(out, historyText(all, coloured(out), f.output == outputWide, now))
+	return printText(out, styleOf(out, f.output).History(history))
 }
 
-// find returns the VidraResources that the argument names, or the object, and which of their objects are wanted.
-func (f *historyFlags) find(ctx context.Context, args []string) ([]*v1alpha1.VidraResource, *target, func(v1alpha1.ProblemObject) bool, error) {
-	namespace := *f.Namespace
-	if err := validateNamespace(namespace); err != nil {
-		return nil, nil, nil, err
+// query is about the VidraResource or the object that the argument names.
+func (f *historyFlags) query(args []string, now time.Time) (q insight.HistoryQuery, err error) {
+	if q.Since, err = parseSince(f.since, now); err != nil {
+		return q, err
 	}
-	within := func(o v1alpha1.ProblemObject) bool { return namespace == "" || o.Namespace == namespace }
-	if len(args) == 1 && strings.Contains(args[0], "/") {
-		t, err := f.newTarget(args)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		all, err := listVidraResources(ctx, t.client, "")
-		return all, t, t.is, err
+	q.Namespace = *f.Namespace
+	if err := validateNamespace(q.Namespace); err != nil || len(args) == 0 {
+		return q, err
 	}
-	client, err := f.dynamic()
-	if err != nil {
-		return nil, nil, nil, err
+	if !strings.Contains(args[0], "/") {
+		q.VidraResource = args[0]
+		return q, nil
 	}
-	if len(args) == 1 {
-		vr, err := getVidraResource(ctx, client, args[0])
-		return []*v1alpha1.VidraResource{vr}, nil, within, err
-	}
-	all, err := listVidraResources(ctx, client, "")
-	return all, nil, within, err
-}
-
-// is reports whether an entry of a status is about the target.
-func (t *target) is(o v1alpha1.ProblemObject) bool { return isAbout(o, t.id) }
-
-// isAbout reports whether an entry of a status is about an object.
-func isAbout(o v1alpha1.ProblemObject, id object.Identity) bool {
-	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
-	return id == object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
-}
-
-// editedNames are the objects that were edited, each once, as arguments of kubectl.
-func editedNames(all []edited) string {
-	var lines []string
-	for _, e := range all {
-		kind := strings.ToLower(e.Object.Kind)
-		if group, _, found := strings.Cut(e.Object.APIVersion, "/"); found {
-			kind += "." + group
-		}
-		if line := oneLine(kind+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "")
-}
-
-// historyText is the table of edits.
-func historyText(all []edited, colour, wide bool, now time.Time) string {
-	names := []string{"LAST SEEN", "COUNT", "VIDRARESOURCE", "OBJECT", "REASON"}
-	if wide {
-		names = append(names, "FIRST SEEN", "USER", "MANAGER", "FIELDS")
-	}
-	rows := [][]styled{heading(append(names, "MESSAGE")...)}
-	for _, e := range all {
-		row := plain(ageOf(e.LastTime.Time, now), strconv.FormatInt(e.Count, 10), e.VidraResource,
-			oneLine(events.Name(corev1.ObjectReference{Kind: e.Object.Kind, Namespace: e.Object.Namespace, Name: e.Object.Name})))
-		row = append(row, styled{oneLine(e.Reason), yellow})
-		if wide {
-			row = append(row, plain(ageOf(e.FirstTime.Time, now), oneLine(e.User), oneLine(e.Manager), oneLine(strings.Join(e.Fields, ",")))...)
-		}
-		rows = append(rows, append(row, styled{text: oneLine(e.Message)}))
-	}
-	table := &textTable{colour: colour}
-	return table.rows(rows...)
+	target, err := f.target(args)
+	q.Target = &target
+	return q, err
 }

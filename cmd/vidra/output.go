@@ -1,25 +1,25 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
+	"golang.org/x/term"
 
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 // Values of -o.
 const (
 	outputWide     = "wide"
-	outputJSON     = "json"
-	outputYAML     = "yaml"
+	outputJSON     = render.JSON
+	outputYAML     = render.YAML
 	outputName     = "name"
 	outputMarkdown = "markdown"
 )
@@ -39,31 +39,11 @@ func addOutput(cmd *cobra.Command, output *string, allowed ...string) {
 
 // printDocument prints a value as JSON or YAML.
 func printDocument(out io.Writer, output string, value any) error {
-	document, err := json.Marshal(value)
+	document, err := render.Document(output, value)
 	if err != nil {
-		return fmt.Errorf("encode the output: %w", err)
+		return err
 	}
-	document, err = safeDocument(document, output == outputYAML)
-	if err != nil {
-		return fmt.Errorf("encode the output: %w", err)
-	}
-	return printText(out, string(document))
-}
-
-// safeDocument returns a JSON document as YAML or as indented JSON, escaped for a terminal. The YAML encoder writes some unsafe
-// characters as they are. A document with such characters stays JSON, which is valid YAML.
-func safeDocument(document []byte, asYAML bool) ([]byte, error) {
-	escaped := terminal.EscapeJSON
-	if asYAML {
-		text, err := yaml.JSONToYAML([]byte(terminal.EscapeYAML(string(document)))) // it refuses control characters
-		if plain := strings.ReplaceAll(string(text), "\t", " "); err != nil || safeLines("", plain) == plain {
-			return text, err
-		}
-		escaped = terminal.EscapeYAML
-	}
-	var indented bytes.Buffer
-	err := json.Indent(&indented, append(document, '\n'), "", "    ")
-	return []byte(escaped(indented.String())), err
+	return printText(out, document)
 }
 
 // printText prints text.
@@ -74,21 +54,29 @@ func printText(out io.Writer, text string) error {
 	return nil
 }
 
-// ageOf is an age as kubectl writes it.
-func ageOf(t, now time.Time) string {
-	if t.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(now.Sub(t))
+// printMessage prints a message to the user, in addition to the answer.
+func printMessage(errOut io.Writer, text string) {
+	_, _ = fmt.Fprintln(errOut, "vidra:", render.Line(text)) // an error cannot be reported
 }
 
-// plural is a number with a noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// printMessages prints what an answer lacks.
+func printMessages(errOut io.Writer, texts []string) {
+	for _, text := range texts {
+		printMessage(errOut, text)
 	}
-	if strings.HasSuffix(noun, "ch") {
-		return fmt.Sprintf("%d %ses", n, noun)
+}
+
+// styleOf is how answers are printed to out.
+func styleOf(out io.Writer, output string) render.Style {
+	return render.Style{Colour: coloured(out), Wide: output == outputWide, Now: time.Now(), Program: insight.Program(program)}
+}
+
+// coloured reports whether out is a terminal that shows colours, and NO_COLOR
+// (https://no-color.org) is not set.
+func coloured(out io.Writer) bool {
+	if w, ok := out.(*terminal.Writer); ok {
+		out = w.Out
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -5,12 +5,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 func TestNameAfter(t *testing.T) {
@@ -57,17 +57,17 @@ func TestHints(t *testing.T) {
 			vr.Status.Conditions = []metav1.Condition{
 				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue},
 			}
-			suspended := reportOf(vr)
+			suspended := insight.Program(typed).ReportOf(vr)
 			require.Equal(t, []string{"suspended: nothing is applied or reverted: `" + typed + " resume shop` ends that"}, suspended.Why)
-			require.Contains(t, summary(&textTable{}, []report{suspended}, 1), "\n`"+typed+" status NAME` has more.\n")
+			style := styleOf(io.Discard, "")
+			require.Contains(t, style.Status(&insight.Status{VidraResources: []insight.Report{suspended}}), "\n`"+typed+" status NAME` has more.\n")
 
 			gone := apierrors.NewNotFound(vidraResources.GroupResource(), "shop")
-			require.ErrorContains(t, vidraResourceError("get", "shop", gone), "`"+typed+" get` lists those that do")
-			_, err := newKube().newTarget([]string{"shop"})
+			require.ErrorContains(t, insight.Program(typed).VidraResourceError("get", "shop", gone), "`"+typed+" get` lists those that do")
+			_, err := newKube().target([]string{"shop"})
 			require.ErrorContains(t, err, "about a VidraResource: `"+typed+" status shop`")
 
-			settings := &target{typed: "configmap", owners: []*v1alpha1.VidraResource{vr}, id: object.Identity{Namespace: "shop", Name: "settings"}}
-			text := (&explanation{ManagedBy: []managedBy{{VidraResource: "shop", located: &located{}}}}).text(settings, false, false, time.Now())
+			text := style.Why(&insight.Explanation{Argument: "configmap/settings -n shop", ManagedBy: []insight.ManagedBy{{VidraResource: "shop", LinesFrom: "spec.manifest"}}})
 			require.Contains(t, text, "\n     "+typed+" skip configmap/settings -n shop --for 1h --reason \"WHY\"\n")
 
 			root := newRoot()
@@ -90,7 +90,7 @@ func TestHintsHaveTheProgram(t *testing.T) {
 		"edited by vidra drill": "the value that a drill writes, which is no hint",
 	}
 	command := proposed(newRoot())
-	for _, folder := range []string{".", "../../pkg/vidratest"} {
+	for _, folder := range []string{".", "../../pkg/vidratest", "../../pkg/insight", "../../pkg/insight/render"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const reconcileHelp = `Request that the operator compares all objects of VidraResources with their manifests
@@ -87,11 +89,11 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 		if err != nil {
 			return fmt.Errorf("%w: check that the operator runs, with `%s`", err, hint("status", name))
 		}
-		report := reportOf(vr)
+		report := insight.Program(program).ReportOf(vr)
 		if !inState(vr, untilReady) {
 			return fmt.Errorf("VidraResource %s was reconciled, and is not ready: %s", name, report.Ready)
 		}
-		if err := printText(out, sprintf("VidraResource %s was reconciled: %s\n", name, objectCounts(report.Objects))); err != nil {
+		if err := printText(out, sprintf("VidraResource %s was reconciled: %s\n", name, render.ObjectCounts(report.Objects))); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
@@ -66,7 +71,7 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	case !f.end && strings.TrimSpace(f.reason) == "":
 		return errors.New("--reason is missing: without one, Vidra ignores the exemption")
 	}
-	t, err := f.readTarget(ctx, args)
+	t, client, err := f.managed(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -76,27 +81,27 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 		annotations[v1alpha1.BreakGlassUntilAnnotation] = until.Format(time.RFC3339)
 		annotations[v1alpha1.BreakGlassReasonAnnotation] = f.reason
 	}
-	if err := t.annotate(ctx, annotations); err != nil {
+	if err := annotate(ctx, client, t, annotations); err != nil {
 		return err
 	}
 	if f.end {
-		return printText(out, sprintf("%s: ended; edits are reverted\n", t.id))
+		return printText(out, sprintf("%s: ended; edits are reverted\n", t.ID))
 	}
-	if err := printText(out, sprintf("%s: asked for no reverts until %s\n", t.id, until.Format(time.RFC3339))); err != nil {
+	if err := printText(out, sprintf("%s: asked for no reverts until %s\n", t.ID, until.Format(time.RFC3339))); err != nil {
 		return err
 	}
-	return t.awaitAnswer(ctx, object.Identify([]byte(until.Format(time.RFC3339)), []byte(strings.TrimSpace(f.reason))), out, errOut)
+	return awaitAnswer(ctx, client, t, object.Identify([]byte(until.Format(time.RFC3339)), []byte(strings.TrimSpace(f.reason))), out, errOut)
 }
 
 // awaitAnswer prints what each owner answers to a request for break-glass.
-func (t *target) awaitAnswer(ctx context.Context, request string, out, errOut io.Writer) error {
-	if len(t.owners) == 0 {
+func awaitAnswer(ctx context.Context, client dynamic.Interface, t insight.Managed, request string, out, errOut io.Writer) error {
+	if len(t.Owners) == 0 {
 		printMessage(errOut, "you may not read the VidraResource: its answer is in the Events of the object")
 	}
-	for _, vr := range t.owners {
+	for _, vr := range t.Owners {
 		answer := (*v1alpha1.BreakGlassStatus)(nil)
-		_, err := watchVidraResource(ctx, t.client, vr.Name, answerTimeout, func(vr *v1alpha1.VidraResource) bool {
-			entry := owners.EntryOf(vr, t.id)
+		_, err := watchVidraResource(ctx, client, vr.Name, answerTimeout, func(vr *v1alpha1.VidraResource) bool {
+			entry := owners.EntryOf(vr, t.ID)
 			if entry == nil || entry.BreakGlass == nil {
 				return false
 			}
@@ -119,4 +124,38 @@ func (t *target) awaitAnswer(ctx context.Context, request string, out, errOut io
 		}
 	}
 	return nil
+}
+
+// annotate sets annotations of the object, and removes those that are nil.
+func annotate(ctx context.Context, client dynamic.Interface, t insight.Managed, annotations map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	objects := client.Resource(t.Resource).Namespace(t.ID.Namespace)
+	_, err = objects.Patch(ctx, t.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", t.ID, err)
+	} else if err != nil {
+		return fmt.Errorf("annotate %s: %w", t.ID, err)
+	}
+	return nil
+}
+
+// managed finds the managed object that the arguments name.
+func (k *kube) managed(ctx context.Context, args []string) (insight.Managed, dynamic.Interface, error) {
+	target, err := k.target(args)
+	if err != nil {
+		return insight.Managed{}, nil, err
+	}
+	questions, err := k.insight()
+	if err != nil {
+		return insight.Managed{}, nil, err
+	}
+	client, err := k.dynamic()
+	if err != nil {
+		return insight.Managed{}, nil, err
+	}
+	found, err := questions.Managed(ctx, target)
+	return found, client, err
 }

@@ -21,6 +21,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 const waitHelp = `Wait until a VidraResource is in a state.
@@ -90,7 +91,7 @@ func waitUntil(ctx context.Context, client dynamic.Interface, vr *v1alpha1.Vidra
 	if last != nil {
 		vr = last
 	}
-	why := reportOf(vr).Why
+	why := insight.Program(program).ReportOf(vr).Why
 	if len(why) == 0 {
 		why = []string{"it is not known whether its objects are healthy"}
 	}

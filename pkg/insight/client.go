@@ -2,20 +2,16 @@ package insight
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // Program is what a user types to run the program that asks. Answers propose commands of it.
@@ -27,14 +23,6 @@ const DefaultProgram Program = "vidra"
 // Hint returns a command that a message proposes, as the user types it.
 func (p Program) Hint(command string, args ...string) string {
 	return strings.Join(append([]string{string(cmp.Or(p, DefaultProgram)), command}, args...), " ")
-}
-
-// VidraResources reads VidraResources.
-type VidraResources interface {
-	// Get returns the error of the API server, such as NotFound.
-	Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error)
-	// List returns those with the labels of a selector, in the order of their names. The caller does not change them.
-	List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error)
 }
 
 // Options configure a Client. The zero value is usable.
@@ -66,6 +54,9 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	if c.resources == nil {
+		c.resources = requested{c.dynamic}
 	}
 	if c.events, err = typedeventsv1.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)

@@ -1,7 +1,11 @@
-// Package display shortens text for messages, and names objects in them.
+// Package display shortens text for messages, names objects in them and counts nouns.
 package display
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // Ellipsis ends a text that was shortened.
 const Ellipsis = "…"
@@ -44,4 +48,15 @@ func TruncateRunes(text string, n int) string {
 		runes++
 	}
 	return text
+}
+
+// Plural returns a number with its noun, such as "1 object" or "2 objects".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") {
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+// eventReasons are the reasons that Vidra's Events have.
+func eventReasons() []string {
+	var reasons []string
+	for _, entry := range events.Catalogue() {
+		reasons = append(reasons, entry.Reason)
+	}
+	return slices.Sorted(slices.Values(reasons))
+}
+
+// eventTypes are the types that Events have.
+var eventTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
+
+// splitFor takes KIND[.GROUP]/NAME apart.
+func splitFor(text string) (kind, name string, err error) {
+	kind, name, found := strings.Cut(text, "/")
+	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("--for %q: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n", text)
+	}
+	return kind, name, nil
+}
+
+// oneOf is the one of the allowed values that a flag names, in whatever case.
+func oneOf(flag, value string, allowed []string) (string, error) {
+	for _, a := range allowed {
+		if strings.EqualFold(a, value) {
+			return a, nil
+		}
+	}
+	last := len(allowed) - 1
+	return "", fmt.Errorf("--%s %q: want %s or %s", flag, value, strings.Join(allowed[:last], ", "), allowed[last])
+}
+
+// parseSince is when that was that is so long ago. Nothing is any time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, fmt.Errorf("--since %q: want a duration above 0, such as 90s, 10m or 2h30m", text)
+	}
+	return now.Add(-ago), nil
+}
+
+// validateNamespace checks the value of --namespace.
+func validateNamespace(namespace string) error {
+	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
+		return fmt.Errorf("--namespace %q: want the name of a namespace: %s", namespace, nameRule(problems))
+	}
+	return nil
+}
+
+// nameRule is the rule of a name that is not valid, without the example and the regular expression that follow it.
+func nameRule(problems []string) string {
+	rule, _, _ := strings.Cut(problems[0], " (e.g. ")
+	return rule
+}

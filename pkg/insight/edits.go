@@ -1,0 +1,148 @@
+package insight
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// Edit is one edit of an object, and what became of it.
+type Edit struct {
+	Last   metav1.Time `json:"last"`
+	Count  int64       `json:"count"`
+	Reason string      `json:"reason"`
+	Note   string      `json:"note"`
+	// Fields are the paths of what was edited, separated by commas.
+	Fields string `json:"-"`
+	// User who made the edit; empty if that is not known.
+	User string `json:"-"`
+}
+
+// deleted reports whether the edit was the deletion of the object: it has no fields.
+func (e *Edit) deleted() bool {
+	return e.Fields == "" && slices.Contains([]string{"DriftCorrected", "DriftDetected", "ChangeReverted"}, e.Reason)
+}
+
+// edits are the edits in the history of the VidraResources, and those that are newer and known from Events, the newest
+// first. With an error, the newer ones are missing.
+func (s *subject) edits(ctx context.Context, remark func(text string)) ([]Edit, error) {
+	var edits []Edit
+	newest := map[string]time.Time{} // by VidraResource
+	for _, vr := range s.owners {
+		for _, e := range vr.Status.History {
+			if newest[vr.Name].IsZero() {
+				newest[vr.Name] = e.LastTime.Time
+			}
+			if s.is(e.Object) {
+				edits = append(edits, Edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, Fields: strings.Join(e.Fields, ","), User: e.User})
+			}
+		}
+	}
+	newer, err := s.newerEdits(ctx, newest, remark)
+	edits = append(newer, edits...)
+	slices.SortStableFunc(edits, func(a, b Edit) int { return b.Last.Compare(a.Last.Time) })
+	return edits, err
+}
+
+// newerEdits reads the Events about edits of the object that no history has yet, the newest first.
+func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, remark func(text string)) ([]Edit, error) {
+	filter := eventFilter{about: []objectName{{kind: s.id.Kind, group: &s.id.Group, name: s.id.Name}}, namespace: s.id.Namespace, reasons: editReasons}
+	source := &eventSource{client: s.client.events, selector: filter.selector().String(), remark: remark}
+	all, err := source.listWithin(ctx, s.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	sortEvents(all)
+	slices.Reverse(all)
+	var edits []Edit
+	for _, e := range all {
+		// What regards the object has a twin that regards the VidraResource, if that may be read.
+		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
+			continue
+		}
+		about := e.Regarding
+		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
+			about = *e.Related
+			if !LastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) || s.inHistory(e) {
+				continue
+			}
+		}
+		note := e.Note
+		if len(s.owners) > 0 { // otherwise only the note says where the manifest is
+			note = events.BriefNote(note, about)
+		}
+		edits = append(edits, Edit{Last: metav1.NewTime(LastSeen(e)), Count: int64(TimesSeen(e)), Reason: e.Reason, Note: note, Fields: about.FieldPath})
+	}
+	return edits, nil
+}
+
+// eventDelay is how much later than the entry of the history the Event about the same edit may be. The entry has
+// the time at which the reconcile began, and the Event the time at which it was recorded.
+const eventDelay = time.Minute
+
+// inHistory reports whether the history of a VidraResource has an edit of the object that one of its Events is about.
+func (s *subject) inHistory(e *eventsv1.Event) bool {
+	return slices.ContainsFunc(s.owners, func(vr *v1alpha1.VidraResource) bool {
+		return vr.Name == e.Regarding.Name && slices.ContainsFunc(vr.Status.History, func(entry v1alpha1.HistoryEntry) bool {
+			return s.is(entry.Object) && entry.Reason == e.Reason && entry.Message == events.HistoryMessage(e.Note, *e.Related) &&
+				entry.Count >= int64(TimesSeen(e)) && LastSeen(e).Sub(entry.LastTime.Time) < eventDelay
+		})
+	})
+}
+
+// addRemedies adds the lines of the fields that were edited last, and the rule that leaves them to others.
+func (m *ManagedBy) addRemedies(of *subject, edits []Edit) {
+	if m.located == nil {
+		return
+	}
+	var edited []ownership.Field
+	for _, e := range edits[:min(len(edits), recentEdits)] {
+		if e.deleted() && len(m.Lines) == 0 {
+			m.Lines = append(m.Lines, FieldLine{Place: m.located.place()})
+		}
+		for _, field := range m.configured {
+			known := slices.ContainsFunc(edited, func(f ownership.Field) bool { return f.Path == field.Path })
+			if !known && listed(e.Fields, field.Path) && field.Tokens != nil {
+				edited = append(edited, field)
+			}
+		}
+	}
+	switch {
+	case len(edited) > 0:
+	case len(m.Lines) > 0:
+		return
+	default: // the first field that a user may mean
+		i := slices.IndexFunc(m.configured, func(field ownership.Field) bool {
+			return len(field.Tokens) > 1 && field.Tokens[0] != "metadata" && !slices.Contains(seldomEdited, field.Tokens[len(field.Tokens)-1])
+		})
+		if i < 0 {
+			return
+		}
+		edited, m.Example = m.configured[i:i+1], true
+	}
+	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: of.id.Group, Kind: of.id.Kind, Name: of.id.Name, Namespace: of.id.Namespace}}
+	for _, field := range edited {
+		m.Lines = append(m.Lines, FieldLine{field.Path, m.located.place(field.Tokens...)})
+		rule.Paths = append(rule.Paths, field.Pointer())
+	}
+	m.Rule = rule
+}
+
+// recentEdits is how many edits remedies are about.
+const recentEdits = 5
+
+// seldomEdited are names of fields that make no good example, because most are immutable.
+var seldomEdited = []string{"name", "selector", "matchLabels"}
+
+// listed reports whether a path is one of those that commas separate. Paths may have commas.
+func listed(paths, path string) bool {
+	return strings.Contains(","+paths+",", ","+path+",")
+}

@@ -1,0 +1,141 @@
+package insight
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// noon is when the tests of Events happen.
+var noon = time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)
+
+// The objects that the Events of the tests are about.
+var (
+	theResource = corev1.ObjectReference{APIVersion: "infrahub.operators.com/v1alpha1", Kind: "VidraResource", Name: "web"}
+	theSettings = corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+)
+
+// said is an Event that was seen some time before noon.
+func said(name, reason string, ago time.Duration, regarding corev1.ObjectReference, related *corev1.ObjectReference) *eventsv1.Event {
+	namespace := regarding.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
+		EventTime:  metav1.NewMicroTime(noon.Add(-ago)), Type: corev1.EventTypeNormal, Reason: reason, Action: "Restore",
+		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "reverted",
+	}
+}
+
+// corrected and reverted are what Vidra says of one change.
+func corrected() *eventsv1.Event {
+	return said("corrected", "DriftCorrected", time.Minute, theResource, &theSettings)
+}
+
+func reverted() *eventsv1.Event {
+	return said("reverted", "ChangeReverted", time.Minute, theSettings, &theResource)
+}
+
+func TestEventFilter(t *testing.T) {
+	const own = "reportingController=vidra-operator"
+	applied := said("applied", "Applied", time.Hour, theResource, nil)
+	all := []*eventsv1.Event{applied, corrected(), reverted()}
+	tests := map[string]struct {
+		reason   string
+		query    EventQuery
+		selector string
+		matches  []string
+	}{
+		"nothing": {
+			reason:   "whatever Vidra said, and nobody else",
+			selector: own, matches: []string{"applied", "corrected", "reverted"},
+		},
+		"type": {
+			reason: "the server compares it", query: EventQuery{Type: "Warning"},
+			selector: own + ",type=Warning", matches: []string{"applied", "corrected", "reverted"},
+		},
+		"one reason": {
+			reason: "the server compares it", query: EventQuery{Reasons: []string{"DriftCorrected"}},
+			selector: own + ",reason=DriftCorrected", matches: []string{"applied", "corrected", "reverted"},
+		},
+		"two reasons": {
+			reason: "a selector knows no or", query: EventQuery{Reasons: []string{"Applied", "ChangeReverted"}},
+			selector: own, matches: []string{"applied", "reverted"},
+		},
+		"VidraResource": {
+			reason: "what regards it or is related to it", query: EventQuery{VidraResource: "web"},
+			selector: own, matches: []string{"applied", "corrected", "reverted"},
+		},
+		"another VidraResource": {
+			reason: "names are compared whole", query: EventQuery{VidraResource: "we"},
+			selector: own,
+		},
+		"namespace": {
+			reason: "that of the object, also where the Event is in another one", query: EventQuery{Namespace: "shop"},
+			selector: own, matches: []string{"corrected", "reverted"},
+		},
+		"since": {
+			reason: "the last time counts", query: EventQuery{Since: noon.Add(-10 * time.Minute)},
+			selector: own, matches: []string{"corrected", "reverted"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			filter, _, err := (&Client{}).eventsOf(tt.query, nil)
+			require.NoError(t, err)
+			require.Equal(t, tt.selector, filter.selector().String(), tt.reason)
+			var matches []string
+			for _, e := range all {
+				if filter.matches(e) {
+					matches = append(matches, e.Name)
+				}
+			}
+			require.Equal(t, tt.matches, matches, tt.reason)
+		})
+	}
+}
+
+func TestObjectName(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	deployment := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	vlan := corev1.ObjectReference{APIVersion: "net.example.com/v1", Kind: "Vlan", Name: "office"}
+	tests := map[string]struct {
+		reason  string
+		text    string
+		is      corev1.ObjectReference
+		another bool
+	}{
+		"kind":              {reason: "in whatever case", text: "configmap/settings", is: theSettings},
+		"resource":          {reason: "as kubectl has it", text: "deployments/web", is: deployment},
+		"group":             {reason: "to tell kinds apart", text: "Deployment.apps/web", is: deployment},
+		"version":           {reason: "as kubectl has it", text: "deployments.v1.apps/web", is: deployment},
+		"other name":        {reason: "names are compared whole", text: "configmap/setting", is: theSettings, another: true},
+		"other kind":        {reason: "names alone are not unique", text: "deployment/settings", is: theSettings, another: true},
+		"not served":        {reason: "a kind that went away left Events", text: "vlan/office", is: vlan},
+		"not served, group": {reason: "and can be told by its group", text: "vlan.net.example.com/office", is: vlan},
+		"other group": {
+			reason: "of two kinds with one name", text: "vlan.other.example.com/office", is: vlan, another: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			kind, name, _ := strings.Cut(tt.text, "/")
+			object, served, err := kindFrom(mapper, kind)
+			require.NoError(t, err)
+			require.Equal(t, !strings.HasPrefix(kind, "vlan"), served)
+			object.name = name
+			require.Equal(t, !tt.another, object.matches(tt.is), tt.reason)
+		})
+	}
+}

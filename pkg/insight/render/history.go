@@ -1,0 +1,46 @@
+package render
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/insight"
+)
+
+// HistoryNames returns the objects that were edited, each once, as arguments of kubectl.
+func HistoryNames(history *insight.History) string {
+	var lines []string
+	for _, e := range history.Edits {
+		kind := strings.ToLower(e.Object.Kind)
+		if group, _, found := strings.Cut(e.Object.APIVersion, "/"); found {
+			kind += "." + group
+		}
+		if line := Line(kind+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// History returns the table of edits.
+func (s Style) History(history *insight.History) string {
+	names := []string{"LAST SEEN", "COUNT", "VIDRARESOURCE", "OBJECT", "REASON"}
+	if s.Wide {
+		names = append(names, "FIRST SEEN", "USER", "MANAGER", "FIELDS")
+	}
+	rows := [][]styled{heading(append(names, "MESSAGE")...)}
+	for _, e := range history.Edits {
+		row := plain(ageOf(e.LastTime.Time, s.Now), strconv.FormatInt(e.Count, 10), e.VidraResource,
+			Line(events.Name(corev1.ObjectReference{Kind: e.Object.Kind, Namespace: e.Object.Namespace, Name: e.Object.Name})))
+		row = append(row, styled{Line(e.Reason), yellow})
+		if s.Wide {
+			row = append(row, plain(ageOf(e.FirstTime.Time, s.Now), Line(e.User), Line(e.Manager), Line(strings.Join(e.Fields, ",")))...)
+		}
+		rows = append(rows, append(row, styled{text: Line(e.Message)}))
+	}
+	return s.table().rows(rows...)
+}

@@ -1,0 +1,81 @@
+package render
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+)
+
+// TreeNames returns the objects of a tree as arguments of kubectl, one a line.
+func TreeNames(tree *insight.Tree) string { return namesOf(tree.Objects) }
+
+// namesOf are objects as arguments of kubectl.
+func namesOf(branches []*insight.Branch) string {
+	var b strings.Builder
+	for _, each := range branches {
+		kind := strings.ToLower(each.Kind)
+		if group := schema.FromAPIVersionAndKind(each.APIVersion, each.Kind).Group; group != "" {
+			kind += "." + group
+		}
+		fprintf(&b, "%s/%s\n", kind, each.Name)
+		b.WriteString(namesOf(each.Owned))
+	}
+	return b.String()
+}
+
+// Tree draws a tree.
+func (s Style) Tree(tree *insight.Tree) string {
+	names := []string{"OBJECT", "NAMESPACE", "STATE", "HEALTH", "AGE"}
+	vr := tree.Root.VidraResource
+	cells := []styled{{text: "VidraResource/" + tree.Name}, {}, {text: tree.Root.Ready}, {text: ""}, {text: ageOf(vr.CreationTimestamp.Time, s.Now)}}
+	if s.Wide {
+		names, cells = append(names, "MESSAGE"), append(cells, styled{})
+	}
+	rows := [][]styled{heading(names...), cells}
+	var draw func(branches []*insight.Branch, indent string)
+	draw = func(branches []*insight.Branch, indent string) {
+		for i, b := range branches {
+			line, next := "├─", "│ "
+			if i == len(branches)-1 {
+				line, next = "└─", "  "
+			}
+			age := ""
+			if b.Created != nil {
+				age = ageOf(b.Created.Time, s.Now)
+			}
+			row := []styled{{text: indent + line + b.Kind + "/" + b.Name}, {text: b.Namespace}, stateCell(b.State), healthCell(b.Health), {text: age}}
+			if s.Wide {
+				row = append(row, styled{text: Line(b.Message)})
+			}
+			rows = append(rows, row)
+			draw(b.Owned, indent+next)
+		}
+	}
+	draw(tree.Objects, "")
+	return s.table().rows(rows...)
+}
+
+func stateCell(state string) styled {
+	switch v1alpha1.ObjectState(state) {
+	case v1alpha1.ObjectFailed:
+		return styled{state, red}
+	case v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectPending, v1alpha1.ObjectDeleting:
+		return styled{state, yellow}
+	case v1alpha1.ObjectApplied, v1alpha1.ObjectCompleted:
+		return styled{state, green}
+	}
+	return styled{text: state}
+}
+
+func healthCell(health string) styled {
+	switch health {
+	case "Current":
+		return styled{health, green}
+	case "Failed", "NotFound":
+		return styled{health, red}
+	}
+	return styled{health, yellow}
+}

@@ -1,0 +1,304 @@
+package insight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// Target is the object that a question is about.
+type Target struct {
+	// Kind is a resource, a short name or a kind, with or without its group, as kubectl takes it: deployment, deploy, Deployment.apps.
+	Kind string
+	// Namespace of the object; ignored for kinds without one.
+	Namespace string
+	Name      string
+}
+
+// subject is the object that a question is about, with what the user may read of it.
+type subject struct {
+	client *Client
+	gvk    schema.GroupVersionKind
+	gvr    schema.GroupVersionResource
+	id     object.Identity
+	// typed is the kind as the user wrote it.
+	typed string
+	// live is the object; nil if it does not exist or may not be read.
+	live *unstructured.Unstructured
+	// owners are the VidraResources that manage it, and named those that the object itself names.
+	owners []*v1alpha1.VidraResource
+	named  []string
+	// missing is what could not be read, and why.
+	missing []string
+	// locations are where the manifests of the owners have the object; nil until they were read.
+	locations map[string]location
+}
+
+// location is where a manifest has the object, or why that is not known.
+type location struct {
+	at  *located
+	why string
+}
+
+// look finds and reads the object that a question is about, see find and read.
+func (c *Client) look(ctx context.Context, of Target) (*subject, error) {
+	s, err := c.find(of)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.read(ctx)
+}
+
+// find finds the kind and namespace of the object that a question is about.
+func (c *Client) find(of Target) (*subject, error) {
+	resolved, served, err := kindFrom(c.mapper, of.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if !served {
+		return nil, c.noKind(of.Kind)
+	}
+	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: *resolved.group, Kind: resolved.kind})
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %q: %w", of.Kind, err)
+	}
+	if !isNamespaced(mapping) {
+		of.Namespace = ""
+	}
+	return &subject{
+		client: c, gvk: mapping.GroupVersionKind, gvr: mapping.Resource, typed: of.Kind,
+		id: object.Identity{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: of.Namespace, Name: of.Name},
+	}, nil
+}
+
+// Identify returns the object that a target names. It neither reads it nor requires that it exists.
+func (c *Client) Identify(of Target) (object.Identity, error) {
+	s, err := c.find(of)
+	if err != nil {
+		return object.Identity{}, err
+	}
+	return s.id, nil
+}
+
+// Managed is an object with the VidraResources that manage it, as far as the user may read them.
+type Managed struct {
+	ID       object.Identity
+	Resource schema.GroupVersionResource
+	Owners   []*v1alpha1.VidraResource
+}
+
+// Managed finds an object that VidraResources manage. It fails if none does.
+func (c *Client) Managed(ctx context.Context, of Target) (Managed, error) {
+	s, err := c.look(ctx, of)
+	if err != nil {
+		return Managed{}, err
+	}
+	return Managed{ID: s.id, Resource: s.gvr, Owners: s.owners}, nil
+}
+
+// isNamespaced reports whether objects of a kind have a namespace.
+func isNamespaced(mapping *meta.RESTMapping) bool {
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// kindArgument is a kind as an argument: with its group if that is not one of Kubernetes, because other groups may have the kind, too.
+func kindArgument(kind schema.GroupKind) string {
+	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+		kind.Group = ""
+	}
+	return strings.ToLower(kind.String())
+}
+
+// Argument is the target as an argument of a command: deployment/web -n shop.
+func (t Target) Argument() string {
+	text := t.Kind + "/" + t.Name
+	if t.Namespace != "" {
+		text += " -n " + t.Namespace
+	}
+	return text
+}
+
+// TargetOf returns the target that names an object.
+func TargetOf(id object.Identity) Target {
+	return Target{Kind: kindArgument(id.GroupKind), Namespace: id.Namespace, Name: id.Name}
+}
+
+// argument is the object as an argument of a command, with the kind as the user wrote it.
+func (s *subject) argument() string {
+	return Target{Kind: s.typed, Namespace: s.id.Namespace, Name: s.id.Name}.Argument()
+}
+
+// is reports whether an entry of a status is about the object.
+func (s *subject) is(o v1alpha1.ProblemObject) bool { return isAbout(o, s.id) }
+
+// isAbout reports whether an entry of a status is about an object.
+func isAbout(o v1alpha1.ProblemObject, id object.Identity) bool {
+	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
+	return id == object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+}
+
+// read reads the object, and finds the VidraResources that manage it. It fails if there are none.
+func (s *subject) read(ctx context.Context) error {
+	live, err := s.client.dynamic.Resource(s.gvr).Namespace(s.id.Namespace).Get(ctx, s.id.Name, metav1.GetOptions{})
+	absent := apierrors.IsNotFound(err)
+	switch {
+	case apierrors.IsForbidden(err):
+		s.missing = append(s.missing, fmt.Sprintf("the object: you may not get %s in namespace %q", s.gvr.GroupResource(), s.id.Namespace))
+	case absent:
+	case err != nil:
+		return fmt.Errorf("read %s: %w", s.id, err)
+	default:
+		s.live, s.named = live, v1alpha1.Owners(live.GetAnnotations())
+	}
+	all, err := s.findOwners(ctx)
+	switch {
+	case err != nil && !apierrors.IsForbidden(err):
+		return err
+	case err != nil && len(s.named) == 0 && s.live == nil:
+		return err
+	case err != nil:
+		s.missing = append(s.missing, "the VidraResource: "+err.Error())
+	}
+	if len(s.owners) > 0 || len(s.named) > 0 && len(s.missing) > 0 { // a controller copies the annotations that name them to what it creates
+		return nil
+	}
+	return s.unmanaged(ctx, absent, all)
+}
+
+// findOwners finds the VidraResources that have the object in their inventory, or that it names, among all that may be read.
+func (s *subject) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource, err error) {
+	all, err = s.client.VidraResources(ctx, "")
+	if apierrors.IsForbidden(err) { // perhaps those that the object names may be read
+		for _, name := range s.named {
+			vr, getErr := s.client.VidraResource(ctx, name)
+			if getErr != nil {
+				return nil, errors.Join(getErr)
+			}
+			all = append(all, vr)
+		}
+		if len(s.named) == 0 {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	for _, vr := range all {
+		if owners.EntryOf(vr, s.id) != nil || s.appliedBy(vr) {
+			s.owners = append(s.owners, vr)
+		}
+	}
+	return all, nil
+}
+
+// signature is what the objects of a VidraResource show of it.
+func signature(vr *v1alpha1.VidraResource) object.Signature {
+	return object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name)
+}
+
+// appliedBy reports whether managedFields show that a VidraResource of this cluster applied the object.
+func (s *subject) appliedBy(vr *v1alpha1.VidraResource) bool {
+	if s.live == nil || Remote(vr) {
+		return false
+	}
+	by := signature(vr)
+	return slices.Contains(ownership.Managers(s.live, by.Manager), by.Manager)
+}
+
+// located is where the manifest of an owner has the object.
+type located struct {
+	*desired.Located
+	vr *v1alpha1.VidraResource
+}
+
+// locate finds the object in the manifest of an owner; nil if it cannot be found, with why.
+func (s *subject) locate(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
+	s.readManifests(ctx)
+	found := s.locations[vr.Name]
+	return found.at, found.why
+}
+
+// readManifests finds the object in the manifests of its owners.
+func (s *subject) readManifests(ctx context.Context) {
+	if s.locations != nil {
+		return
+	}
+	s.locations = map[string]location{}
+	for _, vr := range s.owners {
+		at, why := s.locateIn(ctx, vr)
+		s.locations[vr.Name] = location{at, why}
+	}
+}
+
+// disclosure decides whether values of the object are shown, from the inventories of its owners, the object as it is, and
+// the manifests of its owners.
+func (s *subject) disclosure(ctx context.Context) ownership.Disclosure {
+	s.readManifests(ctx)
+	var before, manifest ownership.Sensitivity
+	for _, vr := range s.owners {
+		if entry := owners.EntryOf(vr, s.id); entry != nil && entry.Sensitive {
+			before = true
+		}
+		if at := s.locations[vr.Name].at; at != nil {
+			manifest = manifest || ownership.SensitivityOf(at.Unstructured)
+		}
+	}
+	return ownership.Disclose(before, ownership.SensitivityOf(s.live), manifest)
+}
+
+// locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with why.
+func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
+	parts, err := desired.ReadParts(ctx, s.client.dynamic, vr)
+	if err != nil {
+		return nil, err.Error()
+	}
+	found, err := desired.Locate(vr, parts, s.id)
+	switch {
+	case err != nil:
+		return nil, "the manifest cannot be read: " + err.Error()
+	case found == nil:
+		return nil, "the manifest does not have the object any more"
+	}
+	return &located{Located: found, vr: vr}, ""
+}
+
+// place is where a field of the object is in the manifest.
+func (l *located) place(path ...string) string {
+	at := *l.Located
+	at.Position.Line, at.Position.Item = l.Line(path...), 0
+	return at.In(l.vr)
+}
+
+// start is where the lines of the part of the manifest that has the object are counted from.
+func (l *located) start() string {
+	if source := l.Source(); source != nil {
+		return "key " + source.Key
+	}
+	return "spec.manifest"
+}
+
+// how is the command that edits the part of the manifest that has the object.
+func (l *located) how() string {
+	source := l.Source()
+	if source == nil {
+		return "kubectl edit vidraresource " + l.vr.Name
+	}
+	namespace := source.Namespace
+	if namespace == "" {
+		namespace = l.vr.Spec.Destination.Namespace
+	}
+	return fmt.Sprintf("kubectl edit %s %s -n %s", strings.ToLower(source.Kind), source.Name, namespace)
+}

@@ -1,0 +1,63 @@
+package insight
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// mask stands for a value that is never shown.
+const mask = "***"
+
+// mostShown is how many characters of a value are shown.
+const mostShown = 60
+
+// valueText is the value of a field in a masked object, in JSON and shortened; empty for none.
+func valueText(masked map[string]any, field ownership.Field) string {
+	if field.Tokens == nil {
+		return ""
+	}
+	value := valueAt(masked, field.Tokens)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if value == nil || encoder.Encode(value) != nil {
+		return ""
+	}
+	shown := []rune(strings.TrimSpace(text.String()))
+	if len(shown) > mostShown {
+		shown = append(shown[:mostShown], '…')
+	}
+	return string(shown)
+}
+
+// valueAt is the value to which names and indexes lead; nil if there is none.
+func valueAt(value any, path []string) any {
+	for _, token := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[token]
+		case []any:
+			i := indexOf(token)
+			if i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// indexOf is the index of a list that a token of a path names; -1 if it names none.
+func indexOf(token string) int {
+	i, err := strconv.Atoi(token)
+	if err != nil {
+		return -1
+	}
+	return i
+}

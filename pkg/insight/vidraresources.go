@@ -1,0 +1,135 @@
+package insight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+)
+
+// vidraResources is the resource of VidraResources.
+var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
+
+// VidraResources reads VidraResources.
+type VidraResources interface {
+	// Get returns the error of the API server, such as NotFound.
+	Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error)
+	// List returns those with the labels of a selector, in the order of their names. The caller changes none of them.
+	List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error)
+}
+
+// requested reads VidraResources by a request each time.
+type requested struct{ client dynamic.Interface }
+
+func (r requested) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
+	u, err := r.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return AsVidraResource(u)
+}
+
+func (r requested) List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
+	list, err := r.client.Resource(vidraResources).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*v1alpha1.VidraResource, 0, len(list.Items))
+	for i := range list.Items {
+		vr, err := AsVidraResource(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, vr)
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// AsVidraResource converts an object that the API server returned.
+func AsVidraResource(u *unstructured.Unstructured) (*v1alpha1.VidraResource, error) {
+	vr := &v1alpha1.VidraResource{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, vr); err != nil {
+		return nil, fmt.Errorf("read VidraResource %s: %w", u.GetName(), err)
+	}
+	return vr, nil
+}
+
+// VidraResource reads a VidraResource. An error has what the user can do.
+func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
+	vr, err := c.resources.Get(ctx, name)
+	if apierrors.IsNotFound(err) && !isNoResource(err) {
+		all, _ := c.VidraResources(ctx, "") // without the right to list them, none is proposed
+		return nil, c.program.noVidraResource(name, all)
+	} else if err != nil {
+		return nil, c.program.VidraResourceError("get", name, err)
+	}
+	return vr, nil
+}
+
+// VidraResources reads the VidraResources that a label selector selects, in the order of their names. The caller changes none of
+// them. An error has what the user can do.
+func (c *Client) VidraResources(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
+	all, err := c.resources.List(ctx, selector)
+	if err != nil {
+		return nil, c.program.VidraResourceError("list", "", err)
+	}
+	return all, nil
+}
+
+// noVidraResource is the error about a VidraResource that does not exist, with those of all that the user may mean.
+func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) error {
+	names := make([]string, 0, len(all))
+	for _, vr := range all {
+		names = append(names, vr.Name)
+	}
+	return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do%s", name, p.Hint("get"), didYouMean(similar(name, names)))
+}
+
+// VidraResourceError adds to an error about VidraResources what the user can do. verb is that of the request, and name empty for
+// a list.
+func (p Program) VidraResourceError(verb, name string, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
+			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
+	case apierrors.IsNotFound(err) && name != "" && !isNoResource(err):
+		return p.noVidraResource(name, nil)
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
+	}
+	return err
+}
+
+// roleFor is the ClusterRole of config/rbac that has a right on VidraResources.
+func roleFor(verb string) string {
+	if slices.Contains([]string{"get", "list", "watch"}, verb) {
+		return "vidra-vidraresource-viewer"
+	}
+	return "vidra-vidraresource-editor"
+}
+
+// isNoResource reports whether the API server does not serve the resource, rather than one object of it.
+func isNoResource(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// Remote reports whether the objects of a VidraResource are in another cluster.
+func Remote(vr *v1alpha1.VidraResource) bool { return !access.IsLocal(vr.Spec.Destination.Server) }
+
+// HasObjectIn reports whether a VidraResource has an object in a namespace.
+func HasObjectIn(vr *v1alpha1.VidraResource, namespace string) bool {
+	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return e.Namespace == namespace })
+}

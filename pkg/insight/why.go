@@ -1,0 +1,279 @@
+package insight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// Explanation says who manages and who edited an object, and how to keep a change.
+type Explanation struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// ManagedBy are the VidraResources that manage the object.
+	ManagedBy []ManagedBy `json:"managedBy"`
+	// Others are the other field managers that own fields of the object, but for its status.
+	Others []OtherWriter `json:"others,omitempty"`
+	// Notes are what the API server has not recorded.
+	Notes []string `json:"notes,omitempty"`
+	// Edits of the object, the newest first.
+	Edits []Edit `json:"edits,omitempty"`
+	// Missing is what could not be read, and why.
+	Missing []string `json:"missing,omitempty"`
+
+	// Object is the object in messages: Deployment shop/web. Argument is it as an argument of a command: deployment/web -n shop.
+	Object   string `json:"-"`
+	Argument string `json:"-"`
+	// Absent reports that the object does not exist.
+	Absent bool `json:"-"`
+	// Remarks are what is not shown, and why.
+	Remarks []string `json:"-"`
+}
+
+// ManagedBy is what a VidraResource has to do with an object.
+type ManagedBy struct {
+	VidraResource string `json:"vidraResource"`
+	// State of the object in the inventory.
+	State string `json:"state,omitempty"`
+	// Drift is the mode of spec.drift. Suspended reports spec.suspend.
+	Drift     string `json:"drift,omitempty"`
+	Suspended bool   `json:"suspended,omitempty"`
+	// Cluster is that of the object, if it is another one.
+	Cluster string `json:"cluster,omitempty"`
+	// DefinedIn is where the manifest has the object. EditWith is the command that edits it.
+	DefinedIn string `json:"definedIn,omitempty"`
+	EditWith  string `json:"editWith,omitempty"`
+	// Fields are the fields that the VidraResource owns.
+	Fields []string `json:"fields,omitempty"`
+	// BreakGlass is the answer to the break-glass annotations.
+	BreakGlass *v1alpha1.BreakGlassStatus `json:"breakGlass,omitempty"`
+	// Problems are those of the object.
+	Problems []v1alpha1.Problem `json:"problems,omitempty"`
+	// Left are the fields that rules of spec.drift.ignore leave to others.
+	Left []string `json:"left,omitempty"`
+	// Controlled are the fields that are left to the controllers that write them by contract.
+	Controlled []string `json:"controlled,omitempty"`
+	// Lines are where the manifest has the fields that were edited last. The one without a field is the
+	// whole object, which was deleted.
+	Lines []FieldLine `json:"lines,omitempty"`
+	// Rule leaves those fields to others, if it is added to spec.drift.ignore.
+	Rule *v1alpha1.IgnoreRule `json:"ignoreRule,omitempty"`
+	// Example reports that no edit is known, and Lines and Rule are about another field.
+	Example bool `json:"example,omitempty"`
+
+	// LinesFrom is where lines of the manifest are counted from; empty if the manifest is not known.
+	LinesFrom string `json:"-"`
+	// Rules are those of spec.drift.ignore, to which Rule is added.
+	Rules []v1alpha1.IgnoreRule `json:"-"`
+
+	located *located
+	// configured are the fields with what is above them, and those that the manifest has and another
+	// manager owns now.
+	configured []ownership.Field
+}
+
+// FieldLine is where the manifest has a field.
+type FieldLine struct {
+	Field string `json:"field"`
+	Place string `json:"place"`
+}
+
+// OtherWriter is a field manager other than those of VidraResources.
+type OtherWriter struct {
+	Manager     string      `json:"manager"`
+	Operation   string      `json:"operation"`
+	Subresource string      `json:"subresource,omitempty"`
+	Time        metav1.Time `json:"time"`
+	Fields      []string    `json:"fields"`
+
+	// Details are those of Fields.
+	Details []OtherField `json:"-"`
+}
+
+// OtherField is a field that a field manager other than those of VidraResources owns.
+type OtherField struct {
+	Path string
+	// Value is its value in JSON, shortened and masked; empty if that is not known.
+	Value string
+	// Claim is the claim of the manifests to it.
+	Claim Claim
+}
+
+// Claim is the claim of manifests to a field that another field manager set.
+type Claim int
+
+// The claims.
+const (
+	// Unclaimed is a field that no manifest has, or that an ignore rule excludes.
+	Unclaimed Claim = iota
+	// Claimed is a field that a manifest has with another value.
+	Claimed
+	// Shared is a field that a manifest has with the same value.
+	Shared
+)
+
+// Why explains an object.
+func (c *Client) Why(ctx context.Context, of Target) (*Explanation, error) {
+	s, err := c.look(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	e := s.explain(ctx)
+	if e.Edits, err = s.edits(ctx, func(text string) { e.Remarks = append(e.Remarks, text) }); err != nil {
+		e.Missing = append(e.Missing, "the newest edits: "+err.Error())
+	}
+	for i := range e.ManagedBy {
+		e.ManagedBy[i].addRemedies(s, e.Edits)
+	}
+	return e, nil
+}
+
+// explain explains an object, but for its edits.
+func (s *subject) explain(ctx context.Context) *Explanation {
+	known := s.disclosure(ctx)
+	e := &Explanation{
+		APIVersion: s.gvk.GroupVersion().String(), Kind: s.gvk.Kind, Namespace: s.id.Namespace, Name: s.id.Name,
+		ManagedBy: []ManagedBy{}, Missing: s.missing, Object: s.id.String(), Argument: s.argument(),
+	}
+	listed := map[string]bool{}
+	for _, vr := range s.owners {
+		listed[vr.Name] = true
+		m := ManagedBy{VidraResource: vr.Name, Drift: string(vr.DriftMode()), Suspended: vr.Spec.Suspend}
+		if vr.Spec.Drift != nil {
+			m.Rules = vr.Spec.Drift.Ignore
+		}
+		if Remote(vr) {
+			m.Cluster = vr.Spec.Destination.Server
+		}
+		if entry := owners.EntryOf(vr, s.id); entry != nil {
+			m.State, m.BreakGlass = string(entry.State), entry.BreakGlass
+		}
+		for _, p := range vr.Status.Problems {
+			if p.Object != nil && s.is(*p.Object) {
+				m.Problems = append(m.Problems, p)
+			}
+		}
+		var why string
+		if m.located, why = s.locate(ctx, vr); why != "" {
+			e.Missing = append(e.Missing, "where the manifest has it: "+why)
+		} else {
+			m.DefinedIn, m.EditWith, m.LinesFrom = m.located.place(), m.located.how(), m.located.start()
+		}
+		if s.live != nil && !Remote(vr) {
+			m.addFields(s.live, signature(vr).Manager, known)
+		}
+		e.ManagedBy = append(e.ManagedBy, m)
+	}
+	for _, name := range s.named {
+		if !listed[name] && len(s.missing) > 0 {
+			m := ManagedBy{VidraResource: name}
+			if s.live != nil {
+				leaves, _ := ownership.FieldsOf(s.live, v1alpha1.FieldManager(name), nil, known)
+				m.Fields = paths(leaves)
+			}
+			e.ManagedBy = append(e.ManagedBy, m)
+		}
+	}
+	e.Absent = s.live == nil && len(s.missing) == 0 && !slices.ContainsFunc(s.owners, Remote)
+	if s.live != nil {
+		e.Others = e.othersOf(s.live, known)
+		replicas, found, err := unstructured.NestedInt64(s.live.Object, "spec", "replicas")
+		if err == nil && found && ownership.WritersOf(s.live).Of("spec", "replicas") == nil {
+			e.Notes = append(e.Notes, fmt.Sprintf("spec.replicas is %d, and the API server has not recorded who set it: "+
+				"it records no scaling of an object in which no field manager owned the field", replicas))
+		}
+	}
+	return e
+}
+
+// addFields adds the fields that the VidraResource owns.
+func (m *ManagedBy) addFields(live *unstructured.Unstructured, manager string, known ownership.Disclosure) {
+	var configuration map[string]any
+	if m.located != nil {
+		configuration = m.located.Object.Object
+	}
+	leaves, above := ownership.FieldsOf(live, manager, configuration, known)
+	m.Fields = paths(leaves)
+	m.configured = slices.Concat(leaves, above)
+	if configuration == nil {
+		return
+	}
+	for _, entry := range live.GetManagedFields() {
+		for _, field := range ownership.FieldsOfEntry(live, entry, configuration, known) {
+			listed := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
+			switch {
+			case listed || field.Tokens == nil || entry.Subresource == "status":
+			case m.located.Controlled(field.Tokens):
+				m.Controlled = append(m.Controlled, field.Path)
+			case m.located.Exempts(entry.Manager, field.Tokens):
+				m.Left = append(m.Left, field.Path)
+			default:
+				m.configured = append(m.configured, field)
+			}
+		}
+	}
+}
+
+// paths are the paths of fields.
+func paths(fields []ownership.Field) []string {
+	all := make([]string, 0, len(fields))
+	for _, field := range fields {
+		all = append(all, field.Path)
+	}
+	return all
+}
+
+// othersOf are the field managers that own fields of an object and apply for no VidraResource.
+func (e *Explanation) othersOf(live *unstructured.Unstructured, known ownership.Disclosure) []OtherWriter {
+	masked := ownership.Mask(live, known, func([]string, any) any { return mask }).Object
+	var others []OtherWriter
+	for _, entry := range live.GetManagedFields() {
+		if strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.Subresource == "status" {
+			continue
+		}
+		o := OtherWriter{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource}
+		if entry.Time != nil {
+			o.Time = *entry.Time
+		}
+		for _, field := range ownership.FieldsOfEntry(live, entry, live.Object, known) {
+			if !strings.HasPrefix(field.Path, "status") {
+				o.Fields = append(o.Fields, field.Path)
+				o.Details = append(o.Details, OtherField{Path: field.Path, Value: valueText(masked, field), Claim: e.claimOf(field.Path)})
+			}
+		}
+		if len(o.Fields) > 0 {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+// claimOf is the claim of the manifests to a field that another field manager set. An ignored field is unclaimed.
+func (e *Explanation) claimOf(path string) Claim {
+	claim := Unclaimed
+	for _, m := range e.ManagedBy {
+		switch {
+		case slices.Contains(m.Fields, path):
+			return Shared
+		case slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == path }):
+			claim = Claimed
+		}
+	}
+	return claim
+}
+
+// editReasons are the reasons of Events about edits of an object.
+var editReasons = []string{
+	"DriftCorrected", "ChangeReverted", "DriftDetected", "DriftContended", "DriftSettled",
+	"BreakGlassAccepted", "BreakGlassIgnored", "BreakGlassEnded",
+}
