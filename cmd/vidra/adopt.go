@@ -1,17 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
@@ -41,66 +35,22 @@ func newAdopt(k *kube) *cobra.Command {
 		Long: adoptHelp, Example: "  vidra adopt shop",
 		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			client, err := k.dynamic()
+			client, err := k.writes()
 			if err != nil {
 				return err
 			}
-			return adopt(cmd.Context(), client, names[0], timeout, cmd.OutOrStdout())
+			adopted, err := client.Adopt(cmd.Context(), names[0], timeout)
+			switch {
+			case err != nil:
+				return err
+			case len(adopted) == 0:
+				return printText(cmd.OutOrStdout(), render.Sprintf("VidraResource %s was refused no object\n", names[0]))
+			}
+			return printText(cmd.OutOrStdout(), render.Sprintf("VidraResource %s adopted %s\n", names[0], strings.Join(adopted, ", ")))
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "how long to wait for the operator at most")
 	return cmd
-}
-
-// adopt lets the operator adopt what it refused.
-func adopt(ctx context.Context, client dynamic.Interface, name string, timeout time.Duration, out io.Writer) (err error) {
-	vr, err := getVidraResource(ctx, client, name)
-	if err != nil {
-		return err
-	}
-	var refused []string
-	for _, p := range vr.Status.Problems {
-		if p.Reason == v1alpha1.ReasonAdoptionRefused {
-			refused = append(refused, render.ProblemObject(p.Object))
-		}
-	}
-	if len(refused) == 0 {
-		return printText(out, sprintf("VidraResource %s was refused no object\n", name))
-	}
-	policy := vr.AdoptPolicy()
-	set := func(ctx context.Context, policy v1alpha1.AdoptPolicy) (int64, error) {
-		u, err := patchVidraResource(ctx, client, name, map[string]any{"spec": map[string]any{"adopt": string(policy)}})
-		if err != nil {
-			return 0, err
-		}
-		return u.GetGeneration(), nil
-	}
-	generation, err := set(ctx, v1alpha1.AdoptAlways)
-	if err != nil {
-		return err
-	}
-	defer func() { // also after ctrl-C
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
-		defer cancel()
-		if _, endErr := set(ending, policy); endErr != nil {
-			err = errors.Join(err, fmt.Errorf("spec.adopt is still Always; set it to %s: %w", policy, endErr))
-		}
-	}()
-	after, err := watchVidraResource(ctx, client, name, timeout, func(vr *v1alpha1.VidraResource) bool {
-		return vr.Status.ObservedGeneration >= generation && inState(vr, untilSettled)
-	})
-	if after == nil || err != nil && !errors.Is(err, errTimeout) {
-		return err
-	}
-	for _, p := range after.Status.Problems {
-		if p.Reason == v1alpha1.ReasonAdoptionRefused {
-			return fmt.Errorf("VidraResource %s is still refused %s: %s", name, render.ProblemObject(p.Object), p.Message)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return printText(out, sprintf("VidraResource %s adopted %s\n", name, strings.Join(refused, ", ")))
 }
 
 func newOrphan(k *kube) *cobra.Command {
@@ -109,30 +59,25 @@ func newOrphan(k *kube) *cobra.Command {
 		Long: orphanHelp, Example: orphanExample,
 		Args: wants(cobra.RangeArgs(1, 2), formName, formObject), ValidArgsFunction: k.completeNameOrObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := k.writes()
+			if err != nil {
+				return err
+			}
 			if len(args) == 2 || strings.Contains(args[0], "/") {
-				return k.orphanObject(cmd.Context(), args, cmd.OutOrStdout())
+				target, err := k.target(args)
+				if err != nil {
+					return err
+				}
+				id, err := client.Keep(cmd.Context(), target)
+				if err != nil {
+					return err
+				}
+				return printText(cmd.OutOrStdout(), render.Sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", id))
 			}
-			client, err := k.dynamic()
-			if err != nil {
+			if err := client.Orphan(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			_, err = patchVidraResource(cmd.Context(), client, args[0], map[string]any{"spec": map[string]any{"deletionPolicy": string(v1alpha1.DeletionOrphan)}})
-			if err != nil {
-				return err
-			}
-			return printText(cmd.OutOrStdout(), sprintf("VidraResource %s: its objects stay when it is deleted\n", args[0]))
+			return printText(cmd.OutOrStdout(), render.Sprintf("VidraResource %s: its objects stay when it is deleted\n", args[0]))
 		},
 	}
-}
-
-// orphanObject sets the annotation by which an object stays.
-func (k *kube) orphanObject(ctx context.Context, args []string, out io.Writer) error {
-	t, client, err := k.managed(ctx, args)
-	if err != nil {
-		return err
-	}
-	if err := annotate(ctx, client, t, map[string]any{v1alpha1.KeepAnnotation: "true"}); err != nil {
-		return err
-	}
-	return printText(out, sprintf("%s stays when it leaves the manifest, and when its VidraResource is deleted\n", t.ID))
 }

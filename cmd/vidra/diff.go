@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 const diffHelp = `Show what an apply of a VidraResource would do: which objects it would create, change,
@@ -213,7 +214,7 @@ func previewVidraResource(ctx context.Context, client dynamic.Interface, obj man
 	}
 	force := true
 	stored, err := client.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+		metav1.PatchOptions{FieldManager: writes.FieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
 	switch {
 	case err == nil:
 		return asVidraResource(stored)

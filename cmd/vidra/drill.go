@@ -55,11 +55,11 @@ func newDrill(k *kube) *cobra.Command {
 
 // drill makes a drill and prints what happened.
 func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.Duration, out io.Writer) error {
-	client, err := k.dynamic()
+	client, err := k.insight()
 	if err != nil {
 		return err
 	}
-	if _, err := getVidraResource(ctx, client, name); err != nil { // an error of it says what to do
+	if _, err := client.VidraResource(ctx, name); err != nil { // an error of it says what to do
 		return err
 	}
 	cluster, err := k.cluster(kubeconfigs)

@@ -15,11 +15,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
-
-// fieldManager is the field manager of what the commands write. It counts as a tool of users, as
-// kubectl and its other plugins do (ownership.DefaultTools).
-const fieldManager = "kubectl-vidra"
 
 // vidraResources is the resource of VidraResources.
 var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
@@ -75,6 +72,15 @@ func (k *kube) insight() (*insight.Client, error) {
 		return nil, err
 	}
 	return insight.New(config, insight.Options{Program: insight.Program(program)})
+}
+
+// writes returns a client for writes.
+func (k *kube) writes() (*writes.Client, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
+	}
+	return writes.New(config, insight.Options{Program: insight.Program(program)})
 }
 
 // dynamic returns a client for objects of any kind.

@@ -90,7 +90,7 @@ func TestHintsHaveTheProgram(t *testing.T) {
 		"edited by vidra drill": "the value that a drill writes, which is no hint",
 	}
 	command := proposed(newRoot())
-	for _, folder := range []string{".", "../../pkg/vidratest", "../../pkg/insight", "../../pkg/insight/render"} {
+	for _, folder := range []string{".", "../../pkg/vidratest", "../../pkg/insight", "../../pkg/insight/render", "../../pkg/writes"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

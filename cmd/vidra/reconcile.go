@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
@@ -43,38 +40,18 @@ func newReconcile(k *kube) *cobra.Command {
 	return cmd
 }
 
-// newRequest returns a request for a reconcile that is later than those that a VidraResource has and had: the operator carries out the
-// latest one only, and spec.reconciledAt may be in the future.
-func newRequest(vr *v1alpha1.VidraResource, now time.Time) string {
-	for _, text := range []string{vr.ReconcileRequest(), vr.Status.LastHandledReconcileAt} {
-		if at, err := time.Parse(time.RFC3339Nano, text); err == nil && !at.Before(now) {
-			now = at.Add(1)
-		}
-	}
-	return now.UTC().Format(time.RFC3339Nano)
-}
-
 func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer) error {
-	client, err := f.dynamic()
+	client, err := f.writes()
 	if err != nil {
 		return err
 	}
 	requests := map[string]string{}
 	for _, name := range names {
-		vr, err := getVidraResource(ctx, client, name)
-		if err != nil {
+		if requests[name], err = client.Reconcile(ctx, name); err != nil {
 			return err
 		}
-		request := newRequest(vr, time.Now())
-		_, err = patchVidraResource(ctx, client, name, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ReconcileRequestedAtAnnotation: request}},
-		})
-		if err != nil {
-			return err
-		}
-		requests[name] = request
 		if !f.wait {
-			if err := printText(out, sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
+			if err := printText(out, render.Sprintf("requested a reconcile of VidraResource %s\n", name)); err != nil {
 				return err
 			}
 		}
@@ -83,17 +60,11 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 		if !f.wait {
 			break
 		}
-		vr, err := watchVidraResource(ctx, client, name, f.timeout, func(vr *v1alpha1.VidraResource) bool {
-			return vr.Status.LastHandledReconcileAt == requests[name]
-		})
+		report, err := client.AwaitReconcile(ctx, name, requests[name], f.timeout)
 		if err != nil {
-			return fmt.Errorf("%w: check that the operator runs, with `%s`", err, hint("status", name))
+			return err
 		}
-		report := insight.Program(program).ReportOf(vr)
-		if !inState(vr, untilReady) {
-			return fmt.Errorf("VidraResource %s was reconciled, and is not ready: %s", name, report.Ready)
-		}
-		if err := printText(out, sprintf("VidraResource %s was reconciled: %s\n", name, render.ObjectCounts(report.Objects))); err != nil {
+		if err := printText(out, render.Sprintf("VidraResource %s was reconciled: %s\n", name, render.ObjectCounts(report.Objects))); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 const skipHelp = `Have Vidra revert no edit of an object, and not delete it, for a time: it sets the
@@ -32,9 +27,6 @@ answer, 1 that it did not accept or did not answer, or that the command failed.`
 
 const skipExample = `  vidra skip configmap/settings -n shop --for 1h --reason "INC-42: try another greeting"
   vidra skip configmap/settings -n shop --end`
-
-// answerTimeout is how long the command waits for the answer of the operator.
-const answerTimeout = 10 * time.Second
 
 // skipFlags holds the flags of the command.
 type skipFlags struct {
@@ -71,46 +63,39 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	case !f.end && strings.TrimSpace(f.reason) == "":
 		return errors.New("--reason is missing: without one, Vidra ignores the exemption")
 	}
-	t, client, err := f.managed(ctx, args)
+	target, err := f.target(args)
 	if err != nil {
 		return err
 	}
-	annotations := map[string]any{v1alpha1.BreakGlassUntilAnnotation: nil, v1alpha1.BreakGlassReasonAnnotation: nil}
-	until := time.Now().Add(f.duration).UTC().Truncate(time.Second)
-	if !f.end {
-		annotations[v1alpha1.BreakGlassUntilAnnotation] = until.Format(time.RFC3339)
-		annotations[v1alpha1.BreakGlassReasonAnnotation] = f.reason
-	}
-	if err := annotate(ctx, client, t, annotations); err != nil {
+	client, err := f.writes()
+	if err != nil {
 		return err
 	}
 	if f.end {
-		return printText(out, sprintf("%s: ended; edits are reverted\n", t.ID))
+		id, err := client.EndSkip(ctx, target)
+		if err != nil {
+			return err
+		}
+		return printText(out, render.Sprintf("%s: ended; edits are reverted\n", id))
 	}
-	if err := printText(out, sprintf("%s: asked for no reverts until %s\n", t.ID, until.Format(time.RFC3339))); err != nil {
+	skip, err := client.Skip(ctx, target, time.Now().Add(f.duration), f.reason)
+	if err != nil {
 		return err
 	}
-	return awaitAnswer(ctx, client, t, object.Identify([]byte(until.Format(time.RFC3339)), []byte(strings.TrimSpace(f.reason))), out, errOut)
+	if err := printText(out, render.Sprintf("%s: asked for no reverts until %s\n", skip.Object.ID, skip.Until.Format(time.RFC3339))); err != nil {
+		return err
+	}
+	return f.awaitAnswers(ctx, client, skip, out, errOut)
 }
 
-// awaitAnswer prints what each owner answers to a request for break-glass.
-func awaitAnswer(ctx context.Context, client dynamic.Interface, t insight.Managed, request string, out, errOut io.Writer) error {
-	if len(t.Owners) == 0 {
+// awaitAnswers prints what each owner answers.
+func (f *skipFlags) awaitAnswers(ctx context.Context, client *writes.Client, skip writes.Skipped, out, errOut io.Writer) error {
+	if len(skip.Object.Owners) == 0 {
 		printMessage(errOut, "you may not read the VidraResource: its answer is in the Events of the object")
 	}
-	for _, vr := range t.Owners {
-		answer := (*v1alpha1.BreakGlassStatus)(nil)
-		_, err := watchVidraResource(ctx, client, vr.Name, answerTimeout, func(vr *v1alpha1.VidraResource) bool {
-			entry := owners.EntryOf(vr, t.ID)
-			if entry == nil || entry.BreakGlass == nil {
-				return false
-			}
-			answer = entry.BreakGlass
-			return answer.Request == request
-		})
+	for _, vr := range skip.Object.Owners {
+		answer, err := client.AwaitAnswer(ctx, vr.Name, skip)
 		switch {
-		case errors.Is(err, errTimeout):
-			return fmt.Errorf("VidraResource %s has not answered within %s: check `%s`", vr.Name, answerTimeout, hint("status", vr.Name))
 		case apierrors.IsForbidden(err):
 			printMessage(errOut, "you may not watch VidraResources: the answer is in the Events of the object")
 		case err != nil:
@@ -118,44 +103,10 @@ func awaitAnswer(ctx context.Context, client dynamic.Interface, t insight.Manage
 		case answer.State != v1alpha1.BreakGlassAccepted:
 			return fmt.Errorf("VidraResource %s: %s: %s", vr.Name, answer.State, answer.Message)
 		default:
-			if err := printText(out, sprintf("VidraResource %s: %s until %s\n", vr.Name, answer.State, answer.Until.UTC().Format(time.RFC3339))); err != nil {
+			if err := printText(out, render.Sprintf("VidraResource %s: %s until %s\n", vr.Name, answer.State, answer.Until.UTC().Format(time.RFC3339))); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// annotate sets annotations of the object, and removes those that are nil.
-func annotate(ctx context.Context, client dynamic.Interface, t insight.Managed, annotations map[string]any) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return fmt.Errorf("encode the patch: %w", err)
-	}
-	objects := client.Resource(t.Resource).Namespace(t.ID.Namespace)
-	_, err = objects.Patch(ctx, t.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", t.ID, err)
-	} else if err != nil {
-		return fmt.Errorf("annotate %s: %w", t.ID, err)
-	}
-	return nil
-}
-
-// managed finds the managed object that the arguments name.
-func (k *kube) managed(ctx context.Context, args []string) (insight.Managed, dynamic.Interface, error) {
-	target, err := k.target(args)
-	if err != nil {
-		return insight.Managed{}, nil, err
-	}
-	questions, err := k.insight()
-	if err != nil {
-		return insight.Managed{}, nil, err
-	}
-	client, err := k.dynamic()
-	if err != nil {
-		return insight.Managed{}, nil, err
-	}
-	found, err := questions.Managed(ctx, target)
-	return found, client, err
 }

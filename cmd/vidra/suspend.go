@@ -1,16 +1,9 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const suspendHelp = `Make Vidra write no object of VidraResources: a changed manifest is not applied, and
@@ -37,44 +30,25 @@ func newResume(k *kube) *cobra.Command {
 func newSwitch(k *kube, suspend bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = wants(cobra.MinimumNArgs(1), formName), k.completeNames
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		client, err := k.dynamic()
+		client, err := k.writes()
 		if err != nil {
 			return err
 		}
+		done := map[bool]string{true: "suspended", false: "resumed"}[suspend]
 		for _, name := range names {
-			if err := setSuspended(cmd.Context(), client, name, suspend, cmd.OutOrStdout()); err != nil {
+			changed, err := client.Suspend(cmd.Context(), name, suspend)
+			if err != nil {
+				return err
+			}
+			text := "VidraResource %s %s\n"
+			if !changed {
+				text = "VidraResource %s was %s before\n"
+			}
+			if err := printText(cmd.OutOrStdout(), render.Sprintf(text, name, done)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	return cmd
-}
-
-func setSuspended(ctx context.Context, client dynamic.Interface, name string, suspend bool, out io.Writer) error {
-	vr, err := getVidraResource(ctx, client, name)
-	if err != nil {
-		return err
-	}
-	done := map[bool]string{true: "suspended", false: "resumed"}[suspend]
-	if vr.Spec.Suspend == suspend {
-		return printText(out, sprintf("VidraResource %s was %s before\n", name, done))
-	}
-	if _, err := patchVidraResource(ctx, client, name, map[string]any{"spec": map[string]any{"suspend": suspend}}); err != nil {
-		return err
-	}
-	return printText(out, sprintf("VidraResource %s %s\n", name, done))
-}
-
-// patchVidraResource sends a merge patch.
-func patchVidraResource(ctx context.Context, client dynamic.Interface, name string, patch map[string]any) (*unstructured.Unstructured, error) {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode the patch: %w", err)
-	}
-	u, err := client.Resource(vidraResources).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil {
-		return nil, vidraResourceError("patch", name, err)
-	}
-	return u, nil
 }

@@ -8,8 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // StatusQuery selects the VidraResources of [Client.Status]. The zero value selects all.
@@ -149,4 +151,15 @@ func installationOf(vr *v1alpha1.VidraResource) string {
 		return " with --installation=" + string(installation)
 	}
 	return ""
+}
+
+// ProblemObject returns the name of the object of a problem.
+func ProblemObject(o *v1alpha1.ProblemObject) string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Resource != "":
+		return "all " + o.Resource
+	}
+	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
 }

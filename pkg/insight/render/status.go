@@ -6,12 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // Status returns the text about several VidraResources.
@@ -77,7 +74,7 @@ func (s Style) Report(r insight.Report) string {
 		table := &textTable{colour: text.colour}
 		rows = [][]styled{heading("PROBLEM", "OBJECT", "SINCE", "MESSAGE")}
 		for _, p := range r.Problems {
-			rows = append(rows, []styled{{p.Reason, red}, {text: ProblemObject(p.Object)}, {text: ageOf(p.Since.Time, now)}, {text: Line(p.Message)}})
+			rows = append(rows, []styled{{p.Reason, red}, {text: insight.ProblemObject(p.Object)}, {text: ageOf(p.Since.Time, now)}, {text: Line(p.Message)}})
 		}
 		b.WriteString("\n" + table.rows(rows...))
 		if r.VidraResource.Status.UnlistedProblems > 0 {
@@ -142,15 +139,4 @@ func ObjectCounts(counts map[string]int) string {
 		return "none"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// ProblemObject returns the name of the object of a problem.
-func ProblemObject(o *v1alpha1.ProblemObject) string {
-	switch {
-	case o == nil:
-		return ""
-	case o.Resource != "":
-		return "all " + o.Resource
-	}
-	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
 }
