@@ -99,7 +99,7 @@ PACKAGES = $(filter-out $(RACED) e2e e2e/deployed,$(sort $(patsubst %/,%,$(dir $
 
 # What runs three at a time, as many tests wait more than they compute. The first ones take longest; e2e/release
 # does only where nothing is compiled yet.
-LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/remote e2e/release e2e/chart e2e/cli e2e/demo e2e/crash
+LONGEST = e2e-alone e2e-shared e2e/watches e2e-storms e2e/search e2e/remote e2e/release e2e/chart e2e/cli e2e/demo e2e/crash
 E2E     = $(LONGEST) $(filter-out $(LONGEST) e2e/bench,$(PACKAGES) $(RACED))
 
 # A test binary is linked again only if what is in it has changed, and without debug information in

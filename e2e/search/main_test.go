@@ -1,0 +1,53 @@
+package search
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+)
+
+var (
+	// cluster is the control plane, with config/default in it.
+	cluster = &suite.Cluster{}
+	// admin is a client of its administrator.
+	admin client.Client
+	// operator runs with default flags. Plans kill and start it.
+	operator       *testenv.Operator
+	operatorBinary string
+)
+
+func TestMain(m *testing.M) {
+	suite.Main(m, setUp, cluster.Stop)
+}
+
+func setUp(ctx context.Context) (err error) {
+	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
+		return err
+	}
+	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
+		return err
+	}
+	admin = cluster.Admin
+	if err := cluster.Install(ctx); err != nil {
+		return err
+	}
+	crd := testenv.CRD("search")
+	if err := apiextensionsv1.AddToScheme(admin.Scheme()); err != nil {
+		return err
+	}
+	if err := admin.Create(ctx, crd); err != nil {
+		return err
+	}
+	return startOperator(ctx)
+}
+
+func startOperator(ctx context.Context) (err error) {
+	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary})
+	return err
+}

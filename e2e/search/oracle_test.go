@@ -1,0 +1,166 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// fresh has the contents of objects as the API server answers their first apply. mu guards known.
+var fresh = struct {
+	mu    sync.Mutex
+	known map[string]map[string]any
+}{known: map[string]map[string]any{}}
+
+// freshOf returns the content of an object that is applied where nothing is, by a dry run in another namespace.
+func (r *run) freshOf(ctx context.Context, object string, variant int) map[string]any {
+	fresh.mu.Lock()
+	defer fresh.mu.Unlock()
+	key := fmt.Sprintf("%s %d", object, variant)
+	if c, has := fresh.known[key]; has {
+		return c
+	}
+	u := r.object(object, variant)
+	if u.GetNamespace() == "" {
+		u.SetName(u.GetName() + "-mirror")
+	} else {
+		u.SetNamespace(r.mirror())
+	}
+	require.NoError(r, admin.Create(ctx, u, client.DryRunAll))
+	fresh.known[key] = content(u)
+	return fresh.known[key]
+}
+
+// wrong returns the promises that do not hold now.
+func (r *run) wrong(ctx context.Context) (wrong []string) {
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	wanted := r.wanted()
+	disagree := map[string]bool{}
+	for o, vs := range wanted {
+		disagree[o] = slices.ContainsFunc(vs, func(v int) bool { return v != vs[0] })
+	}
+	suspended := r.suspended()
+	settled := !suspended
+	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
+		s, v := r.owners[name], &v1alpha1.VidraResource{}
+		if err := admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v); err != nil {
+			complain("%s: %v", name, err)
+			continue
+		}
+		c := ready(v)
+		settled = settled && c.Reason == v1alpha1.ReasonApplied
+		if !suspended && !slices.Contains(r.reasons(s, disagree), c.Reason) {
+			complain("%s: Ready is %s (%s)", name, c.Reason, c.Message)
+		}
+		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
+			wrong = append(wrong, r.wrongInventory(name, s, v)...)
+		}
+	}
+	quiet := func(o string) bool { // no policy keeps a difference of the object
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.owners)), func(name string) bool {
+			s := r.owners[name]
+			_, wants := r.read[name][o]
+			return wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "")
+		})
+	}
+	for _, o := range pool {
+		u := r.object(o, 0)
+		err := admin.Get(ctx, client.ObjectKeyFromObject(u), u)
+		exists := err == nil
+		if err != nil && !apierrors.IsNotFound(err) {
+			complain("%s: %v", o, err)
+			continue
+		}
+		switch {
+		case o == "ConfigMap/foreign" && !r.adopted:
+			if !exists || u.GetUID() != r.foreign.GetUID() || u.GetResourceVersion() != r.foreign.GetResourceVersion() {
+				complain("the object of another user was changed or deleted")
+			}
+		case len(wanted[o]) == 0:
+			if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
+				complain("%s is in no manifest, and exists: labels %v", o, u.GetLabels())
+			}
+		case !quiet(o) || r.unmanaged[o] || o == "ConfigMap/foreign":
+		case !exists:
+			complain("%s is missing", o)
+		case u.GetDeletionTimestamp() != nil:
+			complain("%s is being deleted", o)
+		default:
+			wrong = append(wrong, r.wrongContent(ctx, o, u, wanted[o])...)
+		}
+	}
+	return wrong
+}
+
+// reasons returns the reasons of Ready that the promises allow.
+func (r *run) reasons(s spec, disagree map[string]bool) []string {
+	allowed := []string{v1alpha1.ReasonApplied}
+	if s.unreadable() {
+		return []string{v1alpha1.ReasonManifestInvalid}
+	}
+	switch s.Broken {
+	case "unknown-kind":
+		allowed = []string{v1alpha1.ReasonKindUnavailable}
+	case "refused":
+		allowed = []string{v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed}
+	}
+	if s.Wait {
+		allowed = append(allowed, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy)
+	}
+	for o := range s.Objects {
+		if disagree[o] {
+			allowed = append(allowed, v1alpha1.ReasonOwnershipConflict)
+		}
+		if o == "ConfigMap/foreign" || r.unmanaged[o] || s.Adopt == "Never" {
+			allowed = append(allowed, v1alpha1.ReasonAdoptionRefused)
+		}
+	}
+	return allowed
+}
+
+// wrongInventory compares the inventory of a VidraResource that is Ready with its manifest.
+func (r *run) wrongInventory(name string, s spec, v *v1alpha1.VidraResource) (wrong []string) {
+	listed := map[string]bool{}
+	for _, e := range v.Status.ManagedResources {
+		listed[e.Kind+" "+e.Namespace+"/"+e.Name] = true
+	}
+	for o := range s.Objects {
+		u := r.object(o, 0)
+		key := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+		if !listed[key] {
+			wrong = append(wrong, fmt.Sprintf("%s: %s is not in the inventory", name, o))
+		}
+		delete(listed, key)
+	}
+	for o := range listed {
+		wrong = append(wrong, fmt.Sprintf("%s: the inventory has %s, which is in no manifest", name, o))
+	}
+	return wrong
+}
+
+// wrongContent compares an object with the fresh applies of the variants that VidraResources want.
+func (r *run) wrongContent(ctx context.Context, o string, u *unstructured.Unstructured, wanted []int) (wrong []string) {
+	if u.GetLabels()[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+		wrong = append(wrong, o+" does not have the label of Vidra")
+	}
+	live := content(u)
+	for _, variant := range wanted {
+		if reflect.DeepEqual(live, r.freshOf(ctx, o, variant)) {
+			return wrong
+		}
+	}
+	return append(wrong, fmt.Sprintf("%s is %v, and a fresh apply gives %v", o, live, r.freshOf(ctx, o, wanted[0])))
+}
+
+func join(lines []string) string { return "\n  " + strings.Join(lines, "\n  ") }

@@ -1,0 +1,168 @@
+package search
+
+import (
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// plan is a sequence of changes. The operator may work between two steps, and need not have finished.
+type plan struct {
+	Steps []step `json:"steps"`
+}
+
+// step is what users do in one moment.
+type step struct {
+	// Delete names VidraResources that are deleted, before those of Apply are written.
+	Delete []string `json:"delete,omitempty"`
+	Apply  []spec   `json:"apply,omitempty"`
+	Edit   []edit   `json:"edit,omitempty"`
+	// Kill is the kill of the operator before the step, and its start after it.
+	Kill bool `json:"kill,omitempty"`
+	// Settle lets the operator finish before the next step.
+	Settle bool `json:"settle,omitempty"`
+}
+
+// spec is the wanted state of one VidraResource.
+type spec struct {
+	Name string `json:"name"`
+	// Objects has a variant for each object of the manifest.
+	Objects map[string]int `json:"objects"`
+	// Broken makes the manifest, or the request, invalid.
+	Broken  string `json:"broken,omitempty"`
+	NoPrune bool   `json:"noPrune,omitempty"`
+	Orphan  bool   `json:"orphan,omitempty"`
+	Suspend bool   `json:"suspend,omitempty"`
+	Mode    string `json:"mode,omitempty"`
+	Adopt   string `json:"adopt,omitempty"`
+	Parts   bool   `json:"parts,omitempty"`
+	// NoEvents is reconcileOnEvents: false.
+	NoEvents bool `json:"noEvents,omitempty"`
+	Force    bool `json:"force,omitempty"`
+	Wait     bool `json:"wait,omitempty"`
+	// Additions is spec.drift.additions.
+	Additions string `json:"additions,omitempty"`
+}
+
+// edit is what a user does to an object, if it exists.
+type edit struct {
+	Object string `json:"object"`
+	How    string `json:"how"`
+}
+
+var (
+	names  = []string{"a", "b", "c"}
+	breaks = []string{
+		"syntax", "duplicate", "unknown-kind", "refused", "no-name", "template", // manifests
+		"short-interval", "bad-account", "two-parts-of-one-key", "bad-server", // requests that the API server refuses
+	}
+	edits = []string{"change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace"}
+)
+
+// plans generates plans. The first step has VidraResources, so that each plan does something.
+func plans(t *rapid.T) plan {
+	n := rapid.IntRange(2, 7).Draw(t, "steps")
+	p, wanted := plan{}, map[string]map[string]int{}
+	for i := range n {
+		s := step{Kill: i > 0 && rapid.IntRange(0, 11).Draw(t, "kill") == 0, Settle: rapid.IntRange(0, 2).Draw(t, "settle") > 0}
+		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit"}).Draw(t, "kind")
+		if len(wanted) == 0 {
+			kind = "apply"
+		}
+		switch kind {
+		case "apply":
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 2, rapid.ID).Draw(t, "names") {
+				s.Apply = append(s.Apply, specs(t, name))
+			}
+		case "move": // an object leaves one manifest and joins another, in either order
+			from, to := rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "from"), rapid.SampledFrom(names).Draw(t, "to")
+			if from == to {
+				continue
+			}
+			object := rapid.SampledFrom(slices.Sorted(maps.Keys(wanted[from]))).Draw(t, "object")
+			giver, receiver := maps.Clone(wanted[from]), maps.Clone(wanted[to])
+			if receiver == nil {
+				receiver = map[string]int{}
+			}
+			for _, o := range with(object) {
+				if v, has := giver[o]; has {
+					receiver[o] = v
+					delete(giver, o)
+				}
+			}
+			if rapid.Bool().Draw(t, "other variant") {
+				receiver[object] = rapid.IntRange(0, variants-1).Draw(t, "variant")
+			}
+			s.Apply = []spec{{Name: from, Objects: giver}, {
+				Name: to, Objects: receiver, Parts: rapid.IntRange(0, 3).Draw(t, "parts") == 0, Suspend: rapid.IntRange(0, 2).Draw(t, "suspend") == 0,
+			}}
+			if len(giver) == 0 {
+				s.Apply, s.Delete = s.Apply[1:], []string{from}
+			} else if rapid.Bool().Draw(t, "receiver first") {
+				slices.Reverse(s.Apply)
+			}
+		case "rename":
+			from, to := rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "from"), rapid.SampledFrom(names).Draw(t, "to")
+			if from == to {
+				continue
+			}
+			objects := maps.Clone(wanted[from])
+			maps.Copy(objects, wanted[to])
+			s.Delete, s.Apply = []string{from}, []spec{{Name: to, Objects: objects, Suspend: rapid.IntRange(0, 2).Draw(t, "suspend") == 0}}
+		case "delete":
+			s.Delete = []string{rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "name")}
+		case "edit":
+			for range rapid.IntRange(1, 3).Draw(t, "edits") {
+				s.Edit = append(s.Edit, edit{rapid.SampledFrom(pool).Draw(t, "object"), rapid.SampledFrom(edits).Draw(t, "how")})
+			}
+		}
+		for _, name := range s.Delete {
+			delete(wanted, name)
+		}
+		for _, a := range s.Apply {
+			if a.Broken == "" {
+				wanted[a.Name] = a.Objects
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return p
+}
+
+// specs generates the spec of one VidraResource.
+func specs(t *rapid.T, name string) spec {
+	rare := func(what string) bool { return rapid.IntRange(0, 5).Draw(t, what) == 0 }
+	s := spec{
+		Name: name, Objects: map[string]int{}, NoPrune: rare("noPrune"), Orphan: rare("orphan"), Suspend: rare("suspend"), Parts: rare("parts"),
+		NoEvents: rare("noEvents"), Force: rare("force"), Wait: rare("wait"),
+	}
+	for _, object := range rapid.SliceOfNDistinct(rapid.SampledFrom(pool), 1, 6, rapid.ID).Draw(t, "objects") {
+		for _, o := range with(object) {
+			s.Objects[o] = rapid.IntRange(0, variants-1).Draw(t, "variant")
+		}
+	}
+	if rare("mode") {
+		s.Mode = rapid.SampledFrom([]string{"Warn", "Ignore"}).Draw(t, "drift mode")
+	}
+	if rare("adopt") {
+		s.Adopt = rapid.SampledFrom([]string{"Always", "Never"}).Draw(t, "adopt policy")
+	}
+	if rare("additions") {
+		s.Additions = rapid.SampledFrom([]string{"Warn", "Revert"}).Draw(t, "additions policy")
+	}
+	if rare("broken") {
+		s.Broken = rapid.SampledFrom(breaks).Draw(t, "broken as")
+	}
+	return s
+}
+
+// refused reports whether the API server refuses the request, so that nothing changes.
+func (s spec) refused() bool {
+	return slices.Index(breaks, s.Broken) >= slices.Index(breaks, "short-interval")
+}
+
+// unreadable reports whether the manifest has no objects that can be read.
+func (s spec) unreadable() bool {
+	return slices.Contains([]string{"syntax", "duplicate", "no-name", "template"}, s.Broken)
+}

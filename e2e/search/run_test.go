@@ -1,0 +1,412 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// patience bounds the wait for the end of the work of the operator after a step. Conflicts and refusals are retried with backoff.
+const patience = time.Minute
+
+// run is one execution of a plan, with the expectations of what the promises allow.
+type run struct {
+	world
+	require.TestingT
+	// logf logs at once: rapid drops the messages of a failure that does not repeat.
+	logf func(format string, args ...any)
+	// owners has the specs of the VidraResources that exist, and read the objects of the manifests that were read last.
+	owners map[string]spec
+	read   map[string]map[string]int
+	// uids has the objects that some VidraResource has wanted since they were seen, and before the objects that were wanted
+	// before the last step.
+	uids   map[string]types.UID
+	before map[string][]int
+	// unmanaged has the objects that a policy may leave unmanaged, and that may be refused when a VidraResource wants them again.
+	unmanaged map[string]bool
+	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
+	foreign *unstructured.Unstructured
+	adopted bool
+	mark    testenv.AuditMark
+}
+
+var runs atomic.Int64
+
+// execute runs a plan in namespaces of its own, and fails t when a promise is broken.
+func execute(t require.TestingT, logf func(format string, args ...any), p plan) {
+	ctx := context.Background()
+	r := &run{
+		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{},
+	}
+	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
+		require.NoError(t, admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	}
+	r.foreign = r.object("ConfigMap/foreign", 0)
+	require.NoError(t, unstructured.SetNestedField(r.foreign.Object, "foreign", "data", "value"))
+	require.NoError(t, admin.Create(ctx, r.foreign, client.FieldOwner("other-user")))
+	for _, s := range p.Steps {
+		r.step(ctx, s)
+	}
+	r.finish(ctx)
+}
+
+// step does what a step says.
+func (r *run) step(ctx context.Context, s step) {
+	r.note(ctx)
+	if s.Kill {
+		require.NoError(r, operator.Kill())
+	}
+	for _, name := range s.Delete {
+		r.delete(ctx, name)
+	}
+	for _, a := range s.Apply {
+		r.apply(ctx, a)
+	}
+	r.forget()
+	for _, e := range s.Edit {
+		r.edit(ctx, e)
+	}
+	if s.Kill {
+		require.NoError(r, startOperator(ctx))
+	}
+	if s.Settle {
+		r.settle(ctx)
+	}
+}
+
+func (r *run) delete(ctx context.Context, name string) {
+	s, exists := r.owners[name]
+	if !exists {
+		return
+	}
+	v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
+	require.NoError(r, admin.Delete(ctx, v))
+	if s.Suspend { // the deletion of a suspended one waits, as documented
+		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
+	}
+	r.dropped(name, s, nil)
+	delete(r.owners, name)
+	delete(r.read, name)
+}
+
+// dropped notes the objects that left a manifest without being removed: by a policy, or because their removal waits for another
+// object that is refused.
+func (r *run) dropped(name string, was spec, is *spec) {
+	for o := range r.read[name] {
+		if is != nil {
+			if _, kept := is.Objects[o]; kept {
+				continue
+			}
+		}
+		if was.NoPrune || was.Orphan || is != nil && (is.NoPrune || is.Orphan) {
+			r.unmanaged[o] = true
+		}
+	}
+}
+
+func (r *run) apply(ctx context.Context, s spec) {
+	v, err := r.write(ctx, s)
+	if s.refused() {
+		require.True(r, apierrors.IsInvalid(err) || apierrors.IsForbidden(err), "%s is refused by the API server: %v", s.Broken, err)
+		return
+	}
+	require.NoError(r, err, "%s", v.Name)
+	was := r.owners[s.Name]
+	r.owners[s.Name] = s
+	if s.unreadable() { // what it had stays
+		return
+	}
+	r.dropped(s.Name, was, &s)
+	r.read[s.Name] = s.Objects
+	if _, wants := s.Objects["ConfigMap/foreign"]; wants && s.Adopt == "Always" {
+		r.adopted = true
+	}
+}
+
+// write creates or updates the VidraResource of a spec. One that is being deleted is awaited first.
+func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error) {
+	v := &v1alpha1.VidraResource{}
+	for {
+		err := admin.Get(ctx, client.ObjectKey{Name: r.owner(s.Name)}, v)
+		if apierrors.IsNotFound(err) {
+			v = &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(s.Name)}}
+			break
+		}
+		require.NoError(r, err)
+		if v.DeletionTimestamp == nil {
+			break
+		}
+		if operator.Err() != nil || !r.running() {
+			require.NoError(r, startOperator(ctx))
+		}
+		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		}), "the deletion of %s ends: %v", v.Name, v.Status.Conditions)
+	}
+	r.fill(ctx, v, s)
+	if v.ResourceVersion == "" {
+		return v, admin.Create(ctx, v)
+	}
+	err := admin.Update(ctx, v)
+	for apierrors.IsConflict(err) { // its status changed
+		require.NoError(r, admin.Get(ctx, client.ObjectKeyFromObject(v), v))
+		r.fill(ctx, v, s)
+		err = admin.Update(ctx, v)
+	}
+	return v, err
+}
+
+func (r *run) running() bool {
+	select {
+	case <-operator.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// fill sets the spec of a VidraResource, and writes the ConfigMap with its part.
+func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
+	inline, part := r.manifest(s)
+	v.Spec = v1alpha1.VidraResourceSpec{
+		Destination: v1alpha1.Destination{Namespace: r.main()}, Manifest: inline, Prune: new(!s.NoPrune), Suspend: s.Suspend, Force: s.Force, Wait: s.Wait,
+		Adopt: v1alpha1.AdoptPolicy(s.Adopt),
+		Drift: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftMode(s.Mode), Additions: v1alpha1.AdditionsPolicy(s.Additions)},
+	}
+	if s.Orphan {
+		v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	}
+	if s.NoEvents {
+		v.Spec.Destination.ReconcileOnEvents = new(false)
+	}
+	if s.Parts {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.far(), Name: "part-" + s.Name}}
+		data := map[string]string{"manifest": part}
+		err := admin.Get(ctx, client.ObjectKeyFromObject(cm), cm)
+		cm.Data = data
+		if apierrors.IsNotFound(err) {
+			err = admin.Create(ctx, cm)
+		} else if err == nil {
+			err = admin.Update(ctx, cm)
+		}
+		require.NoError(r, err)
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Namespace: r.far(), Name: cm.Name, Key: "manifest"}}
+	}
+	switch s.Broken {
+	case "short-interval":
+		v.Spec.Interval = &metav1.Duration{Duration: time.Second}
+	case "bad-account":
+		v.Spec.ServiceAccountName = "Not A Name"
+	case "two-parts-of-one-key":
+		v.Spec.ManifestFrom = append(v.Spec.ManifestFrom, v1alpha1.ManifestSource{Kind: "Pod", Name: "x", Key: "y"})
+	case "bad-server":
+		v.Spec.Destination.Server = "https://with a blank"
+	}
+}
+
+// wanted returns the variants of each object that the VidraResources want.
+func (r *run) wanted() map[string][]int {
+	found := map[string][]int{}
+	for _, name := range slices.Sorted(maps.Keys(r.read)) {
+		for o, variant := range r.read[name] {
+			found[o] = append(found[o], variant)
+		}
+	}
+	return found
+}
+
+// forget forgets the uids of objects that no VidraResource wants.
+func (r *run) forget() {
+	wanted := r.wanted()
+	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 })
+}
+
+// edit does what a user does to an object that exists.
+func (r *run) edit(ctx context.Context, e edit) {
+	if e.Object == "ConfigMap/foreign" || e.Object == "Namespace/nested" && slices.Contains([]string{"delete", "replace", "take-over"}, e.How) {
+		return
+	}
+	u := r.object(e.Object, 0)
+	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
+		return
+	}
+	patch := func(value any) {
+		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
+		switch r.kindOf(e.Object) {
+		case "ConfigMap", "Secret":
+			fields = map[string]any{"data": map[string]any{"value": value}}
+		case "Service":
+			fields = map[string]any{"spec": map[string]any{"selector": map[string]any{"app": value}}}
+		case "Thing":
+			fields = map[string]any{"spec": map[string]any{"value": value}}
+		case "Role", "ClusterRole":
+			if value == nil {
+				fields = map[string]any{"rules": nil}
+			}
+		}
+		r.merge(ctx, u, fields)
+	}
+	switch e.How {
+	case "change":
+		patch("ZWRpdGVk") // base64, for Secrets
+	case "remove":
+		patch(nil)
+	case "add":
+		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{mine: "yes"}}}
+		if _, has := u.Object["data"]; has {
+			fields["data"] = map[string]any{mine: "bWluZQ=="}
+		}
+		r.merge(ctx, u, fields)
+	case "unlabel":
+		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.ManagedByLabel: nil}}})
+	case "annotate":
+		gone := map[string]any{}
+		for key := range u.GetAnnotations() {
+			gone[key] = nil
+		}
+		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"annotations": gone}})
+	case "delete":
+		delete(r.uids, e.Object)
+		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, u)))
+	case "take-over":
+		o := r.object(e.Object, 2)
+		err := admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("other-tool"), client.ForceOwnership)
+		require.NoError(r, client.IgnoreNotFound(err))
+	case "replace":
+		u.SetLabels(map[string]string{"variant": "replaced"})
+		if data, has := u.Object["data"].(map[string]any); has {
+			delete(data, "value")
+		}
+		if err := admin.Update(ctx, u, client.FieldOwner("kubectl-replace")); !apierrors.IsConflict(err) {
+			require.NoError(r, client.IgnoreNotFound(err))
+		}
+	}
+}
+
+func (r *run) merge(ctx context.Context, u *unstructured.Unstructured, fields map[string]any) {
+	encoded, err := json.Marshal(fields)
+	require.NoError(r, err)
+	err = admin.Patch(ctx, u, client.RawPatch(types.MergePatchType, encoded), client.FieldOwner("kubectl-edit"))
+	require.NoError(r, client.IgnoreNotFound(err))
+}
+
+// settle waits until everything is as the promises say, and notes the uids.
+func (r *run) settle(ctx context.Context) {
+	var wrong []string
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		wrong = r.wrong(ctx)
+		return len(wrong) == 0, nil
+	})
+	if err != nil {
+		r.logf("%s: %s\noperator log: %s", r.prefix, join(wrong), operator.Log)
+		require.FailNow(r, "a promise is broken")
+	}
+	if r.suspended() { // nothing else shows that the operator has done what it may
+		r.quiet(ctx)
+	}
+	r.before = r.wanted()
+	r.note(ctx)
+	if moved := r.moved(ctx); len(moved) > 0 {
+		r.logf("%s: deleted and created again: %v", r.prefix, moved)
+		require.FailNow(r, "a promise is broken")
+	}
+}
+
+// suspended reports whether a VidraResource is suspended. What moves to it waits, and its former owner reports that.
+func (r *run) suspended() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.owners)), func(s spec) bool { return s.Suspend })
+}
+
+// note notes the uids of managed objects that VidraResources want now and wanted before the last step: no removal of them is under way.
+func (r *run) note(ctx context.Context) {
+	wanted := r.wanted()
+	for o := range r.before {
+		u := r.object(o, 0)
+		if wanted[o] == nil || r.uids[o] != "" || admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
+			continue
+		}
+		if u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && u.GetDeletionTimestamp() == nil {
+			r.uids[o] = u.GetUID()
+		}
+	}
+	r.before = wanted
+}
+
+// moved returns the objects that were wanted all the time and have another uid.
+func (r *run) moved(ctx context.Context) (found []string) {
+	for o, uid := range r.uids {
+		u := r.object(o, 0)
+		if admin.Get(ctx, client.ObjectKeyFromObject(u), u) == nil && u.GetUID() != uid {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// finish ends the policies that keep differences, compares everything, and deletes all VidraResources.
+func (r *run) finish(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
+		s := r.owners[name]
+		s.Broken, s.Suspend, s.Mode, s.NoEvents = "", false, "", false
+		r.apply(ctx, s)
+	}
+	r.forget()
+	r.settle(ctx)
+	r.quiet(ctx)
+	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
+		r.delete(ctx, name)
+	}
+	r.settle(ctx)
+	for _, name := range names {
+		v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
+		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(v), v)), nil
+		}), "%s is gone: %v", v.Name, v.Status.Conditions)
+	}
+	for _, ns := range []string{r.main(), r.far(), r.mirror(), r.nested()} {
+		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})))
+	}
+}
+
+// quiet requires that the operator sends no request while nothing changes.
+func (r *run) quiet(ctx context.Context) {
+	const window = 1200 * time.Millisecond
+	var sent suite.Requests
+	err := wait.PollUntilContextTimeout(ctx, window, 30*window, true, func(context.Context) (bool, error) {
+		all, err := cluster.Env.AuditSince(r.mark)
+		r.mark = cluster.Env.AuditMark()
+		sent = suite.Requests(all).Only(func(q suite.Request) bool {
+			return q.User == suite.OperatorUser && q.Resource != "leases" && q.Verb != "watch" && q.Resource != "events"
+		})
+		return len(sent) == 0, err
+	})
+	require.NoError(r, err, "%s: the operator sends requests at rest:\n%s", r.prefix, sent)
+}
+
+func ready(v *v1alpha1.VidraResource) metav1.Condition {
+	c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.ObservedGeneration != v.Generation || v.Status.ObservedGeneration != v.Generation {
+		return metav1.Condition{Reason: "none for this generation"}
+	}
+	return *c
+}
