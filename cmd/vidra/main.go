@@ -123,6 +123,7 @@ func newRoot() *cobra.Command {
 	addGroup(root, "Before an apply:", newDiff(k), newForecast(k), newLint())
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newSkip(k), newAdopt(k), newOrphan(k))
 	addGroup(root, "Reconcile:", newReconcile(k), newWait(k))
+	addGroup(root, "Assistants:", newMCP(k))
 	addGroup(root, "Test:", newExpect(k), newDrill(k))
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()

@@ -59,6 +59,7 @@ var hostileCommands = map[string][][]string{
 	"version":    nil,
 	"completion": nil,
 	"help":       nil,
+	"mcp":        nil, // the tools are asked below
 }
 
 // TestHostileNames runs every command against a cluster with objects, values and annotations whose names and texts have
@@ -117,6 +118,16 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	require.NoError(t, running.Wait())
+	for server, kubeconfig := range servers {
+		if server == "garbage" { // no tool can find a kind
+			continue
+		}
+		session := assistant(t, kubeconfig)
+		for tool, arguments := range toolsAbout("hostile", "configmap", "hostile", "settings") {
+			text, _ := asked(t, session, tool, arguments)
+			requireGraphic(t, "the tool "+tool+" ("+server+")", text)
+		}
+	}
 	for server := range servers {
 		require.True(t, shown[server], "%s: something of it was printed", server)
 	}

@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,6 +48,7 @@ type Client struct {
 func New(config *rest.Config, o Options) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)

@@ -89,7 +89,7 @@ func (c *Client) eventsOf(q EventQuery, remark func(text string)) (eventFilter, 
 		about.name = q.Target.Name
 		filter.about = append(filter.about, about)
 	}
-	return filter, &eventSource{client: c.events, selector: filter.selector().String(), remark: remark}, nil
+	return filter, &eventSource{client: c.events, selector: filter.selector(), remark: remark}, nil
 }
 
 // requireKnown requires that the VidraResource and the object exist that no Event is about, as far as the user may read them.

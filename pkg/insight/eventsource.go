@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,8 +23,8 @@ type eventSource struct {
 	client typedeventsv1.EventsV1Interface
 	// namespace that is read; empty for all.
 	namespace string
-	// selector is a field selector.
-	selector string
+	// selector is a field selector. about is a part that only Events about a VidraResource match; nil for all Events.
+	selector, about fields.Selector
 	// remark receives what the user is to know meanwhile.
 	remark func(text string)
 
@@ -31,10 +32,14 @@ type eventSource struct {
 	watched, broken bool
 }
 
-// list reads all Events, page by page.
-func (s *eventSource) list(ctx context.Context) ([]*eventsv1.Event, error) {
+// list reads all Events that also match a further selector, page by page.
+func (s *eventSource) list(ctx context.Context, also fields.Selector) ([]*eventsv1.Event, error) {
+	selector := s.selector
+	if also != nil {
+		selector = fields.AndSelectors(selector, also)
+	}
 	list, _, err := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
-		o.FieldSelector = s.selector
+		o.FieldSelector = selector.String()
 		return s.client.Events(s.namespace).List(ctx, o)
 	})).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -52,7 +57,7 @@ func (s *eventSource) list(ctx context.Context) ([]*eventsv1.Event, error) {
 // listWithin returns all Events. If the user may not list them but named a namespace, it returns
 // those in the namespace: they include Events about its objects, and none about VidraResources.
 func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*eventsv1.Event, error) {
-	all, err := s.list(ctx)
+	all, err := s.list(ctx, s.about)
 	if !apierrors.IsForbidden(err) {
 		return all, err
 	}
@@ -60,7 +65,7 @@ func (s *eventSource) listWithin(ctx context.Context, namespace string) ([]*even
 		return nil, fmt.Errorf("%w; name a namespace that you may read with -n", err)
 	}
 	s.namespace = namespace
-	if all, err = s.list(ctx); err == nil {
+	if all, err = s.list(ctx, nil); err == nil {
 		s.remark("you may not list the Events of all namespaces: those about VidraResources are left out")
 	}
 	return all, err
@@ -73,13 +78,13 @@ func (s *eventSource) listWatch(stop context.CancelCauseFunc) *cache.ListWatch {
 	events := s.client.Events(s.namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = s.selector
+			o.FieldSelector = s.selector.String()
 			list, err := events.List(ctx, o)
 			s.judge(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = s.selector
+			o.FieldSelector = s.selector.String()
 			w, err := events.Watch(ctx, o)
 			switch {
 			// An API server without streamed lists returns this error. The reflector

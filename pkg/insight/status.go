@@ -2,6 +2,7 @@ package insight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ func (c *Client) Status(ctx context.Context, q StatusQuery) (*Status, error) {
 
 // wanted reads the VidraResources of a query.
 func (c *Client) wanted(ctx context.Context, q StatusQuery) ([]*v1alpha1.VidraResource, error) {
+	if q.Name != "" && q.Selector != "" {
+		return nil, errors.New("a name excludes a selector")
+	}
 	if q.Name == "" {
 		all, err := c.VidraResources(ctx, q.Selector)
 		return slices.DeleteFunc(slices.Clone(all), func(vr *v1alpha1.VidraResource) bool {

@@ -1,0 +1,95 @@
+package mcp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/insight"
+)
+
+type statusInput struct {
+	Name      string `json:"name,omitempty" jsonschema:"the name of the VidraResource; all without it"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"only VidraResources with an object in this namespace"`
+	Selector  string `json:"selector,omitempty" jsonschema:"only VidraResources with these labels, such as team=web; not with name"`
+}
+
+type treeInput struct {
+	Name      string `json:"name" jsonschema:"the name of the VidraResource"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"only objects in this namespace"`
+}
+
+// objectInput names an object.
+type objectInput struct {
+	Kind      string `json:"kind" jsonschema:"the kind or resource of the object, with its group if it is not one of Kubernetes, such as deployment or certificate.cert-manager.io"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"the namespace of the object; none for kinds without one"`
+	Name      string `json:"name" jsonschema:"the name of the object"`
+}
+
+func (in objectInput) target() insight.Target {
+	return insight.Target{Kind: in.Kind, Namespace: in.Namespace, Name: in.Name}
+}
+
+type blameInput struct {
+	objectInput
+
+	Foreign bool `json:"foreign,omitempty" jsonschema:"only the lines that no manifest has"`
+}
+
+type historyInput struct {
+	VidraResource string `json:"vidraResource,omitempty" jsonschema:"the name of the VidraResource; not with kind and name"`
+	Kind          string `json:"kind,omitempty" jsonschema:"the kind of the only object"`
+	Namespace     string `json:"namespace,omitempty" jsonschema:"the namespace of the objects"`
+	Name          string `json:"name,omitempty" jsonschema:"the name of the only object"`
+	Since         string `json:"since,omitempty" jsonschema:"only edits of the last time, such as 24h"`
+}
+
+func (in historyInput) query(now time.Time) (q insight.HistoryQuery, err error) {
+	q = insight.HistoryQuery{VidraResource: in.VidraResource, Namespace: in.Namespace}
+	if q.Target, err = targetOf(in.Kind, in.Namespace, in.Name); err != nil {
+		return q, err
+	}
+	q.Since, err = sinceOf(in.Since, now)
+	return q, err
+}
+
+type eventsInput struct {
+	VidraResource string   `json:"vidraResource,omitempty" jsonschema:"only Events about this VidraResource or its objects"`
+	Kind          string   `json:"kind,omitempty" jsonschema:"the kind of an object that the Events are about"`
+	Namespace     string   `json:"namespace,omitempty" jsonschema:"the namespace of an object that the Events are about"`
+	Name          string   `json:"name,omitempty" jsonschema:"the name of an object that the Events are about"`
+	Reasons       []string `json:"reasons,omitempty" jsonschema:"only these reasons, such as DriftCorrected"`
+	Type          string   `json:"type,omitempty" jsonschema:"only this type: Normal or Warning"`
+	Since         string   `json:"since,omitempty" jsonschema:"only Events of the last time, such as 10m"`
+}
+
+func (in eventsInput) query(now time.Time) (q insight.EventQuery, err error) {
+	q = insight.EventQuery{VidraResource: in.VidraResource, Namespace: in.Namespace, Reasons: in.Reasons, Type: in.Type}
+	if q.Target, err = targetOf(in.Kind, in.Namespace, in.Name); err != nil {
+		return q, err
+	}
+	q.Since, err = sinceOf(in.Since, now)
+	return q, err
+}
+
+// targetOf returns the object that optional inputs name; nil for none.
+func targetOf(kind, namespace, name string) (*insight.Target, error) {
+	switch {
+	case kind == "" && name == "":
+		return nil, nil
+	case kind == "" || name == "":
+		return nil, fmt.Errorf("kind %q, name %q: an object has both", kind, name)
+	}
+	return &insight.Target{Kind: kind, Namespace: namespace, Name: name}, nil
+}
+
+// sinceOf returns the time that a duration ago was; zero without one.
+func sinceOf(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, fmt.Errorf("since %q: want a duration above 0, such as 90s, 10m or 2h30m", text)
+	}
+	return now.Add(-ago), nil
+}
