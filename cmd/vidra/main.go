@@ -119,7 +119,7 @@ func newRoot() *cobra.Command {
 	k := newKube()
 	k.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
-	addGroup(root, "Ask:", newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
+	addGroup(root, "Ask:", newUI(k), newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
 	addGroup(root, "Before an apply:", newDiff(k), newForecast(k), newLint())
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newSkip(k), newAdopt(k), newOrphan(k))
 	addGroup(root, "Reconcile:", newReconcile(k), newWait(k))

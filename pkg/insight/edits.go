@@ -23,8 +23,11 @@ type Edit struct {
 	Note   string      `json:"note"`
 	// Fields are the paths of what was edited, separated by commas.
 	Fields string `json:"-"`
-	// User who made the edit; empty if that is not known.
-	User string `json:"-"`
+	// User who made the edit, and Manager is its field manager; empty where they are not known.
+	User    string `json:"-"`
+	Manager string `json:"-"`
+	// First is the time of the first occurrence.
+	First metav1.Time `json:"-"`
 }
 
 // deleted reports whether the edit was the deletion of the object: it has no fields.
@@ -43,7 +46,7 @@ func (s *subject) edits(ctx context.Context, remark func(text string)) ([]Edit, 
 				newest[vr.Name] = e.LastTime.Time
 			}
 			if s.is(e.Object) {
-				edits = append(edits, Edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, Fields: strings.Join(e.Fields, ","), User: e.User})
+				edits = append(edits, Edit{Last: e.LastTime, Count: e.Count, Reason: e.Reason, Note: e.Message, Fields: strings.Join(e.Fields, ","), User: e.User, Manager: e.Manager, First: e.FirstTime})
 			}
 		}
 	}
@@ -83,7 +86,7 @@ func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, r
 		if len(s.owners) > 0 { // otherwise only the note says where the manifest is
 			note = events.BriefNote(note, about)
 		}
-		edits = append(edits, Edit{Last: metav1.NewTime(LastSeen(e)), Count: int64(TimesSeen(e)), Reason: e.Reason, Note: note, Fields: about.FieldPath})
+		edits = append(edits, Edit{Last: metav1.NewTime(LastSeen(e)), First: metav1.NewTime(FirstSeen(e)), Count: int64(TimesSeen(e)), Reason: e.Reason, Note: note, Fields: about.FieldPath})
 	}
 	return edits, nil
 }

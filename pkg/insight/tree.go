@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -26,6 +27,8 @@ type TreeQuery struct {
 	VidraResource string
 	// Namespace of the objects; empty for all.
 	Namespace string
+	// Object is the only object; nil for all.
+	Object *object.Identity
 }
 
 // Tree is the inventory of a VidraResource, with what its objects own.
@@ -66,7 +69,7 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	if !reader.local {
 		reader.remark("the objects are in " + vr.Spec.Destination.Server + ": what they own, their health and their age are not shown")
 	}
-	tree := &Tree{Name: vr.Name, Root: c.program.ReportOf(vr), Objects: reader.objects(ctx, vr, q.Namespace)}
+	tree := &Tree{Name: vr.Name, Root: c.program.ReportOf(vr), Objects: reader.objects(ctx, vr, q)}
 	if reader.local {
 		if err := reader.addOwned(ctx, tree.Objects); err != nil {
 			return nil, err
@@ -91,12 +94,12 @@ func (t *treeReader) remark(text string) { t.remarks = append(t.remarks, text) }
 const readers = 16
 
 // objects are the objects of the inventory, in its order.
-func (t *treeReader) objects(ctx context.Context, vr *v1alpha1.VidraResource, namespace string) []*Branch {
+func (t *treeReader) objects(ctx context.Context, vr *v1alpha1.VidraResource, q TreeQuery) []*Branch {
 	branches := []*Branch{}
 	var reading errgroup.Group
 	reading.SetLimit(readers)
 	for _, e := range vr.Status.ManagedResources {
-		if namespace != "" && e.Namespace != namespace {
+		if q.Namespace != "" && e.Namespace != q.Namespace || q.Object != nil && object.IdentityOf(&e) != *q.Object {
 			continue
 		}
 		b := &Branch{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, State: string(e.State)}

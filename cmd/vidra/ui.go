@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/ui"
+)
+
+const uiHelp = `Show VidraResources and their objects in the browser: an overview with problems first, edits
+and reverts as they happen, the owner of each line of an object, how to keep a change, and
+what a dropped YAML file would do.
+
+The page is served on 127.0.0.1 by this command, with your kubeconfig: it shows what your
+rights show, and nothing is installed in the cluster. The first line of the output is its
+address, which has a random token: who has the address sees the page. Ctrl-C ends it.
+
+With --allow-writes the page has buttons to suspend, resume and reconcile a VidraResource,
+and to exempt or keep an object. Without it, it shows the commands.`
+
+const uiExample = `  vidra ui
+  vidra ui --port 8090 --no-open   # print the address, and open no browser
+  vidra ui --allow-writes`
+
+func newUI(k *kube) *cobra.Command {
+	var port uint16
+	var noOpen, allowWrites bool
+	cmd := &cobra.Command{
+		Use: "ui", Short: "Show VidraResources, edits and reverts in the browser",
+		Long: uiHelp, Example: uiExample, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := k.newPage(int(port), allowWrites)
+			if err != nil {
+				return err
+			}
+			if err := printText(cmd.OutOrStdout(), server.URL()+"\n"); err != nil {
+				return err
+			}
+			if !noOpen {
+				if err := openBrowser(cmd.Context(), server.URL()); err != nil {
+					printMessage(cmd.ErrOrStderr(), "no browser was opened: open the address above: "+err.Error())
+				}
+			}
+			return server.Serve(cmd.Context())
+		},
+	}
+	cmd.Flags().Uint16Var(&port, "port", 0, "the port of the page; a free one by default")
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address only, and open no browser")
+	cmd.Flags().BoolVar(&allowWrites, "allow-writes", false, "have the page offer actions, with your rights")
+	return cmd
+}
+
+// newPage returns the server of the page for the cluster of the flags.
+func (k *kube) newPage(port int, allowWrites bool) (*ui.Server, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := k.namespace()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := k.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return ui.New(ui.Options{
+		Config: config, Cluster: cmp.Or(*k.Context, raw.CurrentContext, config.Host), Namespace: namespace,
+		Program: insight.Program(program), AllowWrites: allowWrites, Judge: k.judge,
+	}, port)
+}
+
+// judge answers what a file would do, as diff and forecast do.
+func (k *kube) judge(ctx context.Context, q ui.Question) ([]ui.Verdict, error) {
+	var remarks bytes.Buffer
+	var names []string
+	if q.VidraResource != "" {
+		names = append(names, q.VidraResource)
+	}
+	differs, err := (&diffFlags{kube: k, file: "-"}).differs(ctx, names, strings.NewReader(q.Text), &remarks)
+	if err != nil {
+		return nil, err
+	}
+	var all []ui.Verdict
+	for _, d := range differs {
+		diff, err := d.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found, err := (&forecaster{differ: d}).run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v := ui.Verdict{VidraResource: diff.VidraResource, Missing: found.Missing}
+		_, v.Summary, _ = strings.Cut(diff.summary(), ": ")
+		for _, o := range diff.Objects {
+			v.Objects = append(v.Objects, ui.ObjectVerdict{Verb: o.verb(), Object: o.name(), Place: o.Place, Remarks: o.remarks(), Diff: o.Diff})
+		}
+		for _, f := range found.Fields {
+			object := (&objectDifference{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}).name()
+			v.Fields = append(v.Fields, ui.FieldVerdict{Object: object, Field: f.Field, Writer: f.Writer, Place: f.Place, Fights: f.Fights, Now: f.Now, Wanted: f.Wanted, Times: f.Times})
+		}
+		if len(found.Rules) > 0 {
+			var rules []v1alpha1.IgnoreRule
+			if found.vr.Spec.Drift != nil {
+				rules = found.vr.Spec.Drift.Ignore
+			}
+			if v.Rule, err = render.RuleYAML(rules, found.Rules...); err != nil {
+				return nil, err
+			}
+		}
+		for line := range strings.Lines(remarks.String()) {
+			v.Missing = append(v.Missing, strings.TrimPrefix(strings.TrimSpace(line), "vidra: "))
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// openBrowser opens an address in the browser of the user. It does not wait for it.
+func openBrowser(ctx context.Context, address string) error {
+	commands := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}
+	command, known := commands[runtime.GOOS]
+	if !known {
+		command = []string{"xdg-open"}
+	}
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], address)...) //nolint:gosec // a fixed program, and our own address
+	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // no more than a zombie would be lost
+	return nil
+}

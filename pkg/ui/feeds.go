@@ -1,0 +1,249 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// linger is how long a feed runs after its last page was closed, so that a page that is opened next needs no new list.
+const linger = 30 * time.Second
+
+// feedSpec is a watch that pages share.
+type feedSpec struct {
+	gvr schema.GroupVersionResource
+	// namespace of the objects; empty for all.
+	namespace string
+	// labels and fields select objects.
+	labels, fields string
+	// news leaves out the objects that exist at the start: the feed takes two requests, whatever their number is.
+	news bool
+}
+
+// feedHandler gets the objects of a feed. A feed calls its methods one after the other.
+type feedHandler interface {
+	// set is called for an object that was added or changed, and remove for one that was deleted or is not selected any more.
+	set(obj any)
+	remove(obj any)
+	// replace is called with all objects; with none after a gap in a feed of news.
+	replace(all []any)
+	// refused is called when the user may not list or watch the objects. The feed ends then.
+	refused(spec feedSpec, err error)
+	// ended is called when the feed ends because no page needs it.
+	ended()
+	// convert reduces an object to the part that is kept.
+	convert(u *unstructured.Unstructured) any
+}
+
+// feeds are the watches of all pages. Its methods are safe for concurrent use.
+type feeds struct {
+	client dynamic.Interface
+	hub    *hub
+
+	// mu guards all.
+	mu  sync.Mutex
+	all map[feedSpec]*feed
+}
+
+// feed is a running watch.
+type feed struct {
+	users int
+	stop  context.CancelFunc
+	// began is closed when the first list was answered: the feed misses no event from then on.
+	began chan struct{}
+}
+
+func newFeeds(client dynamic.Interface, hub *hub) *feeds {
+	return &feeds{client: client, hub: hub, all: map[feedSpec]*feed{}}
+}
+
+// use starts a feed unless it runs already, and returns a function that ends the use. The handler is the same for each use of a spec.
+func (f *feeds) use(spec feedSpec, handler feedHandler) (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	running := f.all[spec]
+	if running == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		running = &feed{stop: stop, began: make(chan struct{})}
+		f.all[spec] = running
+		go f.run(ctx, spec, running, handler)
+	}
+	running.users++
+	return sync.OnceFunc(func() {
+		time.AfterFunc(linger, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if running.users--; running.users == 0 {
+				running.stop()
+				if f.all[spec] == running {
+					delete(f.all, spec)
+				}
+				handler.ended()
+			}
+		})
+	})
+}
+
+// count is the number of feeds that run.
+func (f *feeds) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all)
+}
+
+// began returns a channel that is closed once a running feed misses no event.
+func (f *feeds) began(spec feedSpec) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if running := f.all[spec]; running != nil {
+		return running.began
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+// run lists and watches until ctx ends, or until the user may not.
+func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler feedHandler) {
+	watching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	source := &feedSource{feeds: f, spec: spec, stop: stop}
+	began := sync.OnceFunc(func() { close(running.began) })
+	lw := &cache.ListWatch{ListWithContextFunc: source.list, WatchFuncWithContext: source.watch}
+	// The delay between two tries grows from 0.3 to 2 seconds: the API server is back for a user who waits.
+	options := cache.ReflectorOptions{
+		Name: "vidra ui", TypeDescription: spec.gvr.String(),
+		Backoff: &wait.Backoff{Duration: 300 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 2 * time.Second},
+	}
+	cache.NewReflectorWithOptions(newsSource{lw, spec.news}, &unstructured.Unstructured{}, feedStore{handler, began}, options).RunWithContext(watching)
+	defer began()
+	var refusal *refusal
+	if errors.As(context.Cause(watching), &refusal) && ctx.Err() == nil {
+		handler.refused(spec, refusal.error)
+		time.AfterFunc(linger, func() { // a page that is opened later tries again
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.all[spec] == running {
+				delete(f.all, spec)
+			}
+		})
+	}
+}
+
+// refusal is an answer that will be the same for the next request.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// newsSource is a ListWatch without the streamed list, which has all objects, for news.
+type newsSource struct {
+	*cache.ListWatch
+	news bool
+}
+
+// IsWatchListSemanticsUnSupported implements an interface of package watchlist of client-go.
+func (s newsSource) IsWatchListSemanticsUnSupported() bool { return s.news }
+
+// feedSource sends the requests of a feed.
+type feedSource struct {
+	*feeds
+	spec feedSpec
+	stop context.CancelCauseFunc
+}
+
+func (s *feedSource) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	o.LabelSelector, o.FieldSelector = s.spec.labels, s.spec.fields
+	if s.spec.news {
+		o.Limit, o.ResourceVersion, o.ResourceVersionMatch = 1, "", "" // a cached list has no limit
+	}
+	list, err := s.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).List(ctx, o)
+	s.judge(ctx, err)
+	if err == nil && s.spec.news {
+		list.Items = nil
+		list.SetContinue("")
+		list.SetRemainingItemCount(nil)
+	}
+	return list, err
+}
+
+func (s *feedSource) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.LabelSelector, o.FieldSelector = s.spec.labels, s.spec.fields
+	w, err := s.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).Watch(ctx, o)
+	if apierrors.IsInvalid(err) && o.SendInitialEvents != nil { // an API server without streamed lists; a list follows
+		return w, err
+	}
+	s.judge(ctx, err)
+	return w, err
+}
+
+// judge notes whether the API server answers, and ends a feed whose next request is answered in the same way.
+func (s *feedSource) judge(ctx context.Context, err error) {
+	status := apierrors.APIStatus(nil)
+	switch {
+	case ctx.Err() != nil:
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		s.stop(&refusal{err})
+	case err != nil && (!errors.As(err, &status) || status.Status().Code >= 500):
+		s.hub.answered(false)
+	default:
+		s.hub.answered(true)
+	}
+}
+
+// feedStore hands the objects of a reflector to a handler.
+type feedStore struct {
+	handler feedHandler
+	// began is called after each list.
+	began func()
+}
+
+// Transformer implements cache.TransformingStore: a long list is not kept whole.
+func (s feedStore) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) { return s.kept(obj), nil }
+}
+
+func (s feedStore) kept(obj any) any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return s.handler.convert(u)
+	}
+	return obj
+}
+
+// Add implements cache.ReflectorStore.
+func (s feedStore) Add(obj any) error {
+	s.handler.set(s.kept(obj))
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (s feedStore) Update(obj any) error { return s.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (s feedStore) Delete(obj any) error {
+	s.handler.remove(s.kept(obj))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s feedStore) Replace(objs []any, _ string) error {
+	for i := range objs {
+		objs[i] = s.kept(objs[i])
+	}
+	s.handler.replace(objs)
+	s.began()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s feedStore) Resync() error { return nil }

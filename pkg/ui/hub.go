@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The topics about which pages are notified. Others are those of a VidraResource or an object, see vidraResourceTopic and objectTopic.
+const (
+	topicOverview = "overview"
+	topicCluster  = "cluster"
+)
+
+// vidraResourceTopic is the topic of a VidraResource.
+func vidraResourceTopic(name string) string { return vidraResourcePrefix + name }
+
+const (
+	vidraResourcePrefix = "vr/"
+	objectPrefix        = "object/"
+)
+
+// hub notifies pages. A page has a set of the topics that changed, so that a slow one takes no memory.
+type hub struct {
+	// mu guards the fields below.
+	mu    sync.Mutex
+	pages map[*subscription]struct{}
+	// awaySince is the time since when the API server does not answer; zero while it does.
+	awaySince time.Time
+}
+
+// subscription is what an open connection of pages waits for.
+type subscription struct {
+	topics map[string]bool
+	// changed are the topics that changed since the last take; guarded by the mu of the hub.
+	changed map[string]bool
+	// ready has a value when there is one.
+	ready chan struct{}
+}
+
+func newHub() *hub { return &hub{pages: map[*subscription]struct{}{}} }
+
+// subscribe subscribes to topics until end is called.
+func (h *hub) subscribe(topics []string) (s *subscription, end func()) {
+	s = &subscription{topics: map[string]bool{topicCluster: true}, changed: map[string]bool{topicCluster: true}, ready: make(chan struct{}, 1)}
+	for _, topic := range topics {
+		s.topics[topic] = true
+	}
+	s.ready <- struct{}{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pages[s] = struct{}{}
+	return s, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.pages, s)
+	}
+}
+
+// publish notifies the pages that have a topic.
+func (h *hub) publish(topic string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.publishLocked(topic)
+}
+
+func (h *hub) publishLocked(topic string) {
+	for s := range h.pages {
+		if s.topics[topic] {
+			s.changed[topic] = true
+			select {
+			case s.ready <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// take returns the topics that changed since the last call.
+func (h *hub) take(s *subscription) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	topics := slices.Sorted(maps.Keys(s.changed))
+	clear(s.changed)
+	return topics
+}
+
+// answered notes whether the API server answers, and notifies all pages of a change.
+func (h *hub) answered(answers bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if answers == h.awaySince.IsZero() {
+		return
+	}
+	h.awaySince = time.Time{}
+	if !answers {
+		h.awaySince = time.Now()
+	}
+	h.publishLocked(topicCluster)
+}
+
+// away is the time since when the API server does not answer; zero while it does.
+func (h *hub) away() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.awaySince
+}

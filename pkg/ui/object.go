@@ -1,0 +1,157 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// objectView is the data of the page of an object.
+type objectView struct {
+	ID       object.Identity
+	Why      *insight.Explanation
+	Owners   []ownerView
+	Timeline timeline
+	// Last is the newest edit that was observed whole, for its diff; nil if there is none.
+	Last     *moment
+	Blame    []blameRow
+	Remarks  []string
+	Foreign  bool
+	NoBlame  string
+	Actions  []action
+	LogHint  bool
+	Argument string
+}
+
+// ownerView is a VidraResource that manages the object, with the ways to keep a change.
+type ownerView struct {
+	insight.ManagedBy
+
+	Handling  string
+	Tone      string
+	Rule      string
+	Ways      bool
+	Skip      string
+	ExemptEnd string
+	Next      map[string]string
+}
+
+// blameRow is a line of the object with its owner.
+type blameRow struct {
+	insight.BlameLine
+
+	Number int
+	// Vidra reports that a manifest has the line, and Foreign that another field manager alone owns it.
+	Vidra, Foreign bool
+}
+
+// object serves the page of an object.
+func (s *Server) object(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	query := r.URL.Query()
+	target := insight.Target{Kind: strings.TrimSpace(query.Get("kind")), Namespace: strings.TrimSpace(query.Get("namespace")), Name: strings.TrimSpace(query.Get("name"))}
+	if kind, name, found := strings.Cut(target.Name, "/"); found && target.Kind == "" {
+		target.Kind, target.Name = kind, name
+	}
+	if target.Kind == "" || target.Name == "" {
+		s.fail(w, r, http.StatusBadRequest, errors.New("name the object as KIND/NAME, such as deployment/web, and its namespace"))
+		return
+	}
+	target.Kind = strings.ToLower(target.Kind)
+	id, err := s.insight.Identify(target)
+	if err != nil {
+		s.failAnswer(w, r, err)
+		return
+	}
+	view := objectView{ID: id, Foreign: query.Get("foreign") != ""}
+	ctx = context.WithValue(ctx, askedKey{}, id)
+	var asking errgroup.Group
+	asking.Go(func() (err error) {
+		view.Why, err = s.insight.Why(ctx, target)
+		return err
+	})
+	asking.Go(func() error {
+		blame, err := s.insight.Blame(ctx, target, view.Foreign)
+		if err != nil {
+			view.NoBlame = sentence(err)
+			return nil
+		}
+		view.addBlame(blame)
+		return nil
+	})
+	if err := asking.Wait(); err != nil {
+		s.failAnswer(w, r, err)
+		return
+	}
+	view.Argument = view.Why.Argument
+	s.addOwners(&view)
+	moments := s.timelineOfObject(id, view.Why)
+	if i := slices.IndexFunc(moments, func(m moment) bool { return m.Diff != "" }); i >= 0 {
+		view.Last = &moments[i]
+	}
+	view.LogHint = slices.ContainsFunc(moments, func(m moment) bool { return m.IsEdit && m.User == "" })
+	view.Timeline = timelineOfMoments(moments, shownOfObject, true)
+	view.Actions = s.actionsOfObject(view.Why)
+	s.render(w, r, http.StatusOK, "object", s.newPage(id.String(), "", objectTopic(id), view))
+}
+
+// addOwners adds the VidraResources that manage the object.
+func (s *Server) addOwners(view *objectView) {
+	for _, m := range view.Why.ManagedBy {
+		o := ownerView{ManagedBy: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
+		if m.Suspended {
+			o.Handling = "suspended: edits are not reverted"
+		}
+		o.Skip = s.Program.Hint("skip", view.Why.Argument, `--for 1h --reason "WHY"`)
+		if g := m.BreakGlass; g != nil && g.State == v1alpha1.BreakGlassAccepted {
+			o.ExemptEnd, o.Handling = s.Program.Hint("skip", view.Why.Argument, "--end"), "no edit is reverted: exemption by break-glass"
+			if g.Until != nil {
+				o.Handling += " until " + g.Until.UTC().Format("2006-01-02 15:04 UTC")
+			}
+		}
+		if m.Rule != nil {
+			rule, err := render.RuleYAML(m.Rules, *m.Rule)
+			if err != nil {
+				rule = err.Error()
+			}
+			o.Rule = rule
+		}
+		view.Owners = append(view.Owners, o)
+	}
+}
+
+// timelineOfObject is the timeline of an object over all VidraResources that manage it.
+func (s *Server) timelineOfObject(id object.Identity, why *insight.Explanation) []moment {
+	var history []v1alpha1.HistoryEntry
+	for _, e := range why.Edits {
+		entry := v1alpha1.HistoryEntry{
+			Object: v1alpha1.ProblemObject{APIVersion: why.APIVersion, Kind: why.Kind, Namespace: why.Namespace, Name: why.Name},
+			Reason: e.Reason, Message: e.Note, FirstTime: e.First, LastTime: e.Last, Count: e.Count, User: e.User, Manager: e.Manager,
+		}
+		if e.Fields != "" {
+			entry.Fields = strings.Split(e.Fields, ",")
+		}
+		history = append(history, entry)
+	}
+	observed := s.observers.editsOf(func(e *edit) bool { return e.Object == id })
+	return timelineOf("", history, observed, &id)
+}
+
+// addBlame adds the lines of the object.
+func (v *objectView) addBlame(blame *insight.Blame) {
+	v.Remarks = blame.Remarks
+	for i, line := range blame.Lines {
+		v.Blame = append(v.Blame, blameRow{BlameLine: line, Number: i + 1, Vidra: len(line.Manifest) > 0, Foreign: len(line.Manifest) == 0 && len(line.Managers) > 0})
+	}
+}

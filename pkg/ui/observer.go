@@ -1,0 +1,205 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// edit is an edit of an object that a watch has shown, and its revert.
+type edit struct {
+	VidraResource string
+	Object        object.Identity
+	// Seen is when the watch has shown the edit, and Reverted the revert; zero while the edit stands.
+	Seen, Reverted time.Time
+	// Changes are the edited fields; none for an object that was deleted.
+	Changes []ownership.Change
+	// Gone reports that the object was deleted, or lost the label by which it is watched.
+	Gone bool
+	// Diff is a unified diff of the object as it was edited and as it was reverted to.
+	Diff string
+
+	found *unstructured.Unstructured
+}
+
+// Exposure is how long the edit stood; 0 while it stands.
+func (e *edit) Exposure() time.Duration {
+	if e.Reverted.IsZero() {
+		return 0
+	}
+	return e.Reverted.Sub(e.Seen)
+}
+
+// observer distinguishes edits of an object from the applies of its VidraResource, by the digest of the owned fields.
+type observer struct {
+	vidraResource, manager string
+	id                     object.Identity
+	gvr                    schema.GroupVersionResource
+	// sensitive reports that the inventory has the object as sensitive.
+	sensitive bool
+	// clean is the last state without an edit, with the managedFields of the VidraResource alone; nil while none is known.
+	clean  *unstructured.Unstructured
+	digest ownership.Digest
+	// asked reports that the object is being read.
+	asked bool
+	// pending is the edit that stands.
+	pending *edit
+}
+
+// see takes the next state of the object, and returns an edit that is new or was reverted.
+func (w *observer) see(u *unstructured.Unstructured, now time.Time) *edit {
+	digest, recorded := ownership.Of(u, w.manager)
+	switch {
+	case w.clean == nil && w.pending == nil:
+	case recorded && digest == w.digest, w.appliedBetween(u):
+		if w.pending != nil {
+			return w.reverted(u, digest, now)
+		}
+	default:
+		changes := ownership.Drift(u, w.clean, w.manager, w.disclosure())
+		if w.clean == nil || len(changes) == 0 {
+			return nil
+		}
+		if w.pending == nil || w.pending.Gone {
+			w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now}
+		}
+		w.pending.found, w.pending.Changes, w.pending.Diff = u, changes, diffOf(u, w.clean, w.disclosure())
+		return w.pending
+	}
+	w.clean, w.digest = ownEntries(u, w.manager), digest
+	return nil
+}
+
+// reverted ends the edit that stands.
+func (w *observer) reverted(u *unstructured.Unstructured, digest ownership.Digest, now time.Time) *edit {
+	done := w.pending
+	done.Reverted = now
+	if done.found != nil {
+		done.Changes, done.Diff = ownership.Drift(done.found, u, w.manager, w.disclosure()), diffOf(done.found, u, w.disclosure())
+	}
+	done.found, w.pending = nil, nil
+	w.clean, w.digest = ownEntries(u, w.manager), digest
+	return done
+}
+
+// gone notes that the object was deleted, or lost its label.
+func (w *observer) gone(now time.Time) *edit {
+	if w.pending == nil {
+		w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now}
+	}
+	w.pending.Gone = true
+	return w.pending
+}
+
+// disclosure is the decision about values of the object, apart from its states.
+func (w *observer) disclosure() ownership.Disclosure {
+	return ownership.Disclose(ownership.Sensitivity(w.sensitive), false, false)
+}
+
+// appliedBetween reports whether the VidraResource has applied the object since its clean state: its entry in managedFields has
+// another time. The API server keeps the time of an entry from which an edit takes fields.
+func (w *observer) appliedBetween(u *unstructured.Unstructured) bool {
+	after := timeOf(u, w.manager)
+	return !after.IsZero() && (w.clean == nil || !after.Equal(timeOf(w.clean, w.manager)))
+}
+
+// timeOf is the time of the last apply of a field manager.
+func timeOf(u *unstructured.Unstructured, manager string) time.Time {
+	for _, e := range u.GetManagedFields() {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
+			return e.Time.Time
+		}
+	}
+	return time.Time{}
+}
+
+// ownEntries returns the object with the managedFields of one field manager.
+func ownEntries(u *unstructured.Unstructured, manager string) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{Object: make(map[string]any, len(u.Object))}
+	for key, value := range u.Object {
+		if key != "status" {
+			kept.Object[key] = value
+		}
+	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	copied := make(map[string]any, len(metadata))
+	for key, value := range metadata {
+		copied[key] = value
+	}
+	kept.Object["metadata"] = copied
+	kept.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager != manager }))
+	return kept
+}
+
+// maxDiff is how many bytes a diff has at most.
+const maxDiff = 16 << 10
+
+// serverFields are the fields of metadata that the API server writes.
+var serverFields = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp"}
+
+// diffOf is a unified diff of two states of an object, with the values masked that are never shown.
+func diffOf(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
+	known = known.With(before, after)
+	text := func(u, other *unstructured.Unstructured, side string) string {
+		masked := ownership.Mask(u, known, func(path []string, value any) any {
+			if there, _, _ := unstructured.NestedFieldNoCopy(other.Object, path...); there != nil && there == value {
+				return "***"
+			}
+			return "*** " + side
+		}).Object
+		delete(masked, "status")
+		if metadata, ok := masked["metadata"].(map[string]any); ok {
+			for _, name := range serverFields {
+				delete(metadata, name)
+			}
+		}
+		document, err := yaml.Marshal(masked)
+		if err != nil {
+			return err.Error()
+		}
+		return string(document)
+	}
+	diff := udiff.Unified("edited", "reverted", text(before, after, "(edited)"), text(after, before, "(reverted)"))
+	_, diff, _ = strings.Cut(diff, "+++ reverted\n")
+	if len(diff) > maxDiff {
+		diff = strings.ToValidUTF8(diff[:maxDiff], "") + "\n ..."
+	}
+	return diff
+}
+
+// mostEdits is how many observed edits are kept.
+const mostEdits = 500
+
+// edits are observed edits, the newest first.
+type edits []*edit
+
+// add adds an edit unless it is there.
+func (all *edits) add(e *edit) {
+	if slices.Contains(*all, e) {
+		return
+	}
+	*all = slices.Insert(*all, 0, e)
+	if len(*all) > mostEdits {
+		*all = (*all)[:mostEdits]
+	}
+}
+
+// of returns copies of the edits that are wanted.
+func (all edits) of(wanted func(*edit) bool) []edit {
+	var found []edit
+	for _, e := range all {
+		if wanted(e) {
+			found = append(found, *e)
+		}
+	}
+	return found
+}

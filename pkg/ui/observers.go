@@ -1,0 +1,350 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+const (
+	// mostObserved is how many objects of a VidraResource are observed at most.
+	mostObserved = 300
+	// mostListed is how many objects of a kind in a namespace are listed at most to find those.
+	mostListed = 2000
+	// pageSize is how many objects a request for them has.
+	pageSize = 500
+)
+
+// observers follow the objects of open pages by watches. They know the values of an edit and how long it stood, which the status and
+// Events of a VidraResource do not have. It is the feedHandler of all kinds of objects.
+type observers struct {
+	server *Server
+
+	// mu guards the fields below.
+	mu     sync.Mutex
+	topics map[string]*openTopic
+	all    map[object.Identity]*observed
+	edits  edits
+	// unwatched are the feeds that the user may not have.
+	unwatched map[feedSpec]bool
+}
+
+// openTopic is a topic for which pages are open.
+type openTopic struct {
+	users int
+	// cancel ends the requests about it.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// feeds are the watches that it uses, and objects what it observes.
+	feeds   map[feedSpec]func()
+	objects map[object.Identity]bool
+	// ready is closed once no edit of the objects is missed, and isReady calls that.
+	ready   chan struct{}
+	isReady func()
+}
+
+// observed is an object that is observed for one or several topics.
+type observed struct {
+	users  int
+	owners []*observer
+}
+
+func newObservers(s *Server) *observers {
+	return &observers{server: s, topics: map[string]*openTopic{}, all: map[object.Identity]*observed{}, unwatched: map[feedSpec]bool{}}
+}
+
+// open observes the objects of a topic until end is called. From ready on, no edit is missed.
+func (o *observers) open(topic string) (ready <-chan struct{}, end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.topics[topic]
+	if t == nil {
+		t = &openTopic{feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, ready: make(chan struct{})}
+		t.isReady = sync.OnceFunc(func() { close(t.ready) })
+		t.ctx, t.cancel = context.WithCancel(context.Background())
+		o.topics[topic] = t
+		go o.begin(topic, t)
+	}
+	t.users++
+	return t.ready, sync.OnceFunc(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if t.users--; t.users > 0 {
+			return
+		}
+		t.cancel()
+		delete(o.topics, topic)
+		for _, end := range t.feeds {
+			end()
+		}
+		for id := range t.objects {
+			if known := o.all[id]; known != nil {
+				if known.users--; known.users == 0 {
+					delete(o.all, id)
+				}
+			}
+		}
+	})
+}
+
+// inventoryChanged observes the objects that a VidraResource has got, if its page is open.
+func (o *observers) inventoryChanged(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	topic := vidraResourceTopic(name)
+	if t := o.topics[topic]; t != nil {
+		go o.begin(topic, t)
+	}
+}
+
+// begin finds the objects of a topic and observes them.
+func (o *observers) begin(topic string, t *openTopic) {
+	defer t.isReady()
+	defer o.server.feeds.use(vidraResourceFeed, o.server.store)()
+	if known, _ := o.server.store.await(t.ctx); !known {
+		return
+	}
+	if name, is := strings.CutPrefix(topic, vidraResourcePrefix); is {
+		e := o.server.store.entry(name)
+		if e == nil || insight.Remote(e.vr) {
+			return
+		}
+		entries := slices.Clone(e.vr.Status.ManagedResources)
+		slices.SortStableFunc(entries, compareObjects)
+		for i := range entries[:min(len(entries), mostObserved)] {
+			o.observe(t, e.vr, &entries[i])
+		}
+		o.settle(t)
+		return
+	}
+	id := identityOf(topic)
+	for _, e := range o.server.store.sorted() {
+		if entry := owners.EntryOf(e.vr, id); entry != nil && !insight.Remote(e.vr) {
+			o.observe(t, e.vr, entry)
+		}
+	}
+	o.settle(t)
+}
+
+// settle waits for the watches of a topic, also for those of namespaces after a refusal, and reads the objects.
+func (o *observers) settle(t *openTopic) {
+	for waited := map[feedSpec]bool{}; ; {
+		var next *feedSpec
+		o.mu.Lock()
+		for spec := range t.feeds {
+			if !waited[spec] {
+				next = &spec
+			}
+		}
+		o.mu.Unlock()
+		if next == nil {
+			break
+		}
+		waited[*next] = true
+		select {
+		case <-o.server.feeds.began(*next):
+		case <-t.ctx.Done():
+			return
+		}
+	}
+	o.baselines(t)
+}
+
+// observe observes an object of a VidraResource.
+func (o *observers) observe(t *openTopic, vr *v1alpha1.VidraResource, entry *v1alpha1.ManagedResourceStatus) {
+	id := object.IdentityOf(entry)
+	mapping, err := o.server.cluster.Mapping(t.ctx, object.GVKOf(entry))
+	if err != nil || t.ctx.Err() != nil {
+		return // the page shows the problem of the VidraResource
+	}
+	manager := object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name).Manager
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.all[id]
+	if known == nil {
+		known = &observed{}
+		o.all[id] = known
+	}
+	if !t.objects[id] {
+		t.objects[id] = true
+		known.users++
+	}
+	i := slices.IndexFunc(known.owners, func(w *observer) bool { return w.manager == manager })
+	if i < 0 {
+		known.owners = append(known.owners, &observer{vidraResource: vr.Name, manager: manager, id: id, gvr: mapping.GVR})
+		i = len(known.owners) - 1
+	}
+	known.owners[i].sensitive = entry.Sensitive
+	o.followLocked(t, objectFeed(mapping.GVR, ""), entry.Namespace)
+}
+
+// objectFeed is the watch of the managed objects of a kind.
+func objectFeed(gvr schema.GroupVersionResource, namespace string) feedSpec {
+	return feedSpec{gvr: gvr, namespace: namespace, labels: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue, news: true}
+}
+
+// followLocked has a topic use a watch of all namespaces, or that of one where the user may not have the former.
+func (o *observers) followLocked(t *openTopic, spec feedSpec, namespace string) {
+	if o.unwatched[spec] {
+		spec.namespace = namespace
+	}
+	if t.feeds[spec] == nil && !o.unwatched[spec] && o.topicOpenLocked(t) {
+		t.feeds[spec] = o.server.feeds.use(spec, o)
+	}
+}
+
+func (o *observers) topicOpenLocked(t *openTopic) bool { return t.ctx.Err() == nil }
+
+// baselines reads the objects that no event has shown yet: an edit is known by the state before it.
+func (o *observers) baselines(t *openTopic) {
+	type place struct {
+		gvr       schema.GroupVersionResource
+		namespace string
+	}
+	missing := map[place][]object.Identity{}
+	o.mu.Lock()
+	for id := range t.objects {
+		for _, w := range o.all[id].owners {
+			if at := (place{w.gvr, id.Namespace}); w.clean == nil && !w.asked && !slices.Contains(missing[at], id) {
+				w.asked = true
+				missing[at] = append(missing[at], id)
+			}
+		}
+	}
+	o.mu.Unlock()
+	const few = 3
+	for at, ids := range missing {
+		objects := o.server.client.Resource(at.gvr).Namespace(at.namespace)
+		if len(ids) <= few {
+			for _, id := range ids {
+				if u, err := objects.Get(t.ctx, id.Name, metav1.GetOptions{}); err == nil {
+					o.see(u, true)
+				}
+			}
+			continue
+		}
+		options := metav1.ListOptions{LabelSelector: objectFeed(at.gvr, "").labels, Limit: pageSize}
+		for listed := 0; listed < mostListed; listed += pageSize {
+			list, err := objects.List(t.ctx, options)
+			if err != nil {
+				break
+			}
+			for i := range list.Items {
+				o.see(&list.Items[i], true)
+			}
+			if options.Continue = list.GetContinue(); options.Continue == "" {
+				break
+			}
+		}
+	}
+}
+
+// convert implements feedHandler.
+func (o *observers) convert(u *unstructured.Unstructured) any { return u }
+
+// set implements feedHandler.
+func (o *observers) set(obj any) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		o.see(u, false)
+	}
+}
+
+// see takes a state of an object. baseline reports that it was read, and counts only where no event came before.
+func (o *observers) see(u *unstructured.Unstructured, baseline bool) {
+	id, now := object.IdentityIn(u), time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.all[id]
+	if known == nil {
+		return
+	}
+	for _, w := range known.owners {
+		if baseline && (w.clean != nil || w.pending != nil) {
+			continue
+		}
+		if seen := w.see(u, now); seen != nil {
+			o.edits.add(seen)
+			o.server.hub.publish(vidraResourceTopic(w.vidraResource))
+		}
+	}
+	if !baseline {
+		o.server.hub.publish(objectTopic(id))
+	}
+}
+
+// remove implements feedHandler.
+func (o *observers) remove(obj any) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	id, now := object.IdentityIn(u), time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.all[id]
+	if known == nil {
+		return
+	}
+	for _, w := range known.owners {
+		o.edits.add(w.gone(now))
+		o.server.hub.publish(vidraResourceTopic(w.vidraResource))
+	}
+	o.server.hub.publish(objectTopic(id))
+}
+
+// replace implements feedHandler: events may have been missed, so that the objects are read again.
+func (o *observers) replace([]any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, known := range o.all {
+		for _, w := range known.owners {
+			if w.pending == nil {
+				w.clean, w.asked = nil, false
+			}
+		}
+	}
+	for _, t := range o.topics {
+		go o.baselines(t)
+	}
+}
+
+// refused implements feedHandler: where the user may not watch all namespaces, those of the objects are watched.
+func (o *observers) refused(spec feedSpec, _ error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unwatched[spec] = true
+	if spec.namespace != "" {
+		return
+	}
+	for _, t := range o.topics {
+		if t.feeds[spec] == nil {
+			continue
+		}
+		for id := range t.objects {
+			if known := o.all[id]; known != nil && slices.ContainsFunc(known.owners, func(w *observer) bool { return w.gvr == spec.gvr }) {
+				o.followLocked(t, spec, id.Namespace)
+			}
+		}
+	}
+}
+
+// ended implements feedHandler.
+func (o *observers) ended() {}
+
+// editsOf returns the observed edits that are wanted, the newest first.
+func (o *observers) editsOf(wanted func(*edit) bool) []edit {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.edits.of(wanted)
+}

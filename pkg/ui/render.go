@@ -1,0 +1,204 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/terminal"
+)
+
+//go:embed templates static
+var files embed.FS
+
+// page is the data of all templates.
+type page struct {
+	// Base is the path below which all addresses are.
+	Base, Title, Cluster, Server string
+	// Section is the current entry of the navigation.
+	Section string
+	// Topic is the one about which the page is notified.
+	Topic string
+	// Program is what the user types to run the command line.
+	Program string
+	// Writes reports that actions are offered.
+	Writes bool
+	Now    time.Time
+	// Body is the data of the page itself.
+	Body any
+}
+
+// templates are those of all pages: each has a block "content", and blocks for the parts that are read again.
+var templates = parse()
+
+func parse() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for _, name := range []string{"overview", "vidraresource", "object", "forecast", "result", "error"} {
+		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+	}
+	return all
+}
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"with2":      func(p page, data any) part { return part{p, data} },
+	"moment":     func(p page, m moment, one bool) momentPart { return momentPart{p, m, one} },
+	"ago":        func(t, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) + " ago" },
+	"rfc3339":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"absolute":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"objectLink": objectLink,
+	"advice":     advice,
+	"lines":      func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
+	"first":      func(text string) string { return text[:min(1, len(text))] },
+	"problemID":  problemID,
+	"lower":      strings.ToLower,
+	"join":       strings.Join,
+}
+
+// part is the data of a part of a page with the page.
+type part struct {
+	Page page
+	Data any
+}
+
+// momentPart is the data of a row of a timeline: One reports that all are about one object, which is not named then.
+type momentPart struct {
+	Page   page
+	Moment moment
+	One    bool
+}
+
+// objectLink is the address of the page of an object, below the base.
+func objectLink(id object.Identity) string {
+	query := url.Values{"kind": {kindText(id.GroupKind)}, "name": {id.Name}}
+	if id.Namespace != "" {
+		query.Set("namespace", id.Namespace)
+	}
+	return "object?" + query.Encode()
+}
+
+// kindText is a kind with its group, as kubectl takes it.
+func kindText(kind schema.GroupKind) string { return kind.String() }
+
+// objectTopic is the topic of an object.
+func objectTopic(id object.Identity) string {
+	return objectPrefix + kindText(id.GroupKind) + "/" + id.Namespace + "/" + id.Name
+}
+
+// identityOf is the object of a topic.
+func identityOf(topic string) object.Identity {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(topic, objectPrefix), "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	return object.Identity{GroupKind: schema.ParseGroupKind(kind), Namespace: namespace, Name: name}
+}
+
+// problemID is the object of a problem; zero if it is about none.
+func problemID(o *v1alpha1.ProblemObject) object.Identity {
+	if o == nil || o.Name == "" {
+		return object.Identity{}
+	}
+	return object.Identity{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+}
+
+// newPage returns the data of a page.
+func (s *Server) newPage(title, section, topic string, body any) page {
+	return page{
+		Base: s.base(), Title: title, Cluster: s.Cluster, Server: s.Config.Host, Section: section, Topic: topic,
+		Program: string(s.Program), Writes: s.AllowWrites, Now: time.Now(), Body: body,
+	}
+}
+
+// render answers with a template, or with the block that the query names as part.
+func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, name string, p page) {
+	block := "layout"
+	if part := r.URL.Query().Get("part"); part != "" && templates[name].Lookup("part-"+part) != nil {
+		block = "part-" + part
+	}
+	var out bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&out, block, p); err != nil {
+		refuse(w, http.StatusInternalServerError, "the page cannot be made, which is a fault of vidra: "+terminal.Escape(err.Error()))
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(terminal.EscapeJSON(out.String()))) // the client may have gone
+}
+
+// failure is the data of an error.
+type failure struct {
+	Message string
+	// Next is what the user can do.
+	Next []string
+	// Command is one to copy.
+	Command string
+}
+
+// fail answers with an error and the next step.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, code int, err error) {
+	f := failure{Message: sentence(err)}
+	switch {
+	case code == http.StatusNotFound:
+		f.Next = []string{"Go back to the overview and search there."}
+	case apierrors.IsForbidden(err):
+		f.Next = []string{"Ask for the right that the message names. This page has your rights and no others."}
+	case apierrors.IsUnauthorized(err):
+		f.Next = []string{"Log in to the cluster again, as for kubectl, and start the command again."}
+	case code == http.StatusBadGateway && !s.hub.away().IsZero():
+		f.Next = []string{"The API server does not answer. The page is loaded when it does."}
+	}
+	s.render(w, r, code, "error", s.newPage("Error", "", "", f))
+}
+
+// failAnswer is fail for an error of a question.
+func (s *Server) failAnswer(w http.ResponseWriter, r *http.Request, err error) {
+	status := apierrors.APIStatus(nil)
+	code := http.StatusNotFound
+	switch {
+	case apierrors.IsForbidden(err):
+		code = http.StatusForbidden
+	case errors.As(err, &status) && !apierrors.IsNotFound(err), isNetwork(err):
+		code = http.StatusBadGateway
+	}
+	s.fail(w, r, code, err)
+}
+
+// isNetwork reports whether an error came from the network.
+func isNetwork(err error) bool {
+	request := (*url.Error)(nil)
+	return errors.As(err, &request)
+}
+
+// sentence is an error as a sentence.
+func sentence(err error) string {
+	text := strings.TrimSpace(err.Error())
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// static serves the files of the front end.
+func (s *Server) static(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	content, err := files.ReadFile("static/" + path.Base(name))
+	if err != nil {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no file %q", name))
+		return
+	}
+	types := map[string]string{".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+	w.Header().Set("Content-Type", types[path.Ext(name)]+"; charset=utf-8")
+	_, _ = w.Write(content) // the client may have gone
+}

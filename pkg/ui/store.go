@@ -1,0 +1,251 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+)
+
+// vidraResources is the resource of VidraResources, and vidraResourceFeed the watch of all.
+var (
+	vidraResources    = v1alpha1.GroupVersion.WithResource("vidraresources")
+	vidraResourceFeed = feedSpec{gvr: vidraResources}
+)
+
+// entry is the part of a VidraResource that the overview needs.
+type entry struct {
+	// vr has neither the manifest nor the history, and of its problems the first ones.
+	vr    *v1alpha1.VidraResource
+	state state
+	// report has the reasons for which it is not in order.
+	report insight.Report
+	heals  []healing
+	// problems is how many there are.
+	problems int
+}
+
+// store has the VidraResources of the cluster as their watch reports them. It is a feedHandler, and the insight.VidraResources of the
+// questions: those without the manifest are read again where an answer needs it.
+type store struct {
+	server *Server
+
+	// mu guards the fields below.
+	mu  sync.RWMutex
+	all map[string]*entry
+	// ordered are all, those with problems first; nil after a change.
+	ordered []*entry
+	// read is closed once all are known, or refusal is.
+	read    chan struct{}
+	refusal error
+	isRead  bool
+}
+
+func newStore(s *Server) *store {
+	return &store{server: s, all: map[string]*entry{}, read: make(chan struct{})}
+}
+
+// shownProblems is how many problems of a VidraResource the overview has.
+const shownProblems = 1
+
+// convert implements feedHandler.
+func (s *store) convert(u *unstructured.Unstructured) any {
+	vr, err := insight.AsVidraResource(u)
+	if err != nil { // the API server validates them
+		return &entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: u.GetName()}}}
+	}
+	e := &entry{report: s.server.Program.ReportOf(vr), heals: healingsOf(vr.Status.History), problems: len(vr.Status.Problems) + int(vr.Status.UnlistedProblems)}
+	e.state = stateOf(vr, e.report.InOrder)
+	e.report.VidraResource, e.report.Conditions, e.report.Problems = nil, nil, nil
+	slim := vr.DeepCopy()
+	slim.ManagedFields, slim.Spec.Manifest, slim.Status.History = nil, "", nil
+	slim.Status.Problems = slices.Clone(vr.Status.Problems[:min(len(vr.Status.Problems), shownProblems)])
+	slim.Annotations = nil
+	for i := range slim.Status.ManagedResources {
+		m := &slim.Status.ManagedResources[i]
+		m.Digest, m.Configuration, m.Others, m.UID, m.Recreated, m.Message = "", "", "", "", nil, ""
+	}
+	e.vr = slim
+	return e
+}
+
+// GetObjectMeta has an entry be kept by the name of its VidraResource.
+func (e *entry) GetObjectMeta() metav1.Object { return e.vr }
+
+// set implements feedHandler.
+func (s *store) set(obj any) {
+	if e, ok := obj.(*entry); ok {
+		s.mu.Lock()
+		s.all[e.vr.Name], s.ordered = e, nil
+		s.mu.Unlock()
+		s.changed(e.vr.Name)
+	}
+}
+
+// remove implements feedHandler.
+func (s *store) remove(obj any) {
+	if e, ok := obj.(*entry); ok {
+		s.mu.Lock()
+		delete(s.all, e.vr.Name)
+		s.ordered = nil
+		s.mu.Unlock()
+		s.changed(e.vr.Name)
+	}
+}
+
+// replace implements feedHandler.
+func (s *store) replace(all []any) {
+	s.mu.Lock()
+	before := s.all
+	s.all, s.ordered, s.refusal = make(map[string]*entry, len(all)), nil, nil
+	for _, obj := range all {
+		if e, ok := obj.(*entry); ok {
+			s.all[e.vr.Name] = e
+			before[e.vr.Name] = e
+		}
+	}
+	s.finishLocked()
+	s.mu.Unlock()
+	for name := range before {
+		s.changed(name)
+	}
+	s.server.hub.publish(topicOverview)
+}
+
+// refused implements feedHandler.
+func (s *store) refused(_ feedSpec, err error) {
+	s.mu.Lock()
+	s.refusal = err
+	s.finishLocked()
+	s.mu.Unlock()
+	s.server.hub.publish(topicOverview)
+}
+
+func (s *store) finishLocked() {
+	if !s.isRead {
+		s.isRead = true
+		close(s.read)
+	}
+}
+
+// ended implements feedHandler: what is known becomes outdated.
+func (s *store) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishLocked()
+	s.all, s.ordered, s.refusal, s.isRead, s.read = map[string]*entry{}, nil, nil, false, make(chan struct{})
+}
+
+// changed notifies the pages that show a VidraResource.
+func (s *store) changed(name string) {
+	s.server.hub.publish(topicOverview)
+	s.server.hub.publish(vidraResourceTopic(name))
+	s.server.observers.inventoryChanged(name)
+}
+
+// patience is how long a page waits for the list of VidraResources before it is served without.
+const patience = 3 * time.Second
+
+// await waits until all VidraResources are known. It reports whether they are, and the refusal.
+func (s *store) await(ctx context.Context) (known bool, refusal error) {
+	s.mu.RLock()
+	read := s.read
+	s.mu.RUnlock()
+	select {
+	case <-read:
+	case <-time.After(patience):
+	case <-ctx.Done():
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.isRead && s.refusal == nil, s.refusal
+}
+
+// entry returns the entry of a VidraResource; nil if there is none.
+func (s *store) entry(name string) *entry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.all[name]
+}
+
+// sorted returns all entries, those with problems first. The caller changes none of them.
+func (s *store) sorted() []*entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ordered == nil {
+		s.ordered = make([]*entry, 0, len(s.all))
+		for _, e := range s.all {
+			s.ordered = append(s.ordered, e)
+		}
+		slices.SortFunc(s.ordered, compareEntries)
+	}
+	return s.ordered
+}
+
+// Get implements insight.VidraResources.
+func (s *store) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
+	u, err := s.server.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return insight.AsVidraResource(u)
+}
+
+// askedKey is the key of the object of a question in its context.
+type askedKey struct{}
+
+// List implements insight.VidraResources. Those with the object of the question are whole. While all are not known, they are requested.
+func (s *store) List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
+	defer s.server.feeds.use(vidraResourceFeed, s)()
+	if known, _ := s.await(ctx); !known {
+		return s.request(ctx, selector)
+	}
+	selects, err := labels.Parse(selector)
+	if err != nil {
+		return nil, err
+	}
+	asked, _ := ctx.Value(askedKey{}).(object.Identity)
+	entries := s.sorted()
+	all := make([]*v1alpha1.VidraResource, 0, len(entries))
+	for _, e := range entries {
+		vr := e.vr
+		if !selects.Matches(labels.Set(vr.Labels)) {
+			continue
+		}
+		if asked.Name != "" && owners.EntryOf(vr, asked) != nil {
+			if whole, err := s.Get(ctx, vr.Name); err == nil {
+				vr = whole
+			}
+		}
+		all = append(all, vr)
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// request lists VidraResources.
+func (s *store) request(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
+	list, err := s.server.client.Resource(vidraResources).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*v1alpha1.VidraResource, 0, len(list.Items))
+	for i := range list.Items {
+		vr, err := insight.AsVidraResource(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, vr)
+	}
+	return all, nil
+}

@@ -1,0 +1,351 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// shownMoments is how many edits the page of a VidraResource shows first, and shownOfObject how many that of an object does.
+const (
+	shownMoments  = 8
+	shownOfObject = 3
+)
+
+// inventoryRows is how many objects a page of an inventory has.
+const inventoryRows = 100
+
+// vidraResourceView is the data of the page of a VidraResource.
+type vidraResourceView struct {
+	Name      string
+	State     stateInfo
+	Why       []string
+	Facts     []fact
+	Suspended bool
+	// NotLive is why edits are not shown at once; empty if they are.
+	NotLive  string
+	Problems []problem
+	// Unlisted is how many further problems there are.
+	Unlisted   int32
+	Timeline   timeline
+	Dropped    int64
+	Conditions []condition
+	Inventory  inventory
+	Actions    []action
+}
+
+// fact is a line of the head of a page.
+type fact struct{ Name, Text string }
+
+type problem struct {
+	v1alpha1.Problem
+
+	Next string
+	ID   object.Identity
+	Tone string
+}
+
+type condition struct {
+	metav1.Condition
+
+	Tone string
+}
+
+// inventory is a page of the objects of a VidraResource.
+type inventory struct {
+	Name          string
+	Total, Number int
+	Pages         int
+	Rows          []inventoryRow
+	Remote        bool
+	Search        string
+}
+
+type inventoryRow struct {
+	ID            object.Identity
+	State, Health cell
+	Message       string
+	Exempt        string
+	// Owned is the address of the objects that it owns.
+	Owned string
+}
+
+// vidraResource serves the page of a VidraResource.
+func (s *Server) vidraResource(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	name := r.PathValue("name")
+	if r.URL.Query().Get("part") == "owned" {
+		s.owned(ctx, w, r, name)
+		return
+	}
+	defer s.feeds.use(vidraResourceFeed, s.store)()
+	vr, err := s.insight.VidraResource(ctx, name)
+	if err != nil {
+		s.failAnswer(w, r, err)
+		return
+	}
+	view := s.viewOf(vr)
+	view.Inventory = inventoryOf(vr, r.URL.Query())
+	s.render(w, r, http.StatusOK, "vidraresource", s.newPage(vr.Name, "", vidraResourceTopic(vr.Name), view))
+}
+
+// viewOf is the page of a VidraResource, without its inventory.
+func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
+	report := s.Program.ReportOf(vr)
+	view := vidraResourceView{
+		Name: vr.Name, State: stateOf(vr, report.InOrder).Info(), Why: report.Why, Facts: factsOf(vr), Suspended: vr.Spec.Suspend,
+		Unlisted: vr.Status.UnlistedProblems, Dropped: vr.Status.UnlistedHistory, Actions: s.actionsOf(vr),
+	}
+	if insight.Remote(vr) {
+		view.NotLive = "The objects are in another cluster: an edit is listed with the next status, after some seconds."
+	} else if _, refusal := s.store.await(context.Background()); refusal != nil {
+		view.NotLive = "You may not watch VidraResources: reload the page to see what is new."
+	}
+	for _, p := range vr.Status.Problems {
+		tone := "failing"
+		switch {
+		case p.Transient:
+			tone = "progress"
+		case strings.HasPrefix(p.Reason, "Drift"), p.Reason == v1alpha1.ReasonSuspended:
+			tone = "drifted"
+		case p.Reason == v1alpha1.ReasonUnhealthy:
+			tone = "unhealthy"
+		}
+		view.Problems = append(view.Problems, problem{p, advice(p.Reason), problemID(p.Object), tone})
+	}
+	for _, c := range vr.Status.Conditions {
+		view.Conditions = append(view.Conditions, condition{c, conditionTone(vr, c)})
+	}
+	observed := s.observers.editsOf(func(e *edit) bool { return e.VidraResource == vr.Name && !expectedDeletion(vr, e) })
+	view.Timeline = timelineOfMoments(timelineOf(vr.Name, vr.Status.History, observed, nil), shownMoments, false)
+	return view
+}
+
+// conditionTone is the tone of a condition: for those that are in the status only while they are true, that of a problem.
+func conditionTone(vr *v1alpha1.VidraResource, c metav1.Condition) string {
+	switch c.Type {
+	case v1alpha1.ConditionReady, v1alpha1.ConditionHealthy, v1alpha1.ConditionDrifted, v1alpha1.ConditionWatching:
+		if c.Reason == v1alpha1.ReasonEventsOff {
+			return "suspended"
+		}
+		return conditionCell(vr, c.Type, "", "").Tone
+	case v1alpha1.ConditionSuspended:
+		return "suspended"
+	case v1alpha1.ConditionReconciling:
+		return "progress"
+	case v1alpha1.ConditionStalled:
+		return "failing"
+	}
+	return "drifted"
+}
+
+// expectedDeletion reports whether a deletion that stands is one that the VidraResource itself asked for.
+func expectedDeletion(vr *v1alpha1.VidraResource, e *edit) bool {
+	if !e.Gone || !e.Reverted.IsZero() {
+		return false
+	}
+	for i := range vr.Status.ManagedResources {
+		m := &vr.Status.ManagedResources[i]
+		if object.IdentityOf(m) == e.Object {
+			return m.State == v1alpha1.ObjectDeleting || m.State == v1alpha1.ObjectCompleted || !vr.DeletionTimestamp.IsZero()
+		}
+	}
+	return true
+}
+
+// modeTexts describe the modes of spec.drift.
+var modeTexts = map[v1alpha1.DriftMode]string{
+	v1alpha1.DriftCorrect: "edits are reverted",
+	v1alpha1.DriftWarn:    "edits are reported and not reverted (mode Warn)",
+	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted (mode Ignore)",
+}
+
+// factsOf are the lines of the head of the page: where objects come from and go to.
+func factsOf(vr *v1alpha1.VidraResource) []fact {
+	var sources []string
+	if vr.Spec.Manifest != "" {
+		sources = append(sources, "spec.manifest")
+	}
+	for _, from := range vr.Spec.ManifestFrom {
+		sources = append(sources, fmt.Sprintf("%s %s/%s, key %s", from.Kind, cmp.Or(from.Namespace, vr.Spec.Destination.Namespace), from.Name, from.Key))
+	}
+	revision := fmt.Sprintf("generation %d", vr.Generation)
+	switch {
+	case vr.Status.ObservedGeneration != vr.Generation:
+		revision += fmt.Sprintf("; the operator has applied generation %d", vr.Status.ObservedGeneration)
+	case vr.Status.LastSyncTime != nil:
+		revision += ", applied in full at " + vr.Status.LastSyncTime.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	to := "this cluster"
+	if insight.Remote(vr) {
+		to = vr.Spec.Destination.Server
+	}
+	if vr.Spec.Destination.Namespace != "" {
+		to += ", namespace " + vr.Spec.Destination.Namespace
+	}
+	facts := []fact{
+		{"Source", cmp.Or(strings.Join(sources, "; "), "none")}, {"Revision", revision}, {"Destination", to}, {"Edits", modeTexts[vr.DriftMode()]},
+	}
+	if vr.Spec.Suspend {
+		facts[3].Text = "nothing is applied or reverted (spec.suspend)"
+	}
+	if vr.Spec.ServiceAccountName != "" {
+		facts = append(facts, fact{"Account", vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName})
+	}
+	if d := vr.Status.Drift; d != nil && d.Heals > 0 {
+		facts = append(facts, fact{"Reverts", strconv.FormatInt(d.Heals, 10) + " so far"})
+	}
+	if len(vr.Labels) > 0 {
+		var pairs []string
+		for key, value := range vr.Labels {
+			pairs = append(pairs, key+"="+value)
+		}
+		slices.Sort(pairs)
+		facts = append(facts, fact{"Labels", strings.Join(pairs, ", ")})
+	}
+	return facts
+}
+
+// stateRank orders objects: those with a problem first.
+var stateRank = map[v1alpha1.ObjectState]int{
+	v1alpha1.ObjectFailed: 0, v1alpha1.ObjectContended: 1, v1alpha1.ObjectDrifted: 2, v1alpha1.ObjectPending: 4, v1alpha1.ObjectDeleting: 4,
+	v1alpha1.ObjectApplied: 5, v1alpha1.ObjectCompleted: 6,
+}
+
+func compareObjects(a, b v1alpha1.ManagedResourceStatus) int {
+	rank := func(e v1alpha1.ManagedResourceStatus) int {
+		if r := stateRank[e.State]; e.Health != v1alpha1.ObjectUnhealthy || r < 3 {
+			return r
+		}
+		return 3
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+}
+
+// objectTones are the tones of the states of objects.
+var objectTones = map[v1alpha1.ObjectState]string{
+	v1alpha1.ObjectFailed: "failing", v1alpha1.ObjectContended: "drifted", v1alpha1.ObjectDrifted: "drifted", v1alpha1.ObjectPending: "progress",
+	v1alpha1.ObjectDeleting: "progress", v1alpha1.ObjectApplied: "ok", v1alpha1.ObjectCompleted: "ok",
+}
+
+// inventoryOf is the page of the inventory that a query names.
+func inventoryOf(vr *v1alpha1.VidraResource, query url.Values) inventory {
+	search := strings.TrimSpace(query.Get("objects"))
+	entries := slices.DeleteFunc(slices.Clone(vr.Status.ManagedResources), func(e v1alpha1.ManagedResourceStatus) bool {
+		return !strings.Contains(strings.ToLower(e.Kind+"/"+e.Namespace+"/"+e.Name), strings.ToLower(search))
+	})
+	slices.SortStableFunc(entries, compareObjects)
+	number, _ := strconv.Atoi(query.Get("number"))
+	inv := inventory{Name: vr.Name, Total: len(entries), Pages: (len(entries) + inventoryRows - 1) / inventoryRows, Remote: insight.Remote(vr), Search: search}
+	inv.Number = min(max(0, number), max(0, inv.Pages-1))
+	from := inv.Number * inventoryRows
+	for i := range entries[from:min(from+inventoryRows, len(entries))] {
+		e := &entries[from+i]
+		id := object.IdentityOf(e)
+		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Message: e.Message}
+		switch e.Health {
+		case v1alpha1.ObjectCurrent:
+			r.Health = cell{"Healthy", "ok"}
+		case v1alpha1.ObjectInProgress:
+			r.Health = cell{"In progress", "progress"}
+		case v1alpha1.ObjectUnhealthy:
+			r.Health = cell{"Unhealthy", "unhealthy"}
+		}
+		if g := e.BreakGlass; g != nil && g.State == v1alpha1.BreakGlassAccepted && g.Until != nil {
+			r.Exempt = "no edit is reverted until " + g.Until.UTC().Format("2006-01-02 15:04 UTC")
+		}
+		if !inv.Remote {
+			r.Owned = "vr/" + url.PathEscape(vr.Name) + "?" + url.Values{"part": {"owned"}, "kind": {kindText(id.GroupKind)}, "namespace": {id.Namespace}, "name": {id.Name}}.Encode()
+		}
+		inv.Rows = append(inv.Rows, r)
+	}
+	return inv
+}
+
+// mostOwned is how many owned objects of one object are shown.
+const mostOwned = 200
+
+// ownedView has the objects that an object owns, each with its depth.
+type ownedView struct {
+	Rows    []ownedRow
+	More    int
+	Remarks []string
+}
+
+type ownedRow struct {
+	Depth   int
+	ID      object.Identity
+	Health  cell
+	Message string
+}
+
+// owned serves the objects that an object of the inventory owns.
+func (s *Server) owned(ctx context.Context, w http.ResponseWriter, r *http.Request, name string) {
+	query := r.URL.Query()
+	id := object.Identity{GroupKind: schema.ParseGroupKind(query.Get("kind")), Namespace: query.Get("namespace"), Name: query.Get("name")}
+	tree, err := s.insight.Tree(ctx, insight.TreeQuery{VidraResource: name, Object: &id})
+	if err != nil {
+		s.failAnswer(w, r, err)
+		return
+	}
+	view := ownedView{Remarks: tree.Remarks}
+	var add func(branches []*insight.Branch, depth int)
+	add = func(branches []*insight.Branch, depth int) {
+		for _, b := range branches {
+			if len(view.Rows) == mostOwned {
+				view.More++
+			} else {
+				view.Rows = append(view.Rows, ownedRowOf(b, depth))
+			}
+			add(b.Owned, depth+1)
+		}
+	}
+	if len(tree.Objects) == 0 {
+		s.fail(w, r, http.StatusNotFound, errors.New("the inventory does not have the object any more"))
+		return
+	}
+	if top := tree.Objects[0]; top.Health == "Unknown" && top.Message != "" {
+		view.Remarks = append(view.Remarks, "The object was not read: "+top.Message)
+	}
+	add(tree.Objects[0].Owned, 0)
+	s.render(w, r, http.StatusOK, "vidraresource", s.newPage(name, "", "", view))
+}
+
+func ownedRowOf(b *insight.Branch, depth int) ownedRow {
+	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
+	row := ownedRow{Depth: min(depth, 5), ID: object.Identity{GroupKind: gvk.GroupKind(), Namespace: b.Namespace, Name: b.Name}, Message: b.Message}
+	switch b.Health {
+	case "Current":
+		row.Health = cell{"Healthy", "ok"}
+	case "Failed", "NotFound":
+		row.Health = cell{"Unhealthy", "unhealthy"}
+	case "InProgress":
+		row.Health = cell{"In progress", "progress"}
+	default:
+		row.Health = cell{b.Health, "progress"}
+	}
+	return row
+}
+
+// PageList are the numbers of the pages, from 1.
+func (i inventory) PageList() []int {
+	all := make([]int, i.Pages)
+	for n := range all {
+		all[n] = n + 1
+	}
+	return all
+}
