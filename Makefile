@@ -36,9 +36,12 @@ generate: ## Generate CRD, RBAC and deepcopy from the Go types.
 	$(CONTROLLER_GEN) object crd rbac:roleName=vidra-operator paths=./pkg/api/... paths=./pkg/reconcile/... \
 		output:object:dir=$(DEEPCOPY_DIR) output:crd:dir=$(CRD_DIR) output:rbac:dir=$(RBAC_DIR)
 
+# make reads `make demo --keep` as --keep-going.
+KEEP = $(if $(findstring k,$(filter-out -%,$(firstword $(MAKEFLAGS)))),--keep)
+
 .PHONY: demo
-demo: ## Watch Vidra work, on a control plane of its own.
-	go run ./e2e/demo
+demo: ## Watch Vidra work, on a control plane of its own; with --keep it stays up.
+	go run ./e2e/demo $(KEEP)
 
 .PHONY: test
 test: e2e-binaries ## All checks and tests. CI runs this.

@@ -160,6 +160,7 @@ func (d *demo) stay(ctx context.Context, t *tour, p *place, out *printer) error 
 	}
 	for _, command := range []string{
 		"export KUBECONFIG=" + p.kubeconfig,
+		"go run ./cmd/vidra ui",
 		"go run ./cmd/vidra events --watch",
 		"kubectl --namespace web edit deployment web",
 	} {
