@@ -171,6 +171,9 @@ func (o *observers) observe(t *openTopic, vr *v1alpha1.VidraResource, entry *v1a
 	manager := object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name).Manager
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.topicOpenLocked(t) {
+		return
+	}
 	known := o.all[id]
 	if known == nil {
 		known = &observed{}
@@ -215,6 +218,9 @@ func (o *observers) baselines(t *openTopic) {
 	missing := map[place][]object.Identity{}
 	o.mu.Lock()
 	for id := range t.objects {
+		if o.all[id] == nil { // the last page about it was closed
+			continue
+		}
 		for _, w := range o.all[id].owners {
 			if at := (place{w.gvr, id.Namespace}); w.clean == nil && !w.asked && !slices.Contains(missing[at], id) {
 				w.asked = true

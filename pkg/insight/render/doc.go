@@ -1,4 +1,4 @@
-// Package render makes text for people and documents for programs of the answers of package insight. It sends no request and decides
+// Package render makes text for users and documents for programs of the answers of package insight. It sends no request and decides
 // nothing: what an answer does not have, it cannot print.
 //
 // Invariant: names, messages and values come from clusters. Each is escaped (terminal.Escape), in text and in documents.

@@ -1,0 +1,67 @@
+package ui
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// stateWith is a state of a ConfigMap that vidra/shop applied at a second, or whose key another field manager owns.
+func stateWith(kind, value, editor string, second int) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"color": value}}}
+	at := metav1.NewTime(time.Date(2026, 1, 31, 18, 0, second, 0, time.UTC))
+	own, foreign := `{"f:data":{"f:color":{}}}`, `{"f:data":{}}`
+	if editor != "" {
+		own, foreign = foreign, own
+	}
+	entries := []metav1.ManagedFieldsEntry{{Manager: "vidra/shop", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(own)}, Time: &at}}
+	if editor != "" {
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: editor, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(foreign)}, Time: &at})
+	}
+	u.SetManagedFields(entries)
+	return u
+}
+
+func TestObserver(t *testing.T) {
+	began := time.Now()
+	for name, test := range map[string]struct {
+		reason string
+		kind   string
+		states []*unstructured.Unstructured
+		want   string
+		shown  bool
+	}{
+		"edit":     {reason: "an edit and its revert", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true},
+		"secret":   {reason: "values of a Secret are withheld", kind: "Secret", states: []*unstructured.Unstructured{stateWith("Secret", "red", "kubectl-edit", 0), stateWith("Secret", "blue", "", 0)}, want: "kubectl-edit"},
+		"manifest": {reason: "an apply of a changed manifest is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "green", "", 5)}},
+		"same":     {reason: "an event without a change is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "blue", "", 0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &observer{vidraResource: "shop", manager: "vidra/shop"}
+			require.Nil(t, w.see(stateWith(test.kind, "blue", "", 0), began), "the first state is clean")
+			var seen *edit
+			for i, state := range test.states {
+				if e := w.see(state, began.Add(time.Duration(i)*40*time.Millisecond)); e != nil {
+					seen = e
+				}
+			}
+			if test.want == "" {
+				require.Nil(t, seen, test.reason)
+				return
+			}
+			require.NotNil(t, seen, test.reason)
+			require.Equal(t, 40*time.Millisecond, seen.Exposure())
+			require.Len(t, seen.Changes, 1)
+			require.Equal(t, test.want, seen.Changes[0].Manager)
+			require.Equal(t, test.shown, seen.Changes[0].Found != "", test.reason)
+			if !test.shown {
+				require.NotContains(t, seen.Diff, "red")
+				require.NotContains(t, seen.Diff, "blue")
+			}
+			require.Nil(t, w.pending)
+		})
+	}
+}
