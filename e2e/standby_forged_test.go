@@ -28,7 +28,7 @@ func TestStandbyForgetsForgedOwners(t *testing.T) {
 	}}
 	require.NoError(t, admin.Create(t.Context(), forged))
 	await(t, func(c *assert.CollectT) {
-		const watched = `vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
+		const watched = `vidra_watch_state{destination="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
 		require.Equal(c, 1, metric(c, next, watched))
 	})
 	for i := range edits {

@@ -29,7 +29,7 @@ func TestStandbyTakesOver(t *testing.T) {
 
 	next := startAnother(t, electing()...)
 	await(t, func(c *assert.CollectT) {
-		const watched = `vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
+		const watched = `vidra_watch_state{destination="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
 		require.Equal(c, 1, metric(c, next, watched))
 	}, "it watches what the leader watches")
 	require.False(t, leads(t, next))

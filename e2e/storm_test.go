@@ -183,7 +183,7 @@ const (
 	// passesMetric and stormMetric are how the series begin that count the passes
 	// over VidraResources and the updates of Ingresses.
 	passesMetric = `controller_runtime_reconcile_total{controller="vidraresource"`
-	stormMetric  = `vidra_watch_events_total{cluster="",group="networking.k8s.io",resource="ingresses",type="MODIFIED"`
+	stormMetric  = `vidra_watch_events_total{destination="",group="networking.k8s.io",resource="ingresses",type="MODIFIED"`
 )
 
 // processorTime is how much processor time a process has taken.

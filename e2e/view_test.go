@@ -26,13 +26,13 @@ func TestMetricsOfWatches(t *testing.T) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, configMap("page", "hello"))
 	awaitReady(t, ns)
-	const configMaps = `{cluster="",group="",resource="configmaps",version="v1",watched_namespace=""} `
+	const configMaps = `{destination="",group="",resource="configmaps",version="v1",watched_namespace=""} `
 	var metrics string
 	series := []string{
-		`vidra_watch_state{cluster="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""} 1`,
+		`vidra_watch_state{destination="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""} 1`,
 		`vidra_watch_owners` + configMaps, `vidra_watch_objects` + configMaps, `vidra_watch_estimated_bytes` + configMaps,
 		`vidra_watch_sync_seconds` + configMaps, `vidra_watch_last_event_age_seconds` + configMaps,
-		`vidra_watch_events_total{cluster="",group="",resource="configmaps",type="ADDED",version="v1",watched_namespace=""} `,
+		`vidra_watch_events_total{destination="",group="",resource="configmaps",type="ADDED",version="v1",watched_namespace=""} `,
 		"vidra_watch_inconsistencies_total 0\n",
 	}
 	await(t, func(c *assert.CollectT) { // others use the watch, too, and it may have to begin again
@@ -152,7 +152,7 @@ func TestMetricsOfDrift(t *testing.T) {
 	await(t, func(c *assert.CollectT) {
 		_, metrics := fetch(t, operator.MetricsURL, "")
 		for _, verdict := range []string{"Foreign", "Drift", "Deleted"} {
-			require.Regexp(c, `vidra_trigger_verdicts_total\{cluster="",group="",resource="configmaps",verdict="`+verdict+`",version="v1"\} [1-9]`, metrics)
+			require.Regexp(c, `vidra_trigger_verdicts_total\{destination="",group="",resource="configmaps",verdict="`+verdict+`",version="v1"\} [1-9]`, metrics)
 		}
 		for _, action := range []string{"Restored", "Recreated", "Relabelled"} {
 			require.Regexp(c, `vidra_heals_total\{action="`+action+`",group="",kind="ConfigMap"\} [1-9]`, metrics)

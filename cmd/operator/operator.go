@@ -17,6 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -72,6 +73,7 @@ func run(ctx context.Context, o options) error {
 	unfenced := rest.CopyConfig(restConfig)
 	unfenced.Wrap(tracing.Transport)
 	restConfig.Wrap(lead.wrap)
+	restConfig.Wrap(cluster.NewRelister().Wrap)
 	inventories := &status.Inventories{}
 	mgr, err := newManager(restConfig, unfenced, o, lead, inventories)
 	if err != nil {

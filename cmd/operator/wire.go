@@ -114,6 +114,7 @@ func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.F
 	if shard != "" {
 		selector += "," + shard
 	}
+	logger := mgr.GetLogger().WithName("watchregistry")
 	registry := watchregistry.New(watchregistry.Options{
 		LabelSelector: selector,
 		HandlerFor:    factory.HandlerFor,
@@ -123,7 +124,15 @@ func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.F
 		},
 		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { enqueue(owner) },
 		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { enqueue(owner) },
-		Log:      mgr.GetLogger().WithName("watchregistry"),
+		OnList: func(key watchregistry.Key) func(string) {
+			listed := factory.BeginList(key.Cluster, key.GVR, key.Namespace)
+			return func(resourceVersion string) {
+				if listed(resourceVersion) {
+					logger.Info("The API server was restored or replaced: its objects have lower versions than before. All of them are compared.", "watch", key.String())
+				}
+			}
+		},
+		Log: logger,
 	})
 	registry.AddCluster("", local)
 	return registry

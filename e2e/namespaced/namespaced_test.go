@@ -95,7 +95,7 @@ func TestNamespaces(t *testing.T) {
 	}, flags...)
 	suite.Await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, teamB, "page")) })
 	suite.Await(t, func(c *assert.CollectT) {
-		require.Equal(c, 4, suite.Metric(c, operator, `vidra_watch_state{cluster="",group=`)) // one of each watch
+		require.Equal(c, 4, suite.Metric(c, operator, `vidra_watch_state{destination="",group=`)) // one of each watch
 	})
 	require.Len(t, cluster.ByOperator(t, quiet).Writes().Only(func(r suite.Request) bool {
 		return r.Resource != "events" && r.Resource != "vidraresources"

@@ -33,7 +33,7 @@ func goroutines(t require.TestingT) int { return suite.Metric(t, operator, "go_g
 func TestLastOneLeaves(t *testing.T) {
 	d, forwarder := newAccountDestination(t)
 	setKubeconfig(t, d.name, kubeconfig(t, d.config))
-	inMetrics := `cluster="` + d.url() + `"`
+	inMetrics := `destination="` + d.url() + `"`
 	// The first destination has the Secrets read, from then on.
 	warm := newVidraResource(t, d.url(), d.name, greeting("warm", "hello"), named(d.name+"-warm"))
 	awaitReady(t, warm.Name)
@@ -81,7 +81,7 @@ func TestRestart(t *testing.T) {
 	killOperator(t)
 	require.NoError(t, launch(t.Context()))
 	await(t, func(c *assert.CollectT) {
-		lines := seriesWith(c, `vidra_watch_state{cluster="`+d.url()+`"`)
+		lines := seriesWith(c, `vidra_watch_state{destination="`+d.url()+`"`)
 		require.Len(c, lines, 2)
 		for _, line := range lines {
 			require.Contains(c, line, `state="Synced"`)

@@ -16,12 +16,12 @@ type Forwarder struct {
 	// URL is under which the API server is reached, with the same CA.
 	URL string
 
-	target   string
 	listener net.Listener
 	serving  sync.WaitGroup
 
-	// mu guards open and closed.
+	// mu guards the fields below.
 	mu     sync.Mutex
+	target string
 	open   map[net.Conn]struct{}
 	closed bool
 }
@@ -41,6 +41,19 @@ func (e *Env) Forward() (*Forwarder, error) {
 	}
 	f.serving.Go(f.accept)
 	return f, nil
+}
+
+// Redirect passes the connections that are made from now on to the API server of another Env, as a name does whose
+// address has changed. Open connections stay.
+func (f *Forwarder) Redirect(to *Env) error {
+	target, err := url.Parse(to.Config.Host)
+	if err != nil {
+		return fmt.Errorf("forwarding to the API server: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.target = target.Host
+	return nil
 }
 
 // Connections is how many clients are connected.
@@ -93,7 +106,10 @@ func (f *Forwarder) forward(client net.Conn) {
 		defer f.mu.Unlock()
 		delete(f.open, client)
 	}()
-	server, err := net.Dial("tcp", f.target)
+	f.mu.Lock()
+	target := f.target
+	f.mu.Unlock()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return // to the client, the connection is broken
 	}

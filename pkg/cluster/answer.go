@@ -23,6 +23,9 @@ const (
 	// readRate is how much of that is read from one remote cluster each second, and
 	// readBurst how much at once.
 	readRate, readBurst = 32 << 20, 128 << 20
+	// maxObjectBytes is more than an API server stores of one object. Its users can make one that needs more memory than
+	// maxHeldBytes; an answer about one object that has more bytes is a fault of the API server itself.
+	maxObjectBytes = 16 << 20
 	// maxHeaderBytes is how many bytes the header of an answer may have.
 	maxHeaderBytes = 256 << 10
 )
@@ -30,6 +33,7 @@ const (
 var (
 	errUnfinished = errors.New("it does not finish an answer in time")
 	errTooLarge   = fmt.Errorf("it sends answers that need more than %d MiB of memory", maxHeldBytes>>20)
+	errTogether   = fmt.Errorf("its answers need more than %d MiB of memory together", maxHeldBytes>>20)
 	errPages      = errors.New("it answers with a part of a list that it was asked for as a whole")
 	errNotJSON    = errors.New("it does not answer with JSON")
 )
@@ -65,10 +69,18 @@ func askForJSON(request *http.Request) {
 // inPages is the key of the value of a context whose LISTs may be answered in parts.
 type inPages struct{}
 
+// informerPages is the value for the LIST of an informer.
+const informerPages = "informer"
+
 // InPages returns a context for LISTs of which the caller handles each page before it asks for the
 // next one. Other LISTs of a remote cluster are answered at once or not at all. A page that needs more than maxPageBytes
 // is an ErrPageTooLarge.
 func InPages(ctx context.Context) context.Context { return context.WithValue(ctx, inPages{}, true) }
+
+// InformerPages is InPages for the LIST of an informer, whose WATCH begins from the version of the list.
+func InformerPages(ctx context.Context) context.Context {
+	return context.WithValue(ctx, inPages{}, informerPages)
+}
 
 // askForAll has a LIST answered at once: the parts of one that comes in parts are kept until
 // the last one, of which there may be none. An error means that the API server has sent a part
@@ -121,6 +133,8 @@ type boundedBody struct {
 	size jsonSize
 	// held is the part of size that is counted in answers.
 	held int64
+	// large reports that the API server sent more bytes than it stores of one object.
+	large bool
 }
 
 // start begins to wait for the end of the body.
@@ -163,9 +177,12 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 
 // account counts what was read, and waits if that is too fast.
 func (b *boundedBody) account(read []byte) error {
-	cost, held := b.hold(read)
-	if most := b.answers.limits.held; held > most || cost > most {
+	cost, own, all := b.hold(read)
+	switch most := b.answers.limits.held; {
+	case own > most || cost > most:
 		return errTooLarge
+	case all > most:
+		return errTogether
 	}
 	if err := b.answers.speed.WaitN(b.ctx, int(min(cost, readBurst))); err != nil && b.ctx.Err() == nil {
 		return errUnfinished // it would take longer than the request may
@@ -173,21 +190,21 @@ func (b *boundedBody) account(read []byte) error {
 	return nil
 }
 
-// hold adds what was read to the present event, or to the body. It returns its size, and
-// that of all unfinished answers of the cluster.
-func (b *boundedBody) hold(read []byte) (cost, held int64) {
+// hold adds what was read to the present event, or to the body. It returns the size of what was read, of the event or
+// body, and of all unfinished answers of the cluster.
+func (b *boundedBody) hold(read []byte) (cost, own, all int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return 0, 0
+		return 0, 0, 0
 	}
 	cost = b.size.add(read)
 	if b.watch {
 		b.expectLocked(b.size.depth > 0)
 	}
 	grown := b.size.total - b.held
-	b.held = b.size.total
-	return cost, b.answers.held.Add(grown)
+	b.held, b.large = b.size.total, b.size.bytes > maxObjectBytes
+	return cost, b.held, b.answers.held.Add(grown)
 }
 
 // release ends the wait and releases what the body holds.
@@ -219,8 +236,8 @@ type jsonSize struct {
 	// stream reports that values follow each other, as the events of a watch do, and that each
 	// is decoded for itself.
 	stream bool
-	// total is the size of the present value.
-	total int64
+	// total is the size of the present value, and bytes the length of its text.
+	total, bytes int64
 	// depth is how many objects and arrays are open.
 	depth            int
 	inString, escape bool
@@ -229,7 +246,7 @@ type jsonSize struct {
 // add takes what comes next, and returns its size.
 func (s *jsonSize) add(text []byte) (cost int64) {
 	cost = int64(len(text))
-	s.total += cost
+	s.total, s.bytes = s.total+cost, s.bytes+cost
 	for len(text) > 0 {
 		switch {
 		case s.escape:
@@ -256,7 +273,7 @@ func (s *jsonSize) add(text []byte) (cost int64) {
 			more = valueSize
 		case '}', ']':
 			if s.depth = max(0, s.depth-1); s.depth == 0 && s.stream {
-				s.total = int64(len(text)) // what follows is another value
+				s.total, s.bytes = int64(len(text)), int64(len(text)) // what follows is another value
 			}
 		}
 		cost, s.total, text = cost+more, s.total+more, text[1:]

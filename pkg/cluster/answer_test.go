@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // testHeldMost is how large the unfinished answers of a cluster may be in a test.
@@ -155,11 +156,17 @@ func TestCompressedAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, bomb.Len(), testHeldMost/100)
 	require.NoError(t, compressing.Close())
+	asked := atomic.Int32{}
 	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			answer(w)
 			return
 		}
+		if strings.HasSuffix(r.URL.Path, "/other") {
+			answer(w)
+			return
+		}
+		asked.Add(1)
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb.Bytes())
 	})
@@ -171,7 +178,13 @@ func TestCompressedAnswer(t *testing.T) {
 	require.NoError(t, err)
 	awaitReachable(t, c)
 	require.ErrorContains(t, get(t, c.Dynamic()), errTooLarge.Error())
-	require.ErrorContains(t, c.Unreachable(), errTooLarge.Error())
+	for range 2 {
+		require.ErrorContains(t, get(t, c.Dynamic()), "the answer to a request for /api/v1/")
+	}
+	require.NoError(t, c.Unreachable(), "users of the cluster can make such an object")
+	require.EqualValues(t, 1, asked.Load(), "it is not asked for again for a while")
+	_, err = c.Dynamic().Resource(configMaps).Namespace("default").Get(t.Context(), "other", metav1.GetOptions{})
+	require.NoError(t, err, "other objects are not affected")
 }
 
 // TestHeaderWithoutEnd gives up a header that goes on.

@@ -10,11 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/pager"
 )
 
 // contentsListers is how many kinds of a namespace are listed at a time.
@@ -72,16 +70,21 @@ func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, ki
 	return nil
 }
 
-// VisitMetadata calls visit with the metadata of each object of a resource, in pages of the default size of
-// k8s.io/client-go/tools/pager. It blocks until all have been visited, or a page cannot be read.
+// metadataPage is how many objects a page of VisitMetadata has.
+const metadataPage = 500
+
+// VisitMetadata calls visit with the metadata of each object of a resource, in pages. It blocks until all have been
+// visited, or a page cannot be read.
 func VisitMetadata(ctx context.Context, of metadata.ResourceInterface, visit func(*metav1.PartialObjectMetadata)) error {
-	pages := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, options) }))
-	return pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
-		m, is := obj.(*metav1.PartialObjectMetadata)
-		if !is {
-			return fmt.Errorf("a list of metadata has a %T", obj)
+	ctx = InPages(ctx)
+	limit := int64(metadataPage)
+	list := func(options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		return of.List(ctx, options)
+	}
+	return Pages(&limit, list, func(page *metav1.PartialObjectMetadataList) error {
+		for i := range page.Items {
+			visit(&page.Items[i])
 		}
-		visit(m)
 		return nil
 	})
 }

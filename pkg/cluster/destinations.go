@@ -194,7 +194,7 @@ func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changed.Add)
 	r.userAgent, r.wrap, r.policy = d.opts.UserAgent, d.opts.Wrap, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
-		Transport: withRetryHandling(r),
+		Transport: r.relister.Wrap(withRetryHandling(r)),
 		// An API server does not redirect, and no other server may receive the credentials.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -241,8 +241,9 @@ type limits struct {
 	// connect bounds the connection, and then the TLS handshake.
 	connect time.Duration
 	// answer bounds the wait for the header of an answer, watchAnswer that of a WATCH, for
-	// which the API server may have to read all objects of a kind first.
-	answer, watchAnswer time.Duration
+	// which the API server may have to read all objects of a kind first, and writeAnswer that
+	// of a write, in which the API server waits for webhooks, for a minute in all.
+	answer, watchAnswer, writeAnswer time.Duration
 	// finish bounds the body of an answer, or an event of a WATCH.
 	finish time.Duration
 	// held bounds the memory of all unfinished answers, see jsonSize.
@@ -261,7 +262,7 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second,
+	connect: 5 * time.Second, answer: 15 * time.Second, watchAnswer: 30 * time.Second, writeAnswer: 65 * time.Second,
 	finish: time.Minute, held: maxHeldBytes, hold: 30 * time.Second, maxHold: 10 * time.Minute,
 	suspect: 5 * time.Second, probe: 5 * time.Second, confirm: 3 * time.Second,
 	backoff: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Cap: 15 * time.Second, Steps: 10},

@@ -39,8 +39,12 @@ type remote struct {
 	changed func(server string)
 	// credentialsChanged is called when the credentials have changed.
 	credentialsChanged func()
-	health             *health
-	answers            *answerLimits
+	// relister has the informers list again after an outage, and after each change of the route.
+	relister *Relister
+	health   *health
+	answers  *answerLimits
+	// oversized holds back requests whose answers need too much memory.
+	oversized oversized
 	// dialer tracks the open connections.
 	dialer *connrotation.Dialer
 	// ctx ends every request.
@@ -55,7 +59,8 @@ type remote struct {
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
 		server: server.String(), origin: originOf(server), limits: limits, changed: changed, answers: newAnswerLimits(limits),
-		log: log.WithValues("cluster", server.String()),
+		relister: NewRelister(),
+		log:      log.WithValues("cluster", server.String()),
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.dialer = connrotation.NewDialer((&net.Dialer{Timeout: limits.connect, KeepAlive: 30 * time.Second}).DialContext)
@@ -90,6 +95,12 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 			_ = request.Body.Close() // it was not read
 		}
 		return nil, r.unreachableError(f)
+	}
+	if err := r.oversized.of(request.URL.Path); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // it was not read
+		}
+		return nil, err
 	}
 	response, f, err := r.roundTrip(request)
 	switch {
@@ -169,8 +180,11 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 
 // answerTo returns the timeout for the header of the answer to a request.
 func (l *limits) answerTo(request *http.Request) time.Duration {
-	if isWatch(request) {
+	switch {
+	case isWatch(request):
 		return l.watchAnswer
+	case request.Method != http.MethodGet && request.Method != http.MethodHead:
+		return l.writeAnswer
 	}
 	return l.answer
 }
@@ -183,17 +197,18 @@ func isWatch(request *http.Request) bool {
 
 // bound limits the body of the answer to a request. end ends the request.
 func (r *remote) bound(ctx context.Context, request *http.Request, source io.ReadCloser, end func(cause error)) io.ReadCloser {
-	b := &boundedBody{
-		source: source, answers: r.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.limits.finish,
-		failed: func(err error) {
-			switch {
-			case request.Context().Err() != nil || r.ctx.Err() != nil: // the request was canceled
-			case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):
-				r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
-			case !isWatch(request):
-				r.health.failed(&failure{reason: reasonOf(err), advice: adviceNetwork})
-			}
-		},
+	b := &boundedBody{source: source, answers: r.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.limits.finish}
+	b.failed = func(err error) {
+		switch {
+		case request.Context().Err() != nil || r.ctx.Err() != nil: // the request was canceled
+		case errors.Is(err, errTogether): // others may be the cause
+		case errors.Is(err, errTooLarge) && isAboutObjects(request) && (!b.large || isListOrWatch(request) && !b.watch):
+			r.oversized.add(request.URL.Path, r.limits)
+		case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):
+			r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
+		case !isWatch(request):
+			r.health.failed(&failure{reason: reasonOf(err), advice: adviceNetwork})
+		}
 	}
 	b.start()
 	return b
@@ -230,6 +245,7 @@ func (r *remote) probe(ctx context.Context) {
 // healthChanged reports that the API server has become unreachable or reachable.
 func (r *remote) healthChanged(f *failure) {
 	if f != nil {
+		r.relister.ListAgain() // no list is answered before it is reachable again
 		r.log.Info("Destination is unreachable", "reason", f.reason)
 	} else {
 		r.log.Info("Destination is reachable again")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -82,9 +83,10 @@ func TestRotation(t *testing.T) {
 	await(t, func(ct *assert.CollectT) { assert.Equal(ct, 2, o.times()) })
 	serves()
 	require.EqualValues(t, 2, discovered.Load(), "discovery is asked anew")
-	events <- "after"
-	event := <-stream.ResultChan()
-	require.Equal(t, "after", event.Object.(metav1.Object).GetName(), "the WATCH goes on")
+	_, open := <-stream.ResultChan()
+	require.False(t, open, "no WATCH goes on with the former credentials")
+	_, err = client.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
+	require.True(t, apierrors.IsResourceExpired(err), "its informer lists again: %v", err)
 }
 
 // TestRotationClosesConnections: none with the old credentials stays open unused.

@@ -33,6 +33,8 @@ func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 	if old == nil {
 		return nil
 	}
+	// No WATCH continues with the former credentials, or at another server.
+	r.relister.ListAgain()
 	if next.err != nil {
 		r.health.clear()
 		r.log.Info("Destination cannot be used", "reason", next.err.Error())

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"iter"
 	"math/rand/v2"
 	"unique"
 
@@ -22,14 +23,77 @@ type Listing struct {
 	// verify reports whether an object may be a suspect only because its digest was read from
 	// a status.
 	verify func() bool
+	// listed is called with the version of the first page.
+	listed func(resourceVersion string) (restored bool)
 	// first is the version of the first page.
 	first version
+	// restored reports that the API server was restored or replaced.
+	restored bool
+}
+
+// BeginList returns the function to call with the version of a LIST of all objects, whose answer is as new as etcd. It
+// reports whether the version is lower than one that an owner expected when the LIST began: etcd was restored from a
+// backup, or another cluster answers. The versions of the time before are forgotten then, as no object would ever
+// be as new. Objects of one namespace are listed unless it is empty.
+func (f *Factory) BeginList(cluster string, gvr schema.GroupVersionResource, namespace string) (listed func(resourceVersion string) (restored bool)) {
+	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
+	highest := f.index.highest(watch, namespace)
+	return func(resourceVersion string) bool {
+		is := newVersion(resourceVersion)
+		if order, ok := is.compare(highest); highest == (version{}) || !ok || order >= 0 {
+			return false
+		}
+		f.index.forgetVersions(watch, namespace, is, highest)
+		return true
+	}
+}
+
+// highest returns the highest version that an owner expects of the objects of a watch.
+func (x *Index) highest(watch unique.Handle[watched], namespace string) (highest version) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := range x.claimsOfLocked(watch, namespace) {
+		if order, ok := c.expected.version.compare(highest); highest == (version{}) || ok && order > 0 {
+			highest = c.expected.version
+		}
+	}
+	return highest
+}
+
+// forgetVersions forgets the expected versions of the objects of a watch above one, up to another one.
+func (x *Index) forgetVersions(watch unique.Handle[watched], namespace string, above, upTo version) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := range x.claimsOfLocked(watch, namespace) {
+		order, ok := c.expected.version.compare(above)
+		upper, okToo := c.expected.version.compare(upTo)
+		if ok && okToo && order > 0 && upper <= 0 {
+			c.expected.version = version{}
+		}
+	}
+}
+
+// claimsOfLocked returns the claims on the objects of a watch with an expected version. x.mu must be held.
+func (x *Index) claimsOfLocked(watch unique.Handle[watched], namespace string) iter.Seq[*claim] {
+	return func(yield func(*claim) bool) {
+		for key, first := range x.claims {
+			if key.watch != watch || namespace != "" && key.namespace.Value() != namespace {
+				continue
+			}
+			for c := first; c != nil; c = c.next {
+				if c.expected.version != (version{}) && !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // NewListing returns the Listing of a watch, whose objects are in one namespace unless it is empty.
 // verify limits how many objects are suspects although they are as expected, because the process
 // knows their digests from statuses alone, which other clients may write.
 func (f *Factory) NewListing(cluster string, gvr schema.GroupVersionResource, namespace string, verify func() bool) *Listing {
+	listed := f.BeginList(cluster, gvr, namespace)
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	f.index.listings++
@@ -38,7 +102,7 @@ func (f *Factory) NewListing(cluster string, gvr schema.GroupVersionResource, na
 	}
 	return &Listing{
 		factory: f, watch: unique.Make(watched{cluster: cluster, gvr: gvr}), namespace: namespace,
-		number: f.index.listings, verify: verify,
+		number: f.index.listings, verify: verify, listed: listed,
 	}
 }
 
@@ -49,6 +113,7 @@ const maxPageBytes = 1 << 30
 func (l *Listing) Page(page *unstructured.UnstructuredList) (size int64) {
 	if l.first == (version{}) {
 		l.first = newVersion(page.GetResourceVersion())
+		l.restored = l.listed(page.GetResourceVersion())
 	}
 	suspects := map[Owner]map[ObjectKey]string{}
 	// At random, as verify may refuse what comes last, and some objects are never verified.
@@ -63,6 +128,9 @@ func (l *Listing) Page(page *unstructured.UnstructuredList) (size int64) {
 	l.factory.suspect(suspects)
 	return size
 }
+
+// Restored reports whether the pages show that the API server was restored or replaced, so that its WATCHes miss changes.
+func (l *Listing) Restored() bool { return l.restored }
 
 // End compares what the pages did not have, after the last one.
 func (l *Listing) End() { l.factory.suspect(l.factory.index.unlisted(l)) }

@@ -27,6 +27,8 @@ func TestListing(t *testing.T) {
 		listed    []*unstructured.Unstructured
 		verify    bool
 		removes   bool
+		later     bool
+		restored  bool
 		want      map[ObjectKey]string
 	}{
 		"Echo":         {reason: "It is as it was applied.", listed: []*unstructured.Unstructured{configMap("blue", "100")}, verify: true},
@@ -37,7 +39,8 @@ func TestListing(t *testing.T) {
 		"CreatedAgain": {reason: "It is another object with the same fields.", listed: []*unstructured.Unstructured{again}, want: map[ObjectKey]string{key: "101"}},
 		"Missing":      {reason: "It was deleted, or lost its label.", listed: []*unstructured.Unstructured{other}, want: map[ObjectKey]string{key: ""}},
 		"Removed":      {reason: "It is to be removed.", removes: true},
-		"AppliedLater": {reason: "It was created after the LIST.", expected: appliedAt("blue", "201")},
+		"AppliedLater": {reason: "It was created after the LIST.", expected: appliedAt("blue", "201"), later: true},
+		"Restored":     {reason: "The API server has lower versions than before.", expected: appliedAt("blue", "201"), listed: []*unstructured.Unstructured{configMap("red", "199")}, restored: true, want: map[ObjectKey]string{key: "199"}},
 		"Elsewhere":    {reason: "The watch is of another namespace.", namespace: "stock"},
 		"Here":         {reason: "The watch is of its namespace.", namespace: key.Namespace, want: map[ObjectKey]string{key: ""}},
 		"FromStatus":   {reason: "A digest of a status may be forged.", expected: loaded, verify: true, listed: []*unstructured.Unstructured{configMap("blue", "99")}, want: map[ObjectKey]string{key: "99"}},
@@ -51,18 +54,28 @@ func TestListing(t *testing.T) {
 			if tc.expected.Manager == "" {
 				tc.expected = appliedAt("blue", "100")
 			}
-			f.index.Load(owner, map[ObjectKey]Applied{key: tc.expected})
+			apply := func() { f.index.Load(owner, map[ObjectKey]Applied{key: tc.expected}) }
+			if !tc.later {
+				apply()
+			}
 			if tc.removes {
 				f.index.ExpectRemoval(owner, key)
 			}
-			for range 2 { // the second LIST does not know what the first one had
+			for again := range 2 { // the second LIST does not know what the first one had
+				if again == 1 && tc.later {
+					break
+				}
 				page := &unstructured.UnstructuredList{}
 				page.SetResourceVersion(listedAt)
 				for _, u := range tc.listed {
 					page.Items = append(page.Items, *u)
 				}
 				l := f.NewListing("", configMaps, tc.namespace, func() bool { return tc.verify })
+				if tc.later {
+					apply()
+				}
 				size := l.Page(page)
+				require.Equal(t, tc.restored && again == 0, l.Restored())
 				require.Equal(t, len(tc.listed) > 0, size > 0)
 				l.End()
 				causes := f.TakeCauses(owner)

@@ -17,7 +17,7 @@ func newMetrics() metrics {
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vidra_trigger_verdicts_total",
 			Help: "Verdicts on the events of managed objects: Unchanged, Foreign (a field that no owner owns), Echo (of an apply), Stale, InFlight (judged again after the apply), Terminating, Drift, Deleted (or it lost its label), Gone or Unknown (no owner).",
-		}, []string{"cluster", "group", "version", "resource", "verdict"}),
+		}, []string{"destination", "group", "version", "resource", "verdict"}),
 		overflows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "vidra_trigger_causes_overflowed_total",
 			Help: "How often an owner had more pending causes than are stored, so that it reconciled all its objects instead.",
@@ -59,7 +59,7 @@ func (m metrics) countersOf(cluster string, gvr schema.GroupVersionResource) ver
 
 // ForgetCluster removes the series of a cluster that is no longer a destination.
 func (f *Factory) ForgetCluster(cluster string) {
-	f.metrics.verdicts.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+	f.metrics.verdicts.DeletePartialMatch(prometheus.Labels{"destination": cluster})
 }
 
 // count counts a verdict.

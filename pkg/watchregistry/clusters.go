@@ -75,6 +75,19 @@ func (r *Registry) WakeWatch(key Key) {
 	}
 }
 
+// ListAgain has a watch list all objects again. Call it when the API server turns out to have other objects than its
+// events said. A watch that does not exist is ignored.
+func (r *Registry) ListAgain(key Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.watches[key]; w != nil && w.current != nil {
+		select {
+		case w.current.listAgain <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // retryLocked ends the wait of a watch that is Degraded or Pending. The registry's mutex must
 // be held.
 func (w *watch) retryLocked() {

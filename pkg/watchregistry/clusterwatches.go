@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +43,9 @@ type clusterWatches struct {
 	ctx         context.Context
 	cancel      context.CancelFunc
 	listLimiter *listLimiter
+	// pages bounds how many pages of lists are read at a time where lists that are not streamed are read in pages; nil
+	// where they are not.
+	pages *semaphore.Weighted
 	// backoffs space the requests of the watches on crds and apiServices.
 	backoffs map[schema.GroupVersionResource]*requestBackoff
 	// groups is the queue of API groups to check.
@@ -57,6 +61,9 @@ func newClusterWatches(r *Registry, name string, cluster Cluster) *clusterWatche
 		backoffs: map[schema.GroupVersionResource]*requestBackoff{crds: newRequestBackoff(), apiServices: newRequestBackoff()},
 		groups: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
+	}
+	if name != "" {
+		c.pages = semaphore.NewWeighted(maxConcurrentPages)
 	}
 	c.ctx, c.cancel = context.WithCancel(r.ctx)
 	context.AfterFunc(c.ctx, c.groups.ShutDown)
@@ -125,6 +132,7 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 		served:      func(context.Context) (bool, error) { return true, nil }, // retry in any case
 		report:      c.reporter(gvr),
 		listLimiter: newListLimiter(), // it must not wait for the lists of the kinds
+		pages:       c.pages,
 		backoff:     backoff,
 		stats:       newStats(), // these are not reported
 	}}

@@ -18,7 +18,7 @@ type collector struct {
 // Collector returns the metrics of the registry for Prometheus. namespace is
 // the first part of their names. No label names an object.
 func (r *Registry) Collector(namespace string) prometheus.Collector {
-	watch := []string{"cluster", "group", "version", "resource", "watched_namespace"}
+	watch := []string{"destination", "group", "version", "resource", "watched_namespace"}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "watch", name), help, append(watch[:5:5], labels...), nil)
 	}

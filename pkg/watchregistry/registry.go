@@ -94,6 +94,9 @@ type Options struct {
 	// OnWatch, OnKind and OnRelist are called one at a time, in the order of the changes, so
 	// none may block for long. They may call the registry, but not Stop.
 	OnRelist func(owner Owner, key Key)
+	// OnList is called before the LIST of a watch is sent whose answer is as new as etcd. The function that it returns is
+	// called with the resourceVersion of the list, before the handler receives its objects. Defaults to no call.
+	OnList func(key Key) (listed func(resourceVersion string))
 	// Linger is how long a watch runs on without an owner. Defaults to DefaultLinger; with
 	// a negative value a watch stops at once.
 	Linger time.Duration
@@ -143,6 +146,9 @@ func New(opts Options) *Registry {
 	}
 	if opts.OnRelist == nil {
 		opts.OnRelist = func(Owner, Key) {}
+	}
+	if opts.OnList == nil {
+		opts.OnList = func(Key) func(string) { return func(string) {} }
 	}
 	if opts.Linger == 0 {
 		opts.Linger = DefaultLinger

@@ -228,10 +228,10 @@ func TestMetricsEndWithTheWatch(t *testing.T) {
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP vidra_watch_owners Owners that need the watch.
 # TYPE vidra_watch_owners gauge
-vidra_watch_owners{cluster="",group="",resource="configmaps",version="v1",watched_namespace=""} 1
+vidra_watch_owners{destination="",group="",resource="configmaps",version="v1",watched_namespace=""} 1
 # HELP vidra_watch_state 1 for the state of the watch, with its reason.
 # TYPE vidra_watch_state gauge
-vidra_watch_state{cluster="",group="",reason="NotFound",resource="configmaps",state="Degraded",version="v1",watched_namespace=""} 1
+vidra_watch_state{destination="",group="",reason="NotFound",resource="configmaps",state="Degraded",version="v1",watched_namespace=""} 1
 # HELP vidra_watch_inconsistencies_total Contradictions that audits found. Anything but 0 is a defect: please report it.
 # TYPE vidra_watch_inconsistencies_total counter
 vidra_watch_inconsistencies_total 0

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -39,13 +40,15 @@ type retryingResource struct {
 }
 
 func (r retryingResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	return list(ctx, r.requests, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	return list(ctx, r.requests, opts, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return r.ResourceInterface.List(ctx, opts)
 	})
 }
 
 func (r retryingResource) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
-	return r.requests.watch(ctx, opts, r.ResourceInterface.Watch)
+	return r.requests.watch(ctx, opts, r.ResourceInterface.Watch, func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return r.ResourceInterface.List(ctx, opts)
+	})
 }
 
 // retryingMetadata is like retryingDynamic, for the metadata of cluster-scoped resources.
@@ -66,11 +69,13 @@ type retryingGetter struct {
 func (g retryingGetter) Namespace(string) metadata.ResourceInterface { return g }
 
 func (g retryingGetter) List(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return list(ctx, g.requests, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	return list(ctx, g.requests, opts, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 		return g.Getter.List(ctx, opts)
 	})
 }
 
 func (g retryingGetter) Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
-	return g.requests.watch(ctx, opts, g.Getter.Watch)
+	return g.requests.watch(ctx, opts, g.Getter.Watch, func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return g.Getter.List(ctx, opts)
+	})
 }

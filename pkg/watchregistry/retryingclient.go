@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +49,13 @@ type retryingClient struct {
 	// maxObjects limits the objects of a streamed list, and those in the stores of all watches of
 	// the resource in the cluster; zero means no limit.
 	maxObjects int64
+	// pages bounds the pages of lists that are read at a time, where lists that are not streamed are read in pages; nil
+	// where they are not.
+	pages *semaphore.Weighted
+	// onList is Options.OnList of the watch; nil without one.
+	onList func() func(resourceVersion string)
+	// listAgain holds a token when all objects are to be listed again.
+	listAgain <-chan struct{}
 
 	// plainLists is whether lists are not streamed, listInterrupted whether the last list
 	// was streamed and ended early, expired whether a WATCH or LIST was answered with 410
@@ -55,6 +63,8 @@ type retryingClient struct {
 	plainLists, listInterrupted, expired bool
 	// undecodable counts the streams in a row that brought nothing that could be decoded.
 	undecodable int
+	// pageLimit is how many objects a page has at most; zero before the first page.
+	pageLimit int64
 }
 
 // do sends a request until it succeeds, or returns an error that the reflector has to
@@ -139,9 +149,21 @@ var errNoAnswer = errors.New("the API server does not answer")
 // reportSilence reports that a list makes no progress.
 func (g *retryingClient) reportSilence() { g.report(failed, ReasonUnavailable, errNoAnswer) }
 
+// beginList returns the function to call with the version of a list. current reports that the list is as new as etcd.
+func (g *retryingClient) beginList(current bool) (done func(version string)) {
+	if g.onList == nil || !current {
+		return func(string) {}
+	}
+	return g.onList()
+}
+
 // list sends a LIST.
-func list[T runtime.Object](ctx context.Context, g *retryingClient, send func(context.Context) (T, error)) (T, error) {
+func list[T interface {
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, g *retryingClient, opts metav1.ListOptions, send func(context.Context) (T, error)) (T, error) {
 	var answer T
+	done := g.beginList(opts.ResourceVersion == "" || g.expired)
 	err := g.do(ctx, false, func(ctx context.Context) error {
 		return g.sendList(ctx, func(ctx context.Context) error {
 			var err error
@@ -151,6 +173,7 @@ func list[T runtime.Object](ctx context.Context, g *retryingClient, send func(co
 	})
 	if err == nil {
 		g.listInterrupted = false
+		done(answer.GetResourceVersion())
 		g.report(listed, "", nil)
 	}
 	return answer, err
@@ -159,13 +182,22 @@ func list[T runtime.Object](ctx context.Context, g *retryingClient, send func(co
 // sendWatch sends a WATCH.
 type sendWatch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 
-// watch sends a WATCH and returns its stream.
-func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatch.Interface, error) {
+// watch sends a WATCH and returns its stream. list sends one page of a LIST.
+func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, send sendWatch, list sendList) (apiwatch.Interface, error) {
 	streamedList := ptr.Deref(opts.SendInitialEvents, false)
-	if streamedList && (g.plainLists || g.listInterrupted) {
+	switch {
+	case streamedList && (g.plainLists || g.listInterrupted) && g.pages != nil:
+		return g.watchPages(ctx, opts, send, list)
+	case streamedList && (g.plainLists || g.listInterrupted):
 		// A server that does not know streamed lists may answer like this, after which
 		// the reflector sends a LIST.
 		return nil, apierrors.NewBadRequest("lists are not streamed here")
+	case streamedList && g.expired:
+		opts.ResourceVersion = "" // the version of the time before says nothing
+	}
+	var onListed func(string)
+	if streamedList {
+		onListed = g.beginList(opts.ResourceVersion == "")
 	}
 	var source apiwatch.Interface
 	var initial *listSlot
@@ -185,12 +217,16 @@ func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, sen
 			source.Stop() // it arrived when the watch ended
 		}
 		initial.release()
+		if g.pages != nil && streamedList && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+			g.plainLists = true
+			return g.watchPages(ctx, opts, send, list)
+		}
 		return nil, err
 	}
 	if !streamedList {
 		g.report(answered, "", nil)
 	}
-	return newStream(g, source, initial), nil
+	return newStream(g, source, initial, onListed), nil
 }
 
 // open sends a WATCH, and cancels it if the API server does not begin to answer in time.

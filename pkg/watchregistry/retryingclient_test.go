@@ -26,7 +26,7 @@ func TestWatchThatComesTooLate(t *testing.T) {
 	}
 	source := apiwatch.NewFake()
 	_, err := g.watch(ctx, metav1.ListOptions{SendInitialEvents: ptr.To(true)},
-		func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { cancel(); return source, nil })
+		func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { cancel(); return source, nil }, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, lists.slots.TryAcquire(maxConcurrentLists), "no slot is taken")
 	require.True(t, source.IsStopped())
@@ -70,7 +70,7 @@ func TestWatchesThatExpireForEver(t *testing.T) {
 		}
 	})
 	answers := func() {
-		_, err := list(t.Context(), g, func(context.Context) (*unstructured.UnstructuredList, error) {
+		_, err := list(t.Context(), g, metav1.ListOptions{}, func(context.Context) (*unstructured.UnstructuredList, error) {
 			return &unstructured.UnstructuredList{}, nil
 		})
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestEventThatCannotBeRead(t *testing.T) {
 				source.Action(e.Type, e.Object)
 			}
 			source.Error(unreadable)
-			s := newStream(g, source, nil)
+			s := newStream(g, source, nil, nil)
 			defer s.Stop()
 			last := apiwatch.Event{}
 			for e := range s.ResultChan() {

@@ -24,16 +24,17 @@ type stream struct {
 	// initial is the slot of the list that the stream begins with; nil if it does not begin
 	// with a list, or the list has ended.
 	initial *listSlot
-	// added counts the objects of that list.
-	added int64
-	out   chan apiwatch.Event
+	// added counts the objects of that list, and onListed is called with its version.
+	added    int64
+	onListed func(version string)
+	out      chan apiwatch.Event
 	// stopped is closed by Stop, done when run has ended.
 	stopped, done chan struct{}
 }
 
-func newStream(g *retryingClient, source apiwatch.Interface, initial *listSlot) *stream {
+func newStream(g *retryingClient, source apiwatch.Interface, initial *listSlot, onListed func(string)) *stream {
 	s := &stream{
-		client: g, source: source, startedAt: time.Now(), initial: initial,
+		client: g, source: source, startedAt: time.Now(), initial: initial, onListed: onListed,
 		out: make(chan apiwatch.Event), stopped: make(chan struct{}), done: make(chan struct{}),
 	}
 	go s.run()
@@ -68,6 +69,10 @@ func (s *stream) run() {
 	for {
 		select {
 		case <-s.stopped:
+			return
+		case <-s.client.listAgain:
+			status := apierrors.NewResourceExpired("all objects are listed again").Status()
+			s.forward(apiwatch.Event{Type: apiwatch.Error, Object: &status})
 			return
 		case <-deadline.C:
 			if s.initial != nil {
@@ -106,12 +111,16 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	if e.Type != apiwatch.Error {
 		s.client.expired, s.client.undecodable = false, 0
 	}
+	ends := s.initial != nil && endsInitialEvents(e)
+	if m, err := meta.Accessor(e.Object); ends && err == nil {
+		s.onListed(m.GetResourceVersion())
+	}
 	select {
 	case s.out <- e:
 	case <-s.stopped:
 		return false
 	}
-	if s.initial != nil && endsInitialEvents(e) {
+	if ends {
 		s.initial.release()
 		s.initial, s.startedAt = nil, time.Now()
 		s.client.stats.streamSince.Store(s.startedAt.UnixNano())

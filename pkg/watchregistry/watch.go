@@ -58,6 +58,8 @@ type informerRun struct {
 	// an earlier run say nothing about this one, and a LIST may outlive its run.
 	backoff   *requestBackoff
 	startedAt time.Time
+	// listAgain holds a token when all objects are to be listed again.
+	listAgain chan struct{}
 	// events receives the events of the informer.
 	events *delivery
 	// stop cancels ctx, which stops the informer.
@@ -116,14 +118,15 @@ func (w *watch) run() {
 // newRun returns a run whose informer passes its events to events.
 func (w *watch) newRun(events *delivery, transform cache.TransformFunc) *informerRun {
 	r := w.registry
-	run := &informerRun{backoff: newRequestBackoff(), startedAt: time.Now(), events: events}
+	run := &informerRun{backoff: newRequestBackoff(), startedAt: time.Now(), events: events, listAgain: make(chan struct{}, 1)}
 	run.ctx, run.stop = context.WithCancel(w.ctx)
 	client := retryingDynamic{Interface: w.cluster.client.Dynamic(), requests: &retryingClient{
 		served: func(ctx context.Context) (bool, error) {
 			return w.cluster.serves(ctx, w.key.GVR)
 		},
 		report:      func(what event, reason Reason, err error) { w.applyEvent(run, what, reason, err) },
-		listLimiter: w.cluster.listLimiter, backoff: run.backoff, stats: w.stats, maxObjects: w.cluster.maxObjects(),
+		listLimiter: w.cluster.listLimiter, backoff: run.backoff, stats: w.stats, maxObjects: w.cluster.maxObjects(), pages: w.cluster.pages,
+		onList: func() func(string) { return r.opts.OnList(w.key) }, listAgain: run.listAgain,
 	}}
 	run.informer = dynamicinformer.NewFilteredDynamicInformer(client, w.key.GVR, w.key.Namespace, 0,
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = r.opts.LabelSelector }).Informer()

@@ -42,6 +42,7 @@ const (
 type Watches interface {
 	Watches() []watchregistry.Watch
 	Page(ctx context.Context, key watchregistry.Key, limit int64, token string) (*unstructured.UnstructuredList, error)
+	ListAgain(key watchregistry.Key)
 }
 
 // Lister lists the objects of every watch once an interval, in pages, and has those compared that are
@@ -167,6 +168,9 @@ func (l *Lister) page(ctx context.Context, at *list) {
 		at.failed = false
 		if size, n := at.comparison.Page(page), int64(len(page.Items)); n > 0 {
 			at.limit = min(max(pageBytes*n/max(size, 1), minPage), maxPage)
+		}
+		if at.token == "" && at.comparison.Restored() {
+			l.Watches.ListAgain(at.key)
 		}
 		if at.token, at.due = page.GetContinue(), now.Add(at.gap(l.Interval)); at.token == "" {
 			at.comparison.End()

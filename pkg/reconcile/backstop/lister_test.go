@@ -45,6 +45,8 @@ type pages struct {
 
 func (p *pages) Watches() []watchregistry.Watch { return p.watches }
 
+func (p *pages) ListAgain(watchregistry.Key) {}
+
 func (p *pages) Page(ctx context.Context, key watchregistry.Key, limit int64, token string) (*unstructured.UnstructuredList, error) {
 	q := asked{key: key, limit: limit, token: token, at: time.Now()}
 	p.asked = append(p.asked, q)
