@@ -63,6 +63,11 @@ func compact(inventories *status.Inventories) toolscache.TransformFunc {
 		if !is {
 			return obj, nil // a tombstone
 		}
+		if text, set := vr.Annotations[corev1.LastAppliedConfigAnnotation]; set {
+			inventories.Drop(vr.Name, len(strconv.Quote(text)))
+		} else {
+			inventories.Drop(vr.Name, 0)
+		}
 		vr.ManagedFields = nil
 		delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)
 		if !owners.AwaitsFirstInventory(&vr.Status) {

@@ -25,7 +25,7 @@ const (
 	readRate, readBurst = 32 << 20, 128 << 20
 	// maxObjectBytes is more than an API server stores of one object. Its users can make one that needs more memory than
 	// maxHeldBytes; an answer about one object that has more bytes is a fault of the API server itself.
-	maxObjectBytes = 16 << 20
+	maxObjectBytes = 4 << 20
 	// maxHeaderBytes is how many bytes the header of an answer may have.
 	maxHeaderBytes = 256 << 10
 )

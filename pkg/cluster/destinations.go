@@ -61,6 +61,9 @@ type Destinations struct {
 	// needed is closed when the first remote cluster is needed.
 	needed chan struct{}
 
+	// outdated holds a token when the routes are to be set again.
+	outdated chan struct{}
+
 	// mu guards clusters. Their routes are set while it is held, which sends no request.
 	mu       sync.Mutex
 	clusters map[string]*Cluster
@@ -80,9 +83,9 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 	}
 	d := &Destinations{
 		opts: opts, limits: defaultLimits, changed: workqueue.NewTyped[string](),
-		needed: make(chan struct{}), clusters: map[string]*Cluster{},
+		needed: make(chan struct{}), outdated: make(chan struct{}, 1), clusters: map[string]*Cluster{},
 	}
-	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.updateRoutes)
+	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.secretsChanged)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -95,6 +98,7 @@ func (d *Destinations) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var notifying sync.WaitGroup
 	notifying.Go(func() { d.notify(ctx) })
+	notifying.Go(func() { d.route(ctx) })
 	err := d.readSecrets(ctx)
 	stop()
 	notifying.Wait()
@@ -223,6 +227,26 @@ func (d *Destinations) Forget(server string) {
 	}
 }
 
+// secretsChanged has the routes set again. Many changes at a time, as in a list, are one.
+func (d *Destinations) secretsChanged() {
+	select {
+	case d.outdated <- struct{}{}:
+	default:
+	}
+}
+
+// route sets the routes after each change of the Secrets, until ctx ends.
+func (d *Destinations) route(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.outdated:
+			d.updateRoutes()
+		}
+	}
+}
+
 // updateRoutes sets the route of every cluster from the present Secrets.
 func (d *Destinations) updateRoutes() {
 	for _, transport := range d.setAllRoutes() {
@@ -245,19 +269,19 @@ func (d *Destinations) setAllRoutes() []http.RoundTripper {
 
 // selectAccess returns the credentials for an API server from the Secrets.
 func (d *Destinations) selectAccess(server string) (*access, error) {
-	sources, read, failure := d.secrets.sources()
-	if read {
-		if a, err := match(server, sources); a != nil || err != nil {
+	sources, failure := d.secrets.sources()
+	if sources != nil {
+		if a, err := match(server, sources.byOrigin); a != nil || err != nil {
 			return a, err
 		}
 	}
 	switch {
 	case failure != nil:
 		return nil, fmt.Errorf("no kubeconfig for %s: %w", server, failure)
-	case !read:
+	case sources == nil:
 		return nil, fmt.Errorf("no kubeconfig for %s yet: %w", server, ErrStarting)
 	}
-	return nil, unmatched(server, d.opts.Namespace, sources)
+	return nil, unmatched(server, d.opts.Namespace, sources.all)
 }
 
 // notify calls OnChange with the servers of the queue, until ctx ends. A server that is in the queue

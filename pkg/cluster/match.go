@@ -12,12 +12,13 @@ const maxNamedSecrets = 5
 // match returns the credentials for an API server. The whole URL must match or, if none does,
 // scheme, host and port where one of the two URLs has no path. Different paths are different
 // clusters behind one host. match returns nil if there is no match, and an error if there is
-// more than one.
-func match(server string, sources []*source) (*access, error) {
+// more than one. byOrigin has the Secrets with a context for each origin.
+func match(server string, byOrigin map[string][]*source) (*access, error) {
 	wanted, err := parseServer(server)
 	if err != nil {
 		return nil, err
 	}
+	sources := byOrigin[originOf(wanted)]
 	for _, matches := range []func(*access) bool{
 		func(a *access) bool { return a.server.String() == server },
 		func(a *access) bool {

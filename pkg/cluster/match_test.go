@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/cache"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -72,7 +73,11 @@ func TestMatch(t *testing.T) {
 			for name, kubeconfig := range tc.secrets {
 				sources = append(sources, sourceOf(t, name, kubeconfig))
 			}
-			got, err := match(tc.server, sources)
+			store := cache.NewStore(func(obj any) (string, error) { return obj.(*source).secret(), nil })
+			for _, one := range sources {
+				require.NoError(t, store.Add(one))
+			}
+			got, err := match(tc.server, newSources(store).byOrigin)
 			for _, text := range tc.wantErr {
 				require.ErrorContains(t, err, text)
 				require.ErrorContains(t, err, tc.server)

@@ -55,6 +55,33 @@ func toSource(obj any) (any, error) {
 	return s, nil
 }
 
+// sources are the stored parts of all labelled Secrets.
+type sources struct {
+	all []*source
+	// byOrigin has those with a context for each origin.
+	byOrigin map[string][]*source
+}
+
+// newSources returns the sources of a store.
+func newSources(store cache.Store) *sources {
+	s := &sources{byOrigin: map[string][]*source{}}
+	for _, obj := range store.List() {
+		one, is := obj.(*source)
+		if !is {
+			continue
+		}
+		s.all = append(s.all, one)
+		origins := map[string]struct{}{}
+		for _, a := range one.all {
+			origins[originOf(a.server)] = struct{}{}
+		}
+		for origin := range origins {
+			s.byOrigin[origin] = append(s.byOrigin[origin], one)
+		}
+	}
+	return s
+}
+
 // secrets reads the labelled Secrets, once run is called.
 type secrets struct {
 	namespace string
@@ -67,6 +94,8 @@ type secrets struct {
 	mu sync.Mutex
 	// store holds a *source for each Secret; nil until all of them were read.
 	store cache.Store
+	// read are the Secrets of the store, by the origins of their servers, too; nil after a change.
+	read *sources
 	// failures are the current errors of the verbs list and watch, with advice for the user.
 	failures map[string]error
 }
@@ -91,9 +120,13 @@ func (s *secrets) run(ctx context.Context) error {
 	if err := informer.SetTransform(toSource); err != nil {
 		return fmt.Errorf("set the transform of the Secrets: %w", err)
 	}
+	stored := func() {
+		s.forget()
+		s.changed()
+	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { s.changed() }, DeleteFunc: func(any) { s.changed() },
-		UpdateFunc: func(any, any) { s.changed() },
+		AddFunc: func(any) { stored() }, DeleteFunc: func(any) { stored() },
+		UpdateFunc: func(any, any) { stored() },
 	})
 	if err != nil {
 		return fmt.Errorf("set the handler of the Secrets: %w", err)
@@ -183,7 +216,7 @@ func (s *secrets) note(ctx context.Context, verb string, err error) {
 
 // sources returns the Secrets; nil until all of them were read. The error describes why they
 // cannot be read now.
-func (s *secrets) sources() (sources []*source, read bool, err error) {
+func (s *secrets) sources() (found *sources, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, verb := range []string{"list", "watch"} {
@@ -192,15 +225,17 @@ func (s *secrets) sources() (sources []*source, read bool, err error) {
 			break
 		}
 	}
-	if s.store == nil {
-		return nil, false, err
+	if s.read == nil && s.store != nil {
+		s.read = newSources(s.store)
 	}
-	for _, obj := range s.store.List() {
-		if one, is := obj.(*source); is {
-			sources = append(sources, one)
-		}
-	}
-	return sources, true, err
+	return s.read, err
+}
+
+// forget drops the Secrets that were read, after a change of the store.
+func (s *secrets) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = nil
 }
 
 // unreadable returns an error with the cause for which the Secrets cannot be read, and what to do.

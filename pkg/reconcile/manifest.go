@@ -27,7 +27,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	from := desired.Reader{Sources: &p.sources, Metadata: p.Metadata, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	got, why := from.Gather(ctx, p.Owner, p.VR)
-	s.unreadable = got.Unreadable
+	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	if why != nil {
 		s.unread = why
 		return why
@@ -61,7 +61,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
 		}
 	}
-	if why := status.TooLarge(p.VR, &s.State); why != nil {
+	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
 		return why
 	}
 	for _, was := range old {

@@ -53,6 +53,8 @@ type ownerState struct {
 	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[desired.SourceKey]string
+	// sourcesRead is when spec.manifestFrom was read last.
+	sourcesRead time.Time
 	// missingParts are the optional parts of spec.manifestFrom that did not exist then.
 	missingParts []desired.MissingPart
 	// attempted is the generation of the last reconcile, and unread is why the last attempt

@@ -98,10 +98,16 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
-	if request := vr.ReconcileRequest(); request != "" && request != s.Status.LastHandledReconcileAt {
+	request := vr.ReconcileRequest()
+	requested := request != "" && request != s.Status.LastHandledReconcileAt
+	if requested {
 		s.Schedule.Resync = time.Time{}
 	}
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
+	s.FailingSources = r.sources.Failing(vr)
+	// An event may be lost, as one of a managed object may.
+	lost := r.BackstopInterval > 0 && time.Since(s.sourcesRead) > r.BackstopInterval
+	sourcesUnknown = sourcesUnknown || len(vr.Spec.ManifestFrom) > 0 && (requested || lost)
 	p.backstop().Note(causes.Suspects)
 	p.Causes.Suspects = nil
 	p.Scope = plan.DecideScope(plan.ScopeInput{

@@ -63,6 +63,8 @@ type retryingClient struct {
 	plainLists, listInterrupted, expired bool
 	// undecodable counts the streams in a row that brought nothing that could be decoded.
 	undecodable int
+	// streamsLists reports that the reflector asks for streamed lists.
+	streamsLists bool
 	// pageLimit is how many objects a page has at most; zero before the first page.
 	pageLimit int64
 }
@@ -163,6 +165,10 @@ func list[T interface {
 	metav1.ListInterface
 }](ctx context.Context, g *retryingClient, opts metav1.ListOptions, send func(context.Context) (T, error)) (T, error) {
 	var answer T
+	if g.pages != nil && g.streamsLists { // the reflector lists as a whole after a list that broke off
+		g.listInterrupted = true
+		return answer, apierrors.NewServiceUnavailable("this list is read in pages")
+	}
 	done := g.beginList(opts.ResourceVersion == "" || g.expired)
 	err := g.do(ctx, false, func(ctx context.Context) error {
 		return g.sendList(ctx, func(ctx context.Context) error {
@@ -185,6 +191,7 @@ type sendWatch func(context.Context, metav1.ListOptions) (apiwatch.Interface, er
 // watch sends a WATCH and returns its stream. list sends one page of a LIST.
 func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, send sendWatch, list sendList) (apiwatch.Interface, error) {
 	streamedList := ptr.Deref(opts.SendInitialEvents, false)
+	g.streamsLists = g.streamsLists || streamedList
 	switch {
 	case streamedList && (g.plainLists || g.listInterrupted) && g.pages != nil:
 		return g.watchPages(ctx, opts, send, list)

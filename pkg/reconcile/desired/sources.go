@@ -4,18 +4,24 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // SourceKey is a ConfigMap or Secret that spec.manifestFrom names.
@@ -48,6 +54,31 @@ type Sources struct {
 type source struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
+
+	// mu guards err and since.
+	mu sync.Mutex
+	// err is the error of the last LIST or WATCH; nil if it succeeded. since is when requests began to fail.
+	err   error
+	since time.Time
+}
+
+// note records the result of a request, and reports whether requests have begun or ceased to fail, or fail otherwise.
+func (w *source) note(err error) (changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed = (err == nil) != (w.err == nil) || err != nil && err.Error() != w.err.Error()
+	if w.err == nil && err != nil {
+		w.since = time.Now()
+	}
+	w.err = err
+	return changed
+}
+
+// failure returns the error of the last request, and since when requests fail; nil if they do not.
+func (w *source) failure() (err error, since time.Time) { //nolint:revive // the error is the value
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err, w.since
 }
 
 // sync makes the sources of an owner exactly keys. It does not wait for a server.
@@ -86,13 +117,43 @@ func (s *Sources) Start(ctx context.Context) error {
 	return nil
 }
 
+// Failing returns the state of the watches of the sources of a VidraResource that fail, by the names of the sources.
+func (s *Sources) Failing(vr *v1alpha1.VidraResource) map[string]watchregistry.Status {
+	var failing map[string]watchregistry.Status
+	for _, part := range vr.Spec.ManifestFrom {
+		key := SourceKeyOf(vr, part)
+		s.mu.Lock()
+		w := s.watched[key]
+		s.mu.Unlock()
+		if w == nil {
+			continue
+		}
+		err, since := w.failure()
+		if err == nil {
+			continue
+		}
+		if failing == nil {
+			failing = map[string]watchregistry.Status{}
+		}
+		reason := watchregistry.ReasonUnavailable
+		if apierrors.IsForbidden(err) {
+			reason = watchregistry.ReasonForbidden
+		}
+		failing[display.Name(key.kind, key.namespace, key.name)] = watchregistry.Status{State: watchregistry.Degraded, Reason: reason, Message: err.Error(), Since: since}
+	}
+	return failing
+}
+
 // Version is the resourceVersion of a source, empty if it does not exist. It is not
-// known before the watch of the source has begun.
+// known before the watch of the source has begun, and while the watch fails.
 func (s *Sources) Version(key SourceKey) (version string, known bool) {
 	s.mu.Lock()
 	w := s.watched[key]
 	s.mu.Unlock()
 	if w == nil || !w.informer.HasSynced() {
+		return "", false
+	}
+	if err, _ := w.failure(); err != nil {
 		return "", false
 	}
 	obj, found, err := w.informer.GetStore().GetByKey(cache.NewObjectName(key.namespace, key.name).String())
@@ -115,10 +176,33 @@ func (s *Sources) watchLocked(client metadata.Interface, key SourceKey) {
 		s.watched = map[SourceKey]*source{}
 	}
 	s.watched[key] = w
-	w.informer = metadatainformer.NewFilteredMetadataInformer(client, key.GVR(), key.namespace, 0, cache.Indexers{},
-		func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.name).String()
-		}).Informer()
+	only := fields.OneTermEqualSelector("metadata.name", key.name).String()
+	resource := client.Resource(key.GVR()).Namespace(key.namespace)
+	note := func(ctx context.Context, err error) {
+		if ctx.Err() == nil && w.note(err) {
+			s.Changed(s.owners(key)...)
+		}
+	}
+	requests := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = only
+			list, err := resource.List(ctx, opts)
+			if err != nil { // a LIST alone shows no changes
+				note(ctx, err)
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = only
+			stream, err := resource.Watch(ctx, opts)
+			// The reflector lists where the API server does not stream lists, and where a version has expired.
+			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+				note(ctx, err)
+			}
+			return stream, err
+		},
+	}, client)
+	w.informer = cache.NewSharedIndexInformer(requests, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	changed := func(any) { s.Changed(s.owners(key)...) }
 	// The setters fail only for an informer that has been started.
 	_ = w.informer.SetTransform(versionOnly)

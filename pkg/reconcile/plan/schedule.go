@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -176,7 +178,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 		}
 	}
 	before := Watched(s.Status, p.VR.Generation)
-	for _, status := range s.Watches {
+	for _, status := range slices.Concat(slices.Collect(maps.Values(s.Watches)), slices.Collect(maps.Values(s.FailingSources))) {
 		if Tolerable(status, before, p.Now) {
 			wakes = append(wakes, Wake{status.Since.Add(WatchGrace), wakeWatch})
 		}

@@ -64,6 +64,8 @@ type State struct {
 
 	// Watches are the states of the watches at the last reconcile of all objects.
 	Watches map[watchregistry.Key]watchregistry.Status
+	// FailingSources are the states of the watches of spec.manifestFrom that fail, by the names of the sources.
+	FailingSources map[string]watchregistry.Status
 	// Health is what is known of the health of the objects; nil if nothing is.
 	Health *HealthReport
 	// Schedule is when there is something to do without a cause.

@@ -12,6 +12,24 @@ import (
 type Inventories struct {
 	// written has lists of entries, which must not be changed, by the names of the VidraResources.
 	written sync.Map
+	// dropped has the number of bytes that the cache drops of each VidraResource, by name.
+	dropped sync.Map
+}
+
+// Drop notes how many bytes of a VidraResource the cache drops.
+func (i *Inventories) Drop(name string, bytes int) {
+	if bytes == 0 {
+		i.dropped.Delete(name)
+		return
+	}
+	i.dropped.Store(name, bytes)
+}
+
+// Dropped returns how many bytes of a VidraResource the cache drops.
+func (i *Inventories) Dropped(name string) int {
+	bytes, _ := i.dropped.Load(name)
+	n, _ := bytes.(int) // only Drop stores any
+	return n
 }
 
 // Write notes an inventory that is about to be written, which must not be changed any more.
@@ -20,7 +38,10 @@ func (i *Inventories) Write(name string, entries []v1alpha1.ManagedResourceStatu
 }
 
 // Forget drops the inventory of a VidraResource.
-func (i *Inventories) Forget(name string) { i.written.Delete(name) }
+func (i *Inventories) Forget(name string) {
+	i.written.Delete(name)
+	i.dropped.Delete(name)
+}
 
 // Share replaces the inventory of a VidraResource that was read by the one that was written. It reports false, and
 // changes nothing, if they differ, or an entry has a part of its own, such as BreakGlass.

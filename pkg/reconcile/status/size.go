@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -30,8 +32,8 @@ func withNearLimit(warnings []v1alpha1.Problem, near bool) []v1alpha1.Problem {
 
 // TooLarge returns why a VidraResource would not fit into the API server with the status
 // that its manifest makes; nil if it does. Nothing is written then. It notes in the state whether
-// the VidraResource is near the limit.
-func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
+// the VidraResource is near the limit. dropped is how many bytes it has that the cache drops.
+func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Failure {
 	vr := of.DeepCopy()
 	vr.Status = *s.Status.DeepCopy()
 	vr.Status.ManagedResources, vr.Status.Problems, vr.Status.History = nil, nil, nil
@@ -48,12 +50,15 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	size := sizeOf(vr) + maxProblems + history.MaxBytes
+	size := sizeOf(vr) + dropped + maxProblems + history.MaxBytes
 	s.NearLimit = size > maxObject/100*nearLimit
 	if size > maxObject {
 		advice := "make several VidraResources of it"
 		if vr.Spec.Manifest != "" {
 			advice = "move the manifest into ConfigMaps with spec.manifestFrom, or " + advice
+		}
+		if dropped > sizeOf(of)/3 {
+			advice = "apply it with kubectl apply --server-side, which keeps no second copy in the annotation " + corev1.LastAppliedConfigAnnotation + ", " + advice
 		}
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: %s",
@@ -66,7 +71,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State) *object.Failure {
 			removed++
 		}
 	}
-	if size := sizeOf(vr) + maxProblems + history.MaxBytes; size > maxObject {
+	if size := sizeOf(vr) + dropped + maxProblems + history.MaxBytes; size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",

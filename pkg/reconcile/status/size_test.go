@@ -48,7 +48,7 @@ func TestTooLarge(t *testing.T) {
 			for _, d := range many("old", tc.pruned) {
 				s.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
 			}
-			why := TooLarge(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s)
+			why := TooLarge(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s, 0)
 			if tc.want == "" {
 				require.Nil(t, why, tc.reason)
 				return

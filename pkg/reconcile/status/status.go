@@ -58,6 +58,8 @@ type Outcome struct {
 	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
+	// failingSources are the watches of spec.manifestFrom that fail.
+	failingSources map[string]watchregistry.Status
 	// shards are those whose labels the objects have, and kubeconfig is that of the destination.
 	shards     []string
 	kubeconfig string
@@ -74,6 +76,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
 	o.watched, o.watches, o.shards, o.kubeconfig, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.AppliedAs
+	o.failingSources = s.FailingSources
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -247,10 +250,21 @@ func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 // watchProblems returns the kinds that cannot be watched, or not yet. before reports whether
 // all were watched.
 func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
-	if !o.watched {
-		return nil
-	}
 	var all []v1alpha1.Problem
+	for name, status := range o.failingSources {
+		if plan.Tolerable(status, before, o.now) {
+			continue
+		}
+		message := fmt.Sprintf("Cannot watch the manifest in %s, which is read once in spec.interval meanwhile: %s: %s. Grant the ServiceAccount of Vidra list and watch on it",
+			name, status.Reason, status.Message)
+		if status.Reason != watchregistry.ReasonForbidden {
+			message = fmt.Sprintf("Cannot watch the manifest in %s, which is read once in spec.interval meanwhile: %s: %s", name, status.Reason, status.Message)
+		}
+		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonWatchFailed, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
+	}
+	if !o.watched {
+		return all
+	}
 	for key, status := range o.watches {
 		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource, Namespace: key.Namespace}
 		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
