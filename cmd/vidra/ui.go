@@ -88,7 +88,7 @@ func (k *kube) judge(ctx context.Context, q ui.Question) ([]ui.Verdict, error) {
 	if q.VidraResource != "" {
 		names = append(names, q.VidraResource)
 	}
-	differs, err := (&diffFlags{kube: k, file: "-"}).differs(ctx, names, strings.NewReader(q.Text), &remarks)
+	differs, err := (&diffFlags{kube: k, files: []string{"-"}}).differs(ctx, names, strings.NewReader(q.Text), &remarks)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,9 @@ func (a *Applier) record(r request, warnings []string) Result {
 		}
 		done.Ending = r.Why != plan.WhyDrift && r.live.GetDeletionTimestamp() != nil
 		if r.Ignored == nil { // otherwise not all of it was sent
-			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live, done.Shown)...)
+			if differences := desired.Differences(r.Unstructured(), r.live); len(differences) > 0 && r.altered != "" {
+				done.Warnings = append(done.Warnings, desired.Altered(differences, r.altered, r.Unstructured(), r.live, done.Shown)...)
+			}
 		}
 	case replaced, failed:
 		if a.Watched {
@@ -163,7 +165,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		if r.kind == replaced {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Shown), r.replace
 		}
-	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
+	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, readUnowned, tryWithoutUnowned, returnReclaimed, applyMarks,
 		migrate, convert, dropStale, probe, readReplaced, confirm: // these are requests
 	}
 	return done
