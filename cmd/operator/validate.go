@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -15,6 +16,13 @@ const (
 	pprofFlag    = "pprof-bind-address"
 	intervalFlag = "default-interval"
 	shardFlag    = "watch-label-selector"
+)
+
+const (
+	// maxWorkers is the maximum of --workers.
+	maxWorkers = 256
+	// minBackstop is the minimum of --backstop-interval.
+	minBackstop = time.Second
 )
 
 // complete sets the flags that the command line does not set from the file of --config. fs has
@@ -38,6 +46,12 @@ func (o *options) validate() error {
 	}
 	if o.eventValues != eventValuesAll && o.eventValues != eventValuesNone {
 		refuse("event-values", fmt.Sprintf("%q", o.eventValues), "it must be "+eventValuesAll+" or "+eventValuesNone)
+	}
+	if o.workers > maxWorkers {
+		refuse("workers", o.workers, fmt.Sprintf("at most %d are allowed", maxWorkers))
+	}
+	if o.backstopInterval != 0 && o.backstopInterval < minBackstop {
+		refuse("backstop-interval", o.backstopInterval, "it must be at least "+minBackstop.String()+", or 0 for no backstop")
 	}
 	if o.maxBreakGlass < 0 {
 		refuse("max-break-glass", o.maxBreakGlass, "give 0 to accept no break-glass")

@@ -165,6 +165,9 @@ type IgnoreRule struct {
 	Managers []string `json:"managers,omitempty"`
 }
 
+// CoreGroup is the name of the core group in an IgnoreTarget, where no group means all of them.
+const CoreGroup = "core"
+
 // IgnoreTarget selects objects of the manifest. Every field that is set has to
 // match.
 type IgnoreTarget struct {

@@ -143,7 +143,7 @@ func controllerRule(obj *unstructured.Unstructured) *rule {
 	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
 	for _, path := range controllerFieldsIn(obj) {
 		if pointer, err := jsonpointer.New(path); err == nil {
-			r.pointers, r.spec.Paths = append(r.pointers, pointer), append(r.spec.Paths, path)
+			r.pointers, r.spec.Paths = append(r.pointers, ignorePath(pointer.DecodedTokens())), append(r.spec.Paths, path)
 		}
 	}
 	if len(r.pointers) == 0 {

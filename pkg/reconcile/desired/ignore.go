@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-openapi/jsonpointer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,8 +23,9 @@ import (
 type rule struct {
 	spec     v1alpha1.IgnoreRule
 	selector labels.Selector
-	// pointers are the paths.
-	pointers []jsonpointer.Pointer
+	// pointers are the paths; found are those that cover something in the manifest.
+	pointers []ignorePath
+	found    map[int]bool
 	// matched reports that the rule covers something in the manifest.
 	matched bool
 	// controllers reports that the rule is one for fields that controllers write by contract.
@@ -70,11 +70,11 @@ func rulesOf(vr *v1alpha1.VidraResource) (rules, error) {
 				return rules{}, fmt.Errorf("spec.drift.ignore[%d].target.labelSelector: %w", i, err)
 			}
 		}
-		r := &rule{spec: spec, selector: selector}
-		for _, path := range spec.Paths {
-			pointer, err := jsonpointer.New(path)
+		r := &rule{spec: spec, selector: selector, found: map[int]bool{}}
+		for j, path := range spec.Paths {
+			pointer, err := parseIgnorePath(path)
 			if err != nil {
-				return rules{}, fmt.Errorf("spec.drift.ignore[%d].paths: %q: %w", i, path, err)
+				return rules{}, fmt.Errorf("spec.drift.ignore[%d].paths[%d]: %w", i, j, err)
 			}
 			r.pointers = append(r.pointers, pointer)
 		}
@@ -87,7 +87,8 @@ func rulesOf(vr *v1alpha1.VidraResource) (rules, error) {
 func (r *rule) covers(obj *unstructured.Unstructured) bool {
 	target, gvk := r.spec.Target, obj.GroupVersionKind()
 	same := func(want, is string) bool { return want == "" || want == is }
-	return same(target.Group, gvk.Group) && same(target.Kind, gvk.Kind) &&
+	group := same(target.Group, gvk.Group) || target.Group == v1alpha1.CoreGroup && gvk.Group == ""
+	return group && same(target.Kind, gvk.Kind) &&
 		same(target.Name, obj.GetName()) && same(target.Namespace, obj.GetNamespace()) &&
 		r.selector.Matches(labels.Set(obj.GetLabels()))
 }
@@ -115,10 +116,12 @@ func ignoredIn(mine []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alph
 	var given []v1alpha1.IgnoreRule
 	for _, r := range mine {
 		var paths [][]string
-		for _, pointer := range r.pointers {
-			if _, _, err := pointer.Get(obj.Object); err == nil {
-				paths = append(paths, pointer.DecodedTokens())
+		for i, pointer := range r.pointers {
+			selected := pointer.in(obj.Object)
+			if len(selected) > 0 && r.found != nil {
+				r.found[i] = true
 			}
+			paths = append(paths, selected...)
 		}
 		switch {
 		case len(r.spec.Paths) > 0 && len(paths) == 0:
@@ -137,11 +140,16 @@ func ignoredIn(mine []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alph
 	return &ign, given
 }
 
-// unmatched names the rules that match nothing in the manifest.
+// unmatched names the rules, and the paths of other rules, that match nothing in the manifest.
 func (s rules) unmatched() []string {
 	var names []string
 	for i, r := range s.given {
 		if r.matched {
+			for j, path := range r.spec.Paths {
+				if !r.found[j] {
+					names = append(names, fmt.Sprintf("spec.drift.ignore[%d].paths[%d] %s", i, j, display.Truncate(path, object.MaxReason)))
+				}
+			}
 			continue
 		}
 		text, err := json.Marshal(r.spec)
@@ -155,12 +163,12 @@ func (s rules) unmatched() []string {
 
 // exemptionsOf are the rules that cover an object, with all their paths: what a user adds to the
 // object is not in the manifest.
-func exemptionsOf(mine []*rule) exemptions {
+func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) exemptions {
 	var exempt exemptions
 	for _, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
-			m.paths = append(m.paths, pointer.DecodedTokens())
+			m.paths = append(m.paths, pointer.from(obj.Object)...)
 		}
 		exempt = append(exempt, m)
 	}

@@ -41,6 +41,9 @@ func TestIgnoredIn(t *testing.T) {
 		}, nil},
 		"Escaped":  {v1alpha1.IgnoreRule{Paths: []string{"/metadata/annotations/a~1b"}}, &Ignored{Paths: [][]string{{"metadata", "annotations", "a/b"}}}},
 		"InAList":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/1/image"}}, &Ignored{Paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
+		"Key":      {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/[name=proxy]/image"}}, &Ignored{Paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
+		"NoItem":   {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/[name=other]/image"}}, nil},
+		"Core":     {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "core"}, Paths: replicas}, nil},
 		"NoIndex":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/x", "/spec/template/spec/containers/3"}}, nil},
 		"NoField":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused", "/spec/replicas/x", "/nothing/at/all"}}, nil},
 		"Managers": {v1alpha1.IgnoreRule{Managers: []string{"hpa"}}, &Ignored{managed: []managedPaths{{managers: []string{"hpa"}}}}},
@@ -138,4 +141,22 @@ func TestWithoutKeepsIntegers(t *testing.T) {
 	_, reduced, err := ign.Without([]byte(body), fixture.UnstructuredOf(t, webDeployment), fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, reduced["spec"])
+}
+
+// TestPathsOfIgnoreRules: a wrong path beside a right one is named, and so is a key that selects no list item.
+func TestPathsOfIgnoreRules(t *testing.T) {
+	t.Parallel()
+	of := func(paths ...string) (rules, error) {
+		return rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Paths: paths}}}}})
+	}
+	rules, err := of("/spec/replicas", "/spec/replica")
+	require.NoError(t, err)
+	obj := fixture.UnstructuredOf(t, webDeployment)
+	ignoredIn(rules.of(obj), obj)
+	require.Equal(t, []string{"spec.drift.ignore[0].paths[1] /spec/replica"}, rules.unmatched())
+	for _, wrong := range []string{"/spec/[name]", "/spec/[name=web", "/spec/[=web]"} {
+		_, err := of("/spec/replicas", wrong)
+		require.ErrorContains(t, err, "spec.drift.ignore[0].paths[1]")
+		require.ErrorContains(t, err, "write [key=value]")
+	}
 }

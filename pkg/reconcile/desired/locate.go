@@ -41,7 +41,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 	found := &Located{Object: parsed[i]}
 	placed := found.DeepCopy()
 	placed.SetNamespace(id.Namespace)
-	found.exemptions = exemptionsOf(rules.of(placed))
+	found.exemptions = exemptionsOf(rules.of(placed), placed)
 	if id.GroupKind == object.SecretKind {
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
 		MergeStringData(found.Unstructured)

@@ -264,7 +264,7 @@ func (d *Object) setIgnoreRules(by rules, obj *unstructured.Unstructured) error 
 	mine := by.of(obj)
 	var given []v1alpha1.IgnoreRule
 	d.Ignored, given = ignoredIn(mine, obj)
-	d.exemptions = exemptionsOf(mine)
+	d.exemptions = exemptionsOf(mine, obj)
 	if d.Ignored == nil {
 		return nil
 	}

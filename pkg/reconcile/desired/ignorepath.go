@@ -1,0 +1,99 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ignorePath is a path of an ignore rule: names of fields, indexes of lists, and keys of list items such as [name=web].
+type ignorePath []string
+
+// parseIgnorePath reads a path. The error says how to write the key of a list item.
+func parseIgnorePath(text string) (ignorePath, error) {
+	rest, begins := strings.CutPrefix(text, "/")
+	if !begins {
+		return nil, fmt.Errorf("%q does not begin with /", text)
+	}
+	var path ignorePath
+	for token := range strings.SplitSeq(rest, "/") {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if strings.HasPrefix(token, "[") && keysOfItem(token) == nil {
+			return nil, fmt.Errorf("%q: %s selects no list item: write [key=value], or [key=value,key=value], such as [name=web]", text, token)
+		}
+		path = append(path, token)
+	}
+	return path, nil
+}
+
+// keysOfItem returns the keys and values of a token that selects list items; nil for another token.
+func keysOfItem(token string) [][2]string {
+	inner, begins := strings.CutPrefix(token, "[")
+	inner, ends := strings.CutSuffix(inner, "]")
+	if !begins || !ends {
+		return nil
+	}
+	var keys [][2]string
+	for pair := range strings.SplitSeq(inner, ",") {
+		key, value, isPair := strings.Cut(pair, "=")
+		if !isPair || key == "" {
+			return nil
+		}
+		keys = append(keys, [2]string{key, value})
+	}
+	return keys
+}
+
+// in returns the paths of what the path selects in a value, with an index for each list item.
+func (p ignorePath) in(value any) (all [][]string) {
+	if len(p) == 0 {
+		return [][]string{nil}
+	}
+	below := func(token string, child any) {
+		for _, path := range p[1:].in(child) {
+			all = append(all, append([]string{token}, path...))
+		}
+	}
+	switch at := value.(type) {
+	case map[string]any:
+		if child, found := at[p[0]]; found {
+			below(p[0], child)
+		}
+	case []any:
+		keys := keysOfItem(p[0])
+		if i, found := indexIn(at, p[0]); found && keys == nil {
+			below(p[0], at[i])
+		}
+		for i, item := range at {
+			if keys != nil && hasKeys(item, keys) {
+				below(fmt.Sprint(i), item)
+			}
+		}
+	}
+	return all
+}
+
+// hasKeys reports whether a list item has all values.
+func hasKeys(item any, keys [][2]string) bool {
+	fields, is := item.(map[string]any)
+	return is && !slices.ContainsFunc(keys, func(key [2]string) bool {
+		value, found := fields[key[0]]
+		return !found || fmt.Sprint(value) != key[1]
+	})
+}
+
+// from returns the paths that the path may select in an object with more fields than value: keys of list items are
+// replaced by their indexes in value as far as it has them.
+func (p ignorePath) from(value any) [][]string {
+	for n := len(p); n > 0; n-- {
+		found := p[:n].in(value)
+		if len(found) == 0 {
+			continue
+		}
+		for i := range found {
+			found[i] = append(found[i], p[n:]...)
+		}
+		return found
+	}
+	return [][]string{p}
+}
