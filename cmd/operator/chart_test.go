@@ -16,7 +16,7 @@ import (
 // setByTheChart are the flags for which the chart has values of their own, or that it needs as they
 // are: --namespaces needs the Roles of config/namespaced, which the chart does not have.
 var setByTheChart = []string{
-	"event-values", "health-probe-bind-address", "impersonation-namespaces", "installation", "kubeconfig",
+	"event-values", "health-probe-bind-address", "impersonation-namespaces", "infrahub", "installation", "kubeconfig",
 	"kubeconfig-namespace", "leader-elect", "leader-election-namespace", "metrics-bind-address", "metrics-secure",
 	"namespaces",
 	"require-service-account", "user-stamps", "version", "watch-label-selector",

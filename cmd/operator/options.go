@@ -46,6 +46,11 @@ type options struct {
 	peopleTools           string
 	eventValues           string
 	userStamps            bool
+
+	infrahub            bool
+	infrahubCredentials string
+	webhookAddress      string
+	webhookKeyFile      string
 }
 
 // bind makes the options flags.
@@ -117,5 +122,14 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"The field managers of tools with which users, not controllers, edit objects, with * for any text, separated by commas. Only what these add is an addition.")
 	fs.StringVar(&o.sinkHeaders, sinkHeadersFlag, "",
 		"A file with headers of each CloudEvent, such as \"Authorization: Bearer ...\", one a line. The operator reads it for each CloudEvent, so that a mounted Secret may be rotated. None if empty.")
+	fs.BoolVar(&o.infrahub, "infrahub", true,
+		"Make VidraResources of the artifacts of Infrahub servers, as InfrahubSyncs specify. Without their CustomResourceDefinition, the operator waits for it.")
+	fs.StringVar(&o.infrahubCredentials, "infrahub-credentials-namespace", "",
+		"The namespace of the Secrets with the label infrahub-api-url, which hold the credentials of Infrahub servers; * means all namespaces. "+
+			"Defaults to all namespaces, and to that of the operator with --require-service-account or --namespaces.")
+	fs.StringVar(&o.webhookAddress, webhookFlag, "",
+		"The address on which webhooks of Infrahub are accepted, such as :8082, over HTTP, at the path /infrahub. Empty accepts none.")
+	fs.StringVar(&o.webhookKeyFile, webhookKeyFlag, "",
+		"A file with the shared keys of these webhooks, one a line. The operator reads it for each webhook, so that a mounted Secret may be rotated.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which the operator also sends its Events, as CloudEvents; none if empty.")
 }

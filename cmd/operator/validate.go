@@ -63,6 +63,9 @@ func (o *options) validate() error {
 		refuse("impersonation-namespaces", o.impersonation, "it selects namespaces by their labels, and with --"+cluster.NamespacesFlag+" the operator watches no Namespaces. "+
 			"Remove it: VidraResources may name only accounts of the listed namespaces then")
 	}
+	if (o.webhookAddress == "") != (o.webhookKeyFile == "") {
+		refuse(webhookFlag, fmt.Sprintf("%q", o.webhookAddress), "it needs --"+webhookKeyFlag+", and that flag needs it")
+	}
 	_, _, err := o.toolsOf()
 	faults = append(faults, err)
 	_, err = o.pprof()

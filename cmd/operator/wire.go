@@ -92,6 +92,9 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, eventSinks sink
 			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
 		}
 	}
+	if err := o.addInfrahub(mgr, local, eventSinks); err != nil {
+		return nil, nil, err
+	}
 	conditions := reconcilemetrics.NewConditions(mgr.GetCache(), o.installation)
 	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions); err != nil {
 		return nil, nil, err

@@ -64,6 +64,13 @@ file, changes what the values say, and prints the objects.
 {{- with .Values.installation }}-{{ . }}{{ end -}}
 {{- end -}}
 
+{{/* vidra.infrahub is whether InfrahubSyncs are synced: true or empty. */}}
+{{- define "vidra.infrahub" -}}
+{{- if kindIs "invalid" .Values.infrahub.enabled -}}
+{{- if not .Values.restricted }}true{{ end -}}
+{{- else if .Values.infrahub.enabled }}true{{ end -}}
+{{- end -}}
+
 {{/* vidra.authors is whether the policy about authors is installed: true or empty. */}}
 {{- define "vidra.authors" -}}
 {{- if kindIs "invalid" .Values.policies.authors.enabled -}}

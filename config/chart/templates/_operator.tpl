@@ -18,6 +18,9 @@
 {{- with .Values.eventValues | default (ternary "none" "" .Values.restricted) -}}
 {{- $args = append $args (print "--event-values=" .) -}}
 {{- end -}}
+{{- if not (include "vidra.infrahub" .) -}}
+{{- $args = append $args "--infrahub=false" -}}
+{{- end -}}
 {{- with .Values.namespaces -}}
 {{- $args = append $args (print "--namespaces=" (join "," .)) -}}
 {{- end -}}

@@ -1,8 +1,9 @@
 // Package v1alpha1 is the infrahub.operators.com/v1alpha1 API: the
 // VidraResource, which says what a set of Kubernetes objects must look like and
-// reports what became of them.
+// reports what became of them, and the InfrahubSync, which makes VidraResources of
+// the artifacts of an Infrahub server.
 //
-// The group, the kind and every field that the first Vidra operator of the
+// The group, the kinds and every field that the first Vidra operator of the
 // Infrahub community defined keep their names and meaning, so a manifest
 // written for it applies unchanged. New fields are optional and have defaults.
 //

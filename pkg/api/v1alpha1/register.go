@@ -9,7 +9,7 @@ import (
 // GroupVersion is the group and version of this API.
 var GroupVersion = schema.GroupVersion{Group: "infrahub.operators.com", Version: "v1alpha1"}
 
-// Kind is the kind of the only root object of this API.
+// Kind is the kind of VidraResources.
 const Kind = "VidraResource"
 
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
@@ -19,7 +19,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &VidraResource{}, &VidraResourceList{})
+	s.AddKnownTypes(GroupVersion, &VidraResource{}, &VidraResourceList{}, &InfrahubSync{}, &InfrahubSyncList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -112,7 +112,7 @@ func instance(name string) string {
 // Record enqueues Events to be written. It does not block.
 func (r *Recorder) Record(all []events.Event) {
 	for _, e := range all {
-		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind {
+		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind && e.Regarding.Kind != v1alpha1.SyncKind {
 			continue
 		}
 		e.Note = events.CleanNote(e.Note)

@@ -1,0 +1,392 @@
+package infrahub
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// DefaultTimeout bounds a request with its answer.
+	DefaultTimeout = 30 * time.Second
+	// MaxArtifactBytes is the size limit of an artifact: a VidraResource has no room for more.
+	MaxArtifactBytes = 1_400_000
+	// maxListBytes and maxErrorBytes are the limits of the other answers.
+	maxListBytes  = 16 << 20
+	maxErrorBytes = 64 << 10
+	// maxHeaderBytes is the limit of the headers of an answer.
+	maxHeaderBytes = 64 << 10
+)
+
+// Credentials are those of an account in Infrahub: a token, or a username and a password.
+type Credentials struct {
+	Username, Password, Token string
+}
+
+// Options configure a Client. URL and Credentials are required.
+type Options struct {
+	// URL of the server.
+	URL         string
+	Credentials Credentials
+	// CA has certificates in PEM that the client trusts in addition to those of the system.
+	CA []byte
+	// Timeout bounds each request. Defaults to DefaultTimeout.
+	Timeout time.Duration
+	// UserAgent is the header User-Agent.
+	UserAgent string
+	// Sent is called after each request: login, query or artifact, and the reason of its error, empty for none.
+	Sent func(request, reason string)
+}
+
+// Client sends requests to one Infrahub server as one account. It keeps the token of a login until the server refuses it.
+// It is safe for concurrent use.
+type Client struct {
+	options Options
+	base    *url.URL
+	http    *http.Client
+
+	// logins has the place of the only login at a time.
+	logins chan struct{}
+	// mu guards the fields below.
+	mu sync.Mutex
+	// token is that of the last login.
+	token string
+	// get means that the server refuses the query with POST, and accepts GET.
+	get bool
+}
+
+// New returns a Client. It sends no request.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimSuffix(o.URL, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil {
+		return nil, &Error{Reason: v1alpha1.SyncReasonSpecInvalid, Message: "spec.source.infrahubAPIURL is no URL with http or https and a host"}
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if len(o.CA) > 0 && !roots.AppendCertsFromPEM(o.CA) {
+		return nil, &Error{Reason: v1alpha1.SyncReasonCredentialsMissing, Message: "the key ca.crt has no certificate in PEM"}
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Sent == nil {
+		o.Sent = func(string, string) {}
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: refuseLinkLocal}
+	return &Client{
+		options: o, base: base, logins: make(chan struct{}, 1),
+		http: &http.Client{
+			Timeout: o.Timeout,
+			// A redirect could take the credentials to another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+				TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+				TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: o.Timeout,
+				MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHeaderBytes,
+				ForceAttemptHTTP2: true,
+			},
+		},
+	}, nil
+}
+
+// refuseLinkLocal refuses connections to link-local addresses, which are those of the metadata services of clouds.
+func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip != nil && (ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsMulticast() || ip.IsUnspecified()) {
+		return errors.New("a link-local address is no Infrahub server")
+	}
+	return nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Query is which artifacts are listed.
+type Query struct {
+	// Name of the query that is stored in Infrahub.
+	Name string
+	// ArtifactName is the variable artifactname of the query.
+	ArtifactName string
+	// Branch and At are the branch, and the time in RFC 3339; now if empty.
+	Branch, At string
+}
+
+// Artifacts lists the artifacts of a query: all of them, or it fails.
+func (c *Client) Artifacts(ctx context.Context, q Query) ([]Artifact, error) {
+	var all []Artifact
+	for {
+		p, err := c.page(ctx, q, len(all))
+		if err != nil {
+			return nil, err
+		}
+		before := len(all)
+		all = merge(all, p.artifacts)
+		switch {
+		case p.count <= len(all):
+			return all, nil
+		case len(all) > MaxArtifacts:
+			return nil, invalid("query "+q.Name, c.base, fmt.Sprintf("the server lists more than %d artifacts: use several artifact definitions", MaxArtifacts))
+		case len(all) == before:
+			return nil, invalid("query "+q.Name, c.base, fmt.Sprintf(
+				"the answer has %d of %d artifacts: remove the limit of the query, or give it the variable $offset", len(all), p.count))
+		}
+	}
+}
+
+// page reads one page of the list. It sends the query with POST, and with GET where POST is refused, as it is to
+// accounts that may only read.
+func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
+	variables := map[string]any{"artifactname": q.ArtifactName}
+	if offset > 0 {
+		variables["offset"] = offset
+	}
+	body, err := json.Marshal(map[string]any{"variables": variables})
+	if err != nil {
+		return page{}, err
+	}
+	c.mu.Lock()
+	get := c.get
+	c.mu.Unlock()
+	post := request{kind: "query", what: "query " + q.Name, method: http.MethodPost, path: []string{"api", "query", q.Name}, query: q.params(), body: body, limit: maxListBytes}
+	var answer []byte
+	if !get {
+		answer, _, err = c.do(ctx, post)
+		if e := (*Error)(nil); errors.As(err, &e) && (e.Status == http.StatusForbidden || e.Status == http.StatusMethodNotAllowed) {
+			get = true
+		}
+	}
+	if get {
+		fallback := post
+		fallback.method, fallback.body = http.MethodGet, nil
+		fallback.query.Set("artifactname", q.ArtifactName)
+		if offset > 0 {
+			fallback.query.Set("offset", strconv.Itoa(offset))
+		}
+		answer, _, err = c.do(ctx, fallback)
+		c.mu.Lock()
+		c.get = err == nil
+		c.mu.Unlock()
+	}
+	if err != nil {
+		return page{}, err
+	}
+	if messages := messagesOf(answer); messages != "" { // data beside errors is not complete
+		return page{}, &Error{Reason: v1alpha1.SyncReasonQueryFailed, Message: c.redact(fmt.Sprintf(
+			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), messages))}
+	}
+	p, err := parsePage(answer)
+	if err != nil {
+		return page{}, invalid("query "+q.Name, c.base, err.Error())
+	}
+	return p, nil
+}
+
+// params are the parameters of the URLs.
+func (q Query) params() url.Values {
+	values := url.Values{"branch": {q.Branch}, "update_group": {"false"}}
+	if q.At != "" {
+		values.Set("at", q.At)
+	}
+	return values
+}
+
+// Content reads the content of an artifact: by its storage id, which no later content has, or else by its id. It compares
+// the checksum. contentType is what the server says, empty if it says nothing.
+func (c *Client) Content(ctx context.Context, a Artifact, branch, at string) (content []byte, contentType string, err error) {
+	if a.StorageID != "" {
+		content, contentType, err = c.do(ctx, request{
+			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "storage", "object", a.StorageID}, limit: MaxArtifactBytes,
+		})
+	}
+	if e := (*Error)(nil); a.StorageID == "" || errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
+		query := Query{Branch: branch, At: at}.params()
+		query.Del("update_group")
+		content, contentType, err = c.do(ctx, request{
+			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "artifact", a.ID}, query: query, limit: MaxArtifactBytes,
+		})
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if looksLikeHTML(content) {
+		return nil, "", invalid("artifact "+a.ID, c.base, "the answer is an HTML page, of a proxy or a login: check spec.source.infrahubAPIURL")
+	}
+	if err := Verify(content, a.Checksum); err != nil {
+		return nil, "", invalid("artifact "+a.ID, c.base, err.Error())
+	}
+	return content, contentType, nil
+}
+
+// request is a request with credentials.
+type request struct {
+	// kind is login, query or artifact, and what names the request in messages.
+	kind, what string
+	method     string
+	// path are the segments of the path after those of the URL.
+	path  []string
+	query url.Values
+	body  []byte
+	// limit is how many bytes the answer may have.
+	limit int64
+}
+
+// do sends a request. If the server refuses the token of a login, it logs in once more.
+func (c *Client) do(ctx context.Context, r request) (body []byte, contentType string, err error) {
+	token, err := c.login(ctx, "")
+	if err != nil {
+		return nil, "", err
+	}
+	body, contentType, err = c.send(ctx, r, token)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnauthorized && c.options.Credentials.Token == "" {
+		if token, err = c.login(ctx, token); err != nil {
+			return nil, "", err
+		}
+		body, contentType, err = c.send(ctx, r, token)
+	}
+	return body, contentType, err
+}
+
+// login returns the token of a login other than refused. It is empty for credentials that are a token.
+func (c *Client) login(ctx context.Context, refused string) (string, error) {
+	if c.options.Credentials.Token != "" {
+		return "", nil
+	}
+	select { // one login at a time
+	case c.logins <- struct{}{}:
+		defer func() { <-c.logins }()
+	case <-ctx.Done():
+		return "", transportError("login", c.base, ctx.Err())
+	}
+	c.mu.Lock()
+	token := c.token
+	c.mu.Unlock()
+	if token != "" && token != refused {
+		return token, nil
+	}
+	body, err := json.Marshal(map[string]string{"username": c.options.Credentials.Username, "password": c.options.Credentials.Password})
+	if err != nil {
+		return "", err
+	}
+	answer, _, err := c.send(ctx, request{kind: "login", what: "login", method: http.MethodPost, path: []string{"api", "auth", "login"}, body: body, limit: maxErrorBytes}, "")
+	if err != nil {
+		return "", err
+	}
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if json.Unmarshal(answer, &got) != nil || got.Token == "" || strings.ContainsAny(got.Token, "\r\n\x00") {
+		return "", invalid("login", c.base, "the answer has no access_token: check that spec.source.infrahubAPIURL is the URL of an Infrahub server")
+	}
+	c.mu.Lock()
+	c.token = got.Token
+	c.mu.Unlock()
+	return got.Token, nil
+}
+
+// send sends one request and reads the answer.
+func (c *Client) send(ctx context.Context, r request, token string) (body []byte, contentType string, err error) {
+	defer func() {
+		e, reason := (*Error)(nil), ""
+		if errors.As(err, &e) {
+			reason, e.Message = e.Reason, c.redact(e.Message)
+		}
+		c.options.Sent(r.kind, reason)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	to := c.base.JoinPath(escaped(r.path)...)
+	to.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, to.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, "", transportError(r.what, c.base, err)
+	}
+	c.setHeaders(req, r, token)
+	response, err := c.http.Do(req)
+	if err != nil {
+		return nil, "", transportError(r.what, c.base, err)
+	}
+	defer func() { _ = response.Body.Close() }() // it is read, or not needed
+	limit := r.limit
+	if response.StatusCode != http.StatusOK {
+		limit = maxErrorBytes
+	}
+	body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return nil, "", statusError(r.what, c.base, response, body, time.Now())
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
+	case err != nil:
+		return nil, "", transportError(r.what, c.base, err)
+	case int64(len(body)) > limit:
+		return nil, "", invalid(r.what, c.base, fmt.Sprintf("the answer has more than %d bytes, which is the limit", limit))
+	}
+	return body, response.Header.Get("Content-Type"), nil
+}
+
+// setHeaders sets the headers of a request, with the credentials.
+func (c *Client) setHeaders(req *http.Request, r request, token string) {
+	if r.kind != "artifact" {
+		req.Header.Set("Accept", "application/json")
+	}
+	if len(r.body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.options.UserAgent != "" {
+		req.Header.Set("User-Agent", c.options.UserAgent)
+	}
+	switch {
+	case token != "":
+		req.Header.Set("Authorization", "Bearer "+token)
+	case c.options.Credentials.Token != "":
+		req.Header.Set("X-INFRAHUB-KEY", c.options.Credentials.Token)
+	}
+}
+
+// escaped returns segments of a path of which none can be more than a segment.
+func escaped(segments []string) []string {
+	all := make([]string, 0, len(segments))
+	for _, s := range segments {
+		if s == "." || s == ".." {
+			s = strings.ReplaceAll(s, ".", "%2E")
+		} else {
+			s = url.PathEscape(s)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// redact removes the credentials from a message: a server may repeat what it was sent.
+func (c *Client) redact(text string) string {
+	c.mu.Lock()
+	token := c.token
+	c.mu.Unlock()
+	for _, secret := range []string{token, c.options.Credentials.Token, c.options.Credentials.Password} {
+		if len(secret) > 2 {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}

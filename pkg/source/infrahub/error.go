@@ -1,0 +1,143 @@
+package infrahub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+)
+
+// Error is why a request to an Infrahub server failed.
+type Error struct {
+	// Reason is one of the reasons of InfrahubSyncs, such as v1alpha1.SyncReasonUnauthorized.
+	Reason string
+	// Message names the server and the request, and what to do.
+	Message string
+	// RetryAfter is how long the server asks to wait; 0 if it does not.
+	RetryAfter time.Duration
+	// Status is the HTTP status; 0 without an answer.
+	Status int
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// maxDetail bounds what a message quotes of the server, and maxRetryAfter how long it may have the client wait.
+const (
+	maxDetail     = 300
+	maxRetryAfter = time.Hour
+)
+
+// transportError is the error of a request without an answer.
+func transportError(what string, base *url.URL, err error) *Error {
+	advice := "check spec.source.infrahubAPIURL, the server and the network"
+	var (
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+		dns       *net.DNSError
+		timeout   interface{ Timeout() bool }
+		text      = err.Error()
+	)
+	if request := (*url.Error)(nil); errors.As(err, &request) { // it repeats the URL
+		text = request.Err.Error()
+	}
+	switch {
+	case errors.As(err, &authority):
+		advice = "add the CA as the key ca.crt to the Secret with the credentials"
+	case errors.As(err, &hostname), errors.As(err, &invalid):
+		advice = "give the server a valid certificate for this host"
+	case errors.As(err, &record):
+		advice = "the server speaks no TLS at this port: check http and https in spec.source.infrahubAPIURL"
+	case errors.As(err, &dns):
+		advice = "check the host in spec.source.infrahubAPIURL"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		text, advice = "it did not answer in time", "check the load of the server and the network"
+	}
+	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(text, maxDetail), advice)}
+}
+
+// statusError is the error of an answer that is not 200.
+func statusError(what string, base *url.URL, response *http.Response, body []byte, now time.Time) *Error {
+	e := &Error{Status: response.StatusCode}
+	advice := ""
+	switch status := response.StatusCode; {
+	case status == http.StatusUnauthorized:
+		e.Reason, advice = v1alpha1.SyncReasonUnauthorized, "check the username and password, or the token, in the Secret with the label "+v1alpha1.InfrahubURLLabel
+	case status == http.StatusForbidden:
+		e.Reason, advice = v1alpha1.SyncReasonForbidden, "give the account in Infrahub the right to run the query and to view artifacts"
+	case status == http.StatusNotFound:
+		e.Reason, advice = v1alpha1.SyncReasonNotFound, "check spec.source, and that the query exists in Infrahub on this branch"
+	case status == http.StatusTooManyRequests:
+		e.Reason, advice = v1alpha1.SyncReasonRateLimited, "set a longer spec.interval"
+		e.RetryAfter = retryAfter(response.Header.Get("Retry-After"), now)
+	case status >= 500:
+		e.Reason, advice = v1alpha1.SyncReasonServerError, "see the log of the Infrahub server"
+		e.RetryAfter = retryAfter(response.Header.Get("Retry-After"), now)
+	case status >= 300 && status < 400:
+		e.Reason = v1alpha1.SyncReasonRedirected
+		advice = "redirects are not followed, because the credentials are for this server alone: set spec.source.infrahubAPIURL to the URL that needs none"
+		if to, err := url.Parse(response.Header.Get("Location")); err == nil && to.Host != "" {
+			advice = "it redirects to " + display.Truncate(origin(to), maxDetail) + ": " + advice
+		}
+	case status >= 400:
+		e.Reason, advice = v1alpha1.SyncReasonQueryFailed, "check spec.source, and the query in Infrahub"
+	default:
+		e.Reason, advice = v1alpha1.SyncReasonInvalidAnswer, "check that spec.source.infrahubAPIURL is the URL of an Infrahub server"
+	}
+	detail := ""
+	if messages := messagesOf(body); messages != "" {
+		detail = " (" + messages + ")"
+	}
+	e.Message = fmt.Sprintf("%s at %s: answer %d %s%s: %s", what, origin(base), response.StatusCode, http.StatusText(response.StatusCode), detail, advice)
+	return e
+}
+
+// invalid is the error of an answer that is none of an Infrahub server, or not a complete one.
+func invalid(what string, base *url.URL, why string) *Error {
+	return &Error{Reason: v1alpha1.SyncReasonInvalidAnswer, Message: fmt.Sprintf("%s at %s: %s", what, origin(base), why)}
+}
+
+// origin returns scheme and host of a URL.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// messagesOf returns the messages of the errors in an answer of Infrahub; empty if it has none.
+func messagesOf(body []byte) string {
+	var answer struct {
+		Errors []struct {
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	var all []string
+	for _, e := range answer.Errors {
+		if text := strings.Join(strings.Fields(e.Message), " "); text != "" {
+			all = append(all, text)
+		}
+	}
+	return display.Truncate(strings.Join(all, "; "), maxDetail)
+}
+
+// retryAfter returns the time of a header Retry-After (RFC 9110, 10.2.3), at most maxRetryAfter; 0 if it has none.
+func retryAfter(value string, now time.Time) time.Duration {
+	wait := time.Duration(0)
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}

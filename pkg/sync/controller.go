@@ -1,0 +1,223 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// definition is the CustomResourceDefinition of InfrahubSyncs.
+	definition = "infrahubsyncs.infrahub.operators.com"
+	// syncsAtATime is how many InfrahubSyncs are synced at a time.
+	syncsAtATime = 4
+	// servedInterval is the time between two checks whether a new CustomResourceDefinition is served, and restartInterval that until a
+	// controller that ended is started again.
+	servedInterval, restartInterval = 250 * time.Millisecond, 10 * time.Second
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Controller runs the Reconciler while the CustomResourceDefinition of InfrahubSyncs is served, which may be installed and
+// deleted at any time. It implements manager.Runnable.
+type Controller struct {
+	Manager    manager.Manager
+	Metadata   metadata.Interface
+	Reconciler *Reconciler
+	Log        logr.Logger
+}
+
+// NeedLeaderElection is true: the leader syncs.
+func (c *Controller) NeedLeaderElection() bool { return true }
+
+// Start runs until ctx ends.
+func (c *Controller) Start(ctx context.Context) error {
+	exists := make(chan bool, 1)
+	go watchDefinition(ctx, c.Metadata, exists)
+	stop, ended := context.CancelFunc(func() {}), (chan struct{})(nil)
+	for {
+		select {
+		case <-ctx.Done():
+			stop()
+			await(ended)
+			return nil
+		case is := <-exists:
+			stop()
+			await(ended)
+			ended = nil
+			if !is {
+				c.Log.Info("InfrahubSyncs are not served: their CustomResourceDefinition does not exist")
+				continue
+			}
+			var running context.Context
+			running, stop = context.WithCancel(ctx)
+			ended = make(chan struct{})
+			go func() {
+				defer close(ended)
+				c.run(running)
+			}()
+		}
+	}
+}
+
+// await waits until a channel is closed; a nil channel is no reason to wait.
+func await(ended <-chan struct{}) {
+	if ended != nil {
+		<-ended
+	}
+}
+
+// watchDefinition sends whether the CustomResourceDefinition exists, whenever that changes, until ctx ends.
+func watchDefinition(ctx context.Context, client metadata.Interface, exists chan bool) {
+	informer := metadatainformer.NewFilteredMetadataInformer(client, definitions, "", 0, toolscache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, definition).String()
+	}).Informer()
+	send := func(is bool) {
+		select {
+		case <-exists: // what was not received yet is out of date
+		default:
+		}
+		exists <- is
+	}
+	// The handler is called by one goroutine.
+	uid := types.UID("")
+	seen := func(obj any) {
+		if one, is := obj.(*metav1.PartialObjectMetadata); is && one.UID != uid && one.DeletionTimestamp.IsZero() {
+			uid = one.UID
+			send(true)
+		}
+	}
+	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{ // it fails only for an informer that has stopped
+		AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) },
+		DeleteFunc: func(any) { uid = ""; send(false) },
+	})
+	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// run runs the controller until ctx ends, and starts it again if it fails.
+func (c *Controller) run(ctx context.Context) {
+	logged := ""
+	for ctx.Err() == nil {
+		wait, err := restartInterval, c.served(ctx)
+		switch {
+		case err == nil:
+			c.Log.Info("Syncs InfrahubSyncs")
+			err = c.sync(ctx)
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+			wait = servedInterval
+		}
+		if err != nil && ctx.Err() == nil && err.Error() != logged && wait == restartInterval {
+			logged = err.Error()
+			c.Log.Error(err, "InfrahubSyncs cannot be synced: Vidra retries. Grant it the ClusterRole vidra-infrahub, or set --infrahub=false")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// served returns nil if InfrahubSyncs can be listed.
+func (c *Controller) served(ctx context.Context) error {
+	return c.Manager.GetAPIReader().List(ctx, &v1alpha1.InfrahubSyncList{}, client.Limit(1))
+}
+
+// sync runs the controller with a cache of its own, until ctx ends or it fails.
+func (c *Controller) sync(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	selected := cache.ByObject{Transform: cache.TransformStripManagedFields()}
+	if c.Reconciler.Shard != "" {
+		selected.Label = c.Reconciler.Shard.Selector()
+	}
+	syncs, err := cache.New(c.Manager.GetConfig(), cache.Options{
+		Scheme: c.Manager.GetScheme(), Mapper: c.Manager.GetRESTMapper(), ByObject: map[client.Object]cache.ByObject{&v1alpha1.InfrahubSync{}: selected},
+	})
+	if err != nil {
+		return fmt.Errorf("make the cache of InfrahubSyncs: %w", err)
+	}
+	r := c.Reconciler
+	r.begin(c.Manager, syncs)
+	one, err := controller.NewUnmanaged("infrahubsync", controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: syncsAtATime, SkipNameValidation: ptr.To(true), Logger: c.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("make the controller of InfrahubSyncs: %w", err)
+	}
+	changed := predicate.Or[*v1alpha1.InfrahubSync](predicate.TypedGenerationChangedPredicate[*v1alpha1.InfrahubSync]{},
+		predicate.TypedAnnotationChangedPredicate[*v1alpha1.InfrahubSync]{}, predicate.TypedLabelChangedPredicate[*v1alpha1.InfrahubSync]{})
+	err = errors.Join(
+		one.Watch(source.Kind(syncs, &v1alpha1.InfrahubSync{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.InfrahubSync]{}, changed)),
+		one.Watch(source.Kind(c.Manager.GetCache(), &v1alpha1.VidraResource{}, r.onVidraResource())))
+	if err != nil {
+		return fmt.Errorf("watch InfrahubSyncs and VidraResources: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- syncs.Start(ctx) }()
+	err = one.Start(ctx)
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// begin gives the Reconciler its caches, and forgets what it knew.
+func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
+	r.Cache, r.Syncs, r.API, r.Client = mgr.GetClient(), syncs, mgr.GetAPIReader(), mgr.GetClient()
+	r.slots, r.parsing = make(slots, allDownloads), make(slots, 1)
+	r.mu.Lock()
+	r.sessions = nil
+	r.mu.Unlock()
+}
+
+// onVidraResource enqueues the InfrahubSync that controls a VidraResource which another client changed or deleted.
+func (r *Reconciler) onVidraResource() handler.TypedEventHandler[*v1alpha1.VidraResource, ctrl.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	enqueue := func(q queue, vr *v1alpha1.VidraResource, generation int64) {
+		owner := metav1.GetControllerOf(vr)
+		if owner == nil || owner.Kind != v1alpha1.SyncKind {
+			return
+		}
+		if r.session(owner.Name).changed(vr.Name, generation) {
+			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
+		}
+	}
+	return handler.TypedFuncs[*v1alpha1.VidraResource, ctrl.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.VidraResource], q queue) {
+			lost := metav1.GetControllerOf(e.ObjectOld) != nil && metav1.GetControllerOf(e.ObjectNew) == nil
+			switch {
+			case lost || e.ObjectOld.Annotations[v1alpha1.ArtifactAnnotation] != "" && e.ObjectNew.Annotations[v1alpha1.ArtifactAnnotation] == "":
+				enqueue(q, e.ObjectOld, -1)
+			case e.ObjectOld.Generation != e.ObjectNew.Generation && e.ObjectNew.DeletionTimestamp.IsZero():
+				enqueue(q, e.ObjectNew, e.ObjectNew.Generation)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.VidraResource], q queue) {
+			enqueue(q, e.Object, -1) // it may be one that is created again
+		},
+	}
+}

@@ -1,0 +1,314 @@
+package sync
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	gosync "sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// WebhookPath is the path of the receiver.
+	WebhookPath = "/infrahub"
+	// maxWebhook is the size limit of a webhook.
+	maxWebhook = 256 << 10
+	// webhookWindow is how much the time of a webhook may differ from that of the operator, and maxReplays how many ids are
+	// remembered within it.
+	webhookWindow = 5 * time.Minute
+	maxReplays    = 20_000
+	// webhooksPerSecond and webhookBurst bound the webhooks that are read, and webhooksAtATime those at a time.
+	webhooksPerSecond, webhookBurst, webhooksAtATime = 50, 500, 32
+	// requestGap is the least time between two requests for syncs.
+	requestGap = 500 * time.Millisecond
+	// minWebhookKey is the least length of a key in bytes.
+	minWebhookKey = 8
+)
+
+// Outcomes of webhooks.
+const (
+	webhookAccepted = "accepted"
+	webhookIgnored  = "ignored"
+	webhookReplayed = "replayed"
+	webhookRefused  = "refused"
+	webhookInvalid  = "invalid"
+	webhookLimited  = "limited"
+	webhookFailed   = "failed"
+)
+
+// Receiver accepts webhooks of Infrahub, and requests syncs with an annotation, so that any replica can accept them. It
+// implements manager.Runnable.
+type Receiver struct {
+	// Address to listen on.
+	Address string
+	// KeyFile has the shared keys of the webhooks, one a line. It is read for each webhook, so that a mounted Secret may be
+	// rotated.
+	KeyFile string
+	// API reads InfrahubSyncs, and Client writes the annotation.
+	API    client.Reader
+	Client client.Client
+	// Installation is that of the operator.
+	Installation v1alpha1.Installation
+	Metrics      *Metrics
+	Log          logr.Logger
+	// Now is time.Now unless a test sets it.
+	Now func() time.Time
+
+	limiter *rate.Limiter
+	slots   slots
+	wake    chan struct{}
+
+	// mu guards the fields below.
+	mu gosync.Mutex
+	// seen are the ids of accepted webhooks, with their times.
+	seen map[string]time.Time
+	// branches are those whose InfrahubSyncs are to be synced; the empty one means all.
+	branches map[string]bool
+}
+
+// NeedLeaderElection is false: a Service may send a webhook to any replica.
+func (r *Receiver) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends.
+func (r *Receiver) Start(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Address)
+	if err != nil {
+		return fmt.Errorf("--infrahub-webhook-bind-address: %w", err)
+	}
+	r.prepare()
+	server := &http.Server{
+		Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	var working gosync.WaitGroup
+	working.Go(func() { r.requestSyncs(ctx) })
+	working.Go(func() {
+		<-ctx.Done()
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(stopping) // what takes longer is cut off
+	})
+	err = server.Serve(listener)
+	working.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// prepare sets what a new Receiver lacks.
+func (r *Receiver) prepare() {
+	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), make(slots, webhooksAtATime), make(chan struct{}, 1)
+	r.seen, r.branches = map[string]time.Time{}, map[string]bool{}
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	outcome, status := r.receive(w, request)
+	r.Metrics.webhooks.WithLabelValues(outcome).Inc()
+	w.WriteHeader(status)
+}
+
+// receive checks a webhook, the limits before the signature, and notes what it asks for.
+func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcome string, status int) {
+	switch {
+	case request.URL.Path != WebhookPath:
+		return webhookInvalid, http.StatusNotFound
+	case request.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return webhookInvalid, http.StatusMethodNotAllowed
+	case request.ContentLength > maxWebhook:
+		return webhookLimited, http.StatusRequestEntityTooLarge
+	case !r.limiter.Allow():
+		w.Header().Set("Retry-After", "1")
+		return webhookLimited, http.StatusTooManyRequests
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		return webhookLimited, http.StatusTooManyRequests
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxWebhook))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return webhookLimited, http.StatusRequestEntityTooLarge
+	} else if err != nil {
+		return webhookInvalid, http.StatusBadRequest
+	}
+	keys, err := r.keys()
+	if err != nil {
+		r.Log.Error(err, "Webhooks of Infrahub are refused: give --infrahub-webhook-key-file a file with the shared key")
+		return webhookFailed, http.StatusServiceUnavailable
+	}
+	id, at := request.Header.Get("webhook-id"), request.Header.Get("webhook-timestamp")
+	if id == "" || len(id) > 256 || !inWindow(at, r.Now()) || !signed(keys, id, at, body, request.Header.Values("webhook-signature")) {
+		return webhookRefused, http.StatusUnauthorized
+	}
+	return r.accept(id, body)
+}
+
+// accept notes what a webhook with a valid signature asks for.
+func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
+	var event struct {
+		Event  string  `json:"event"`
+		Branch *string `json:"branch"`
+	}
+	if json.Unmarshal(body, &event) != nil {
+		return webhookInvalid, http.StatusBadRequest
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Now()
+	if _, known := r.seen[id]; known {
+		return webhookReplayed, http.StatusNoContent // a sender that got no answer sends it again
+	}
+	if len(r.seen) >= maxReplays {
+		for old, at := range r.seen {
+			if now.Sub(at) > 2*webhookWindow {
+				delete(r.seen, old)
+			}
+		}
+		if len(r.seen) >= maxReplays {
+			return webhookLimited, http.StatusTooManyRequests
+		}
+	}
+	r.seen[id] = now
+	if event.Event != "infrahub.artifact.created" && event.Event != "infrahub.artifact.updated" {
+		return webhookIgnored, http.StatusNoContent
+	}
+	branch := ""
+	if event.Branch != nil {
+		branch = *event.Branch
+	}
+	if len(r.branches) >= 100 {
+		branch = "" // that many at a time are all of them
+	}
+	r.branches[branch] = true
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return webhookAccepted, http.StatusNoContent
+}
+
+// keys reads the keys.
+func (r *Receiver) keys() (keys [][]byte, err error) {
+	text, err := os.ReadFile(r.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if key := bytes.TrimSpace(lines.Bytes()); len(key) >= minWebhookKey {
+			keys = append(keys, bytes.Clone(key))
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s has no key of at least %d bytes", r.KeyFile, minWebhookKey)
+	}
+	return keys, lines.Err()
+}
+
+// inWindow reports whether a time in seconds is about now.
+func inWindow(at string, now time.Time) bool {
+	seconds, err := strconv.ParseFloat(at, 64) // Infrahub may send a fraction
+	if err != nil || seconds < 0 || seconds > 1e12 {
+		return false
+	}
+	return now.Sub(time.Unix(int64(seconds), 0)).Abs() <= webhookWindow
+}
+
+// signed reports whether one of the signatures is that of a key over the id, the time and the raw body
+// (https://www.standardwebhooks.com).
+func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
+	valid := false
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		fmt.Fprintf(mac, "%s.%s.", id, at)
+		mac.Write(body)
+		want := mac.Sum(nil)
+		for _, header := range headers {
+			for _, one := range strings.Fields(header) {
+				version, text, _ := strings.Cut(one, ",")
+				is, err := base64.StdEncoding.DecodeString(text)
+				valid = valid || version == "v1" && err == nil && hmac.Equal(is, want)
+			}
+		}
+	}
+	return valid
+}
+
+// requestSyncs requests the syncs of the noted branches until ctx ends.
+func (r *Receiver) requestSyncs(ctx context.Context) {
+	gap := rate.NewLimiter(rate.Every(requestGap), 1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		}
+		if gap.Wait(ctx) != nil {
+			return
+		}
+		r.mu.Lock()
+		branches := r.branches
+		r.branches = map[string]bool{}
+		r.mu.Unlock()
+		if err := r.request(ctx, branches); err != nil && ctx.Err() == nil {
+			r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
+			r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")
+		}
+	}
+}
+
+// request writes the annotation that requests a sync to the InfrahubSyncs of branches.
+func (r *Receiver) request(ctx context.Context, branches map[string]bool) error {
+	list := &v1alpha1.InfrahubSyncList{}
+	if err := r.API.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // there are none
+	} else if err != nil {
+		return fmt.Errorf("list InfrahubSyncs: %w", err)
+	}
+	var faults []error
+	for i := range list.Items {
+		is := &list.Items[i]
+		if !branches[""] && !branches[is.Spec.Source.TargetBranch] || is.Spec.Suspend || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation {
+			continue
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+			v1alpha1.SyncRequestedAtAnnotation: r.Now().UTC().Format(time.RFC3339Nano),
+		}}})
+		if err != nil {
+			return err
+		}
+		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(FieldManager))
+		if err != nil && !apierrors.IsNotFound(err) {
+			faults = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,151 @@
+package sync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+)
+
+// maxLastError bounds status.lastError, which is the message of Ready.
+const maxLastError = 2048
+
+// starting returns the status of an InfrahubSync during its first sync.
+func starting(is *v1alpha1.InfrahubSync) v1alpha1.InfrahubSyncStatus {
+	status := *is.Status.DeepCopy()
+	status.SyncState = v1alpha1.SyncRunning
+	setConditions(&status, is.Generation, v1alpha1.SyncReasonProgressing, "the first query is in progress", metav1.ConditionUnknown)
+	return status
+}
+
+// conclude returns the status after a sync. It is pure.
+func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.InfrahubSyncStatus {
+	status := *is.Status.DeepCopy()
+	status.ObservedGeneration, status.LastHandledSyncAt = is.Generation, is.SyncRequest()
+	if is.Spec.Suspend {
+		status.SyncState, status.LastError = v1alpha1.SyncStale, ""
+		setConditions(&status, is.Generation, v1alpha1.SyncReasonSuspended, "spec.suspend is true: the VidraResources stay as they are", metav1.ConditionUnknown)
+		return status
+	}
+	if r.answered {
+		status.Artifacts = count(r.artifacts)
+	}
+	if r.answered && r.failure == nil {
+		status.Applied = count(r.applied)
+		status.Checksums = slices.Compact(slices.Clone(r.checksums))
+		status.Checksums = status.Checksums[:min(len(status.Checksums), v1alpha1.MaxSyncChecksums)]
+		status.Problems = r.problems[:min(len(r.problems), v1alpha1.MaxSyncProblems)]
+		status.UnlistedProblems = count(len(r.problems) - len(status.Problems))
+		status.PendingRemovals = r.pending
+	}
+	reason, message, state := v1alpha1.SyncReasonSynced, synced(r), v1alpha1.SyncSucceeded
+	switch {
+	case r.failure != nil:
+		reason, message, state = r.failure.Reason, r.failure.Message, v1alpha1.SyncFailed
+	case len(r.problems) > 0:
+		reason, message, state = v1alpha1.SyncReasonArtifactsFailed, artifactsFailed(r), v1alpha1.SyncFailed
+	case r.pending != nil:
+		reason, message, state = v1alpha1.SyncReasonConfirmationRequired, awaits(is, r), v1alpha1.SyncStale
+	}
+	if r.pending != nil && reason == v1alpha1.SyncReasonArtifactsFailed {
+		message += ". " + awaits(is, r)
+	}
+	message = display.Truncate(message, maxLastError)
+	status.SyncState, status.LastError = state, message
+	ready := metav1.ConditionFalse
+	if reason == v1alpha1.SyncReasonSynced {
+		status.LastError, ready = "", metav1.ConditionTrue
+	}
+	setConditions(&status, is.Generation, reason, message, ready)
+	changed := !equality.Semantic.DeepEqual(status, is.Status)
+	if r.answered && r.failure == nil && (changed || now.Sub(status.LastSyncTime.Time) >= statusAge) {
+		status.LastSyncTime = metav1.NewTime(now.Truncate(time.Second))
+	}
+	return status
+}
+
+// count returns a number as the API has it.
+func count(n int) int32 { return int32(min(max(n, 0), 1<<30)) } //nolint:gosec // it is bounded
+
+func synced(r result) string {
+	return fmt.Sprintf("%s applied", plural(r.applied, "artifact"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// artifactsFailed is the message about artifacts that are not applied: the first of each reason.
+func artifactsFailed(r result) string {
+	seen, messages := map[string]bool{}, []string{}
+	for _, p := range r.problems {
+		if !seen[p.Reason] {
+			seen[p.Reason] = true
+			messages = append(messages, p.Reason+": "+display.Truncate(p.Message, 400))
+		}
+	}
+	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.problems), plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+}
+
+// awaits is the message about removals that wait.
+func awaits(is *v1alpha1.InfrahubSync, r result) string {
+	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To delete them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
+		plural(int(r.pending.Count), "VidraResource"), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
+}
+
+// nameList names the first of n objects.
+func nameList(names []string, n int) string {
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more := n - min(len(names), maxNames); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// awaitsUser are the reasons that only a change of the InfrahubSync ends.
+var awaitsUser = map[string]bool{v1alpha1.SyncReasonSpecInvalid: true, v1alpha1.SyncReasonConfirmationRequired: true}
+
+// setConditions sets the conditions. Reconciling and Stalled are in the status while they are true, as kstatus has it.
+func setConditions(status *v1alpha1.InfrahubSyncStatus, generation int64, reason, message string, ready metav1.ConditionStatus) {
+	set := func(kind string, value metav1.ConditionStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: generation})
+	}
+	set(v1alpha1.ConditionReady, ready)
+	present := map[string]bool{
+		v1alpha1.ConditionStalled:     awaitsUser[reason],
+		v1alpha1.ConditionReconciling: !awaitsUser[reason] && reason != v1alpha1.SyncReasonSynced && reason != v1alpha1.SyncReasonSuspended,
+	}
+	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		if present[kind] {
+			set(kind, metav1.ConditionTrue)
+		} else {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		}
+	}
+}
+
+// writeStatus writes a status if it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, is *v1alpha1.InfrahubSync, status v1alpha1.InfrahubSyncStatus) error {
+	if equality.Semantic.DeepEqual(status, is.Status) {
+		return nil
+	}
+	changed := is.DeepCopy()
+	changed.Status = status
+	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(is), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("write the status of InfrahubSync %s: %w", is.Name, err)
+	}
+	is.Status = changed.Status
+	return nil
+}
