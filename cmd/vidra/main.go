@@ -124,6 +124,7 @@ func newRoot() *cobra.Command {
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newSkip(k), newAdopt(k), newOrphan(k))
 	addGroup(root, "Reconcile:", newReconcile(k), newWait(k))
 	addGroup(root, "Assistants:", newMCP(k))
+	addGroup(root, "Infrahub:", newInfrahub(k))
 	addGroup(root, "Test:", newExpect(k), newDrill(k))
 	root.AddCommand(newVersion())
 	root.InitDefaultCompletionCmd()

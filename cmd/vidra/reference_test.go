@@ -16,7 +16,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| Command, flag | |\n|---|---|\n")
 	root := newRoot()
-	for _, cmd := range append([]*cobra.Command{root}, root.Commands()...) {
+	for _, cmd := range below(root) {
 		if cmd.Hidden {
 			continue
 		}
@@ -37,4 +37,17 @@ func TestCommandsAreDocumented(t *testing.T) {
 		})
 	}
 	generate.Section(t, "docs/reference.md", "cmd/vidra", b.String())
+}
+
+// below returns a command with those below it, but those of cobra.
+func below(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, one := range cmd.Commands() {
+		if one.Name() == "completion" {
+			all = append(all, one)
+			continue
+		}
+		all = append(all, below(one)...)
+	}
+	return all
 }

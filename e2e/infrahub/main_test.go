@@ -231,3 +231,5 @@ func always(prefix string, status int, header http.Header, body string) func(w h
 		return true
 	}
 }
+
+func keyOf(obj client.Object) client.ObjectKey { return client.ObjectKeyFromObject(obj) }

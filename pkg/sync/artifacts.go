@@ -82,10 +82,11 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 	return one.result
 }
 
-// refused has the credentials read again if the server refused them, and no request sent for as long as it asks.
+// refused has the credentials and the CA read again if the server refused them, or is not trusted, and no request sent for as
+// long as it asks.
 func (s *server) refused(err error) {
 	var e *infrahub.Error
-	if as(err, &e) && e.Reason == v1alpha1.SyncReasonUnauthorized {
+	if as(err, &e) && slices.Contains([]string{v1alpha1.SyncReasonUnauthorized, v1alpha1.SyncReasonForbidden, v1alpha1.SyncReasonUnreachable}, e.Reason) {
 		s.expire()
 	}
 	s.delay(err)

@@ -192,8 +192,8 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 		return page{}, err
 	}
 	if messages := messagesOf(answer); messages != "" { // data beside errors is not complete
-		return page{}, &Error{Reason: v1alpha1.SyncReasonQueryFailed, Message: c.redact(fmt.Sprintf(
-			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), messages))}
+		return page{}, &Error{Reason: v1alpha1.SyncReasonQueryFailed, Message: fmt.Sprintf(
+			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), c.redact(messages))}
 	}
 	p, err := parsePage(answer)
 	if err != nil {
@@ -309,7 +309,7 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	defer func() {
 		e, reason := (*Error)(nil), ""
 		if errors.As(err, &e) {
-			reason, e.Message = e.Reason, c.redact(e.Message)
+			reason = e.Reason
 		}
 		c.options.Sent(r.kind, reason)
 	}()
@@ -334,11 +334,11 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return nil, "", statusError(r.what, c.base, response, body, time.Now())
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
+		return nil, "", statusError(r.what, c.base, response, body, time.Now(), c.redact)
+	case err != nil && ctx.Err() != nil:
+		return nil, "", transportError(r.what, c.base, ctx.Err())
 	case err != nil:
-		return nil, "", transportError(r.what, c.base, err)
+		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
 	case int64(len(body)) > limit:
 		return nil, "", invalid(r.what, c.base, fmt.Sprintf("the answer has more than %d bytes, which is the limit", limit))
 	}
@@ -378,7 +378,7 @@ func escaped(segments []string) []string {
 	return all
 }
 
-// redact removes the credentials from a message: a server may repeat what it was sent.
+// redact removes the credentials from text of the server, which may repeat what it was sent.
 func (c *Client) redact(text string) string {
 	c.mu.Lock()
 	token := c.token

@@ -68,8 +68,8 @@ func transportError(what string, base *url.URL, err error) *Error {
 	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(text, maxDetail), advice)}
 }
 
-// statusError is the error of an answer that is not 200.
-func statusError(what string, base *url.URL, response *http.Response, body []byte, now time.Time) *Error {
+// statusError is the error of an answer that is not 200. redact removes credentials from the text of the server.
+func statusError(what string, base *url.URL, response *http.Response, body []byte, now time.Time, redact func(string) string) *Error {
 	e := &Error{Status: response.StatusCode}
 	advice := ""
 	switch status := response.StatusCode; {
@@ -89,7 +89,7 @@ func statusError(what string, base *url.URL, response *http.Response, body []byt
 		e.Reason = v1alpha1.SyncReasonRedirected
 		advice = "redirects are not followed, because the credentials are for this server alone: set spec.source.infrahubAPIURL to the URL that needs none"
 		if to, err := url.Parse(response.Header.Get("Location")); err == nil && to.Host != "" {
-			advice = "it redirects to " + display.Truncate(origin(to), maxDetail) + ": " + advice
+			advice = "it redirects to " + display.Truncate(redact(origin(to)), maxDetail) + ": " + advice
 		}
 	case status >= 400:
 		e.Reason, advice = v1alpha1.SyncReasonQueryFailed, "check spec.source, and the query in Infrahub"
@@ -98,7 +98,7 @@ func statusError(what string, base *url.URL, response *http.Response, body []byt
 	}
 	detail := ""
 	if messages := messagesOf(body); messages != "" {
-		detail = " (" + messages + ")"
+		detail = " (" + redact(messages) + ")"
 	}
 	e.Message = fmt.Sprintf("%s at %s: answer %d %s%s: %s", what, origin(base), response.StatusCode, http.StatusText(response.StatusCode), detail, advice)
 	return e
