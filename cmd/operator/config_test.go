@@ -150,8 +150,9 @@ func TestKeysOfTheFirstOperator(t *testing.T) {
 		"Short":      {"Vidra compares no more often", "requeueResourcesAfter", "1s", "10s", "which is the minimum"},
 		"Unreadable": {"the first operator ignores it without a word", "requeueResourcesAfter", "ten", "0s", "no duration"},
 		"Events":     {"each VidraResource has a field", "eventBasedReconcile", "true", "0s", "spec.destination.reconcileOnEvents"},
-		"Sync":       {"Vidra has no InfrahubSync", "requeueSyncAfter", "1m", "0s", "InfrahubSync"},
-		"Query":      {"Vidra has no InfrahubSync", "queryName", "ArtifactIDs", "0s", "InfrahubSync"},
+		"Sync":       {"pkg/sync reads it", "requeueSyncAfter", "1m", "0s", "sets the default of spec.interval of InfrahubSyncs"},
+		"Query":      {"pkg/sync reads it", "queryName", "ArtifactIDs", "0s", "sets the query of InfrahubSyncs"},
+		"CLI":        {"vidra-cli writes another key than the first operator reads", "requeueResourceAfter", "1m", "0s", "no operator reads it"},
 		"Unknown":    {"no key is ignored without a word", "color", "red", "0s", "no key"},
 	}
 	for name, tc := range cases {
@@ -159,7 +160,7 @@ func TestKeysOfTheFirstOperator(t *testing.T) {
 			interval, meaning := firstOperatorKey(tc.key, tc.value)
 			require.Equal(t, tc.interval, interval.String(), tc.reason)
 			require.Contains(t, meaning, tc.meaning, tc.reason)
-			require.Equal(t, interval == 0, strings.HasPrefix(meaning, "has no effect"), tc.reason)
+			require.Equal(t, interval == 0 && !strings.Contains(meaning, "InfrahubSyncs"), strings.HasPrefix(meaning, "has no effect"), tc.reason)
 		})
 	}
 }

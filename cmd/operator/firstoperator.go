@@ -67,8 +67,12 @@ func firstOperatorKey(key, value string) (interval time.Duration, meaning string
 		return interval, "sets --" + intervalFlag
 	case "eventBasedReconcile":
 		return 0, "has no effect: Vidra watches the objects of each VidraResource unless its spec.destination.reconcileOnEvents is false"
-	case "requeueSyncAfter", "requeueAfter", "queryName":
-		return 0, "has no effect: it is a setting of InfrahubSync, which is not part of Vidra"
+	case "requeueSyncAfter":
+		return 0, "sets the default of spec.interval of InfrahubSyncs"
+	case "queryName":
+		return 0, "sets the query of InfrahubSyncs"
+	case "requeueResourceAfter":
+		return 0, "has no effect: vidra-cli writes it, and no operator reads it. Set --" + intervalFlag
 	}
 	return 0, "has no effect: it is no key of the first operator that Vidra knows; remove it"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events/cloudevents"
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
+	"github.com/vidra-operator/vidra/pkg/sync"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -76,6 +77,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	registry := watchregistry.New(watchregistry.Options{})
 	defer registry.Stop()
+	require.NoError(t, found.Register(sync.NewMetrics()))
 	require.NoError(t, register(found, registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcilemetrics.New(),
 		reconcilemetrics.NewConditions(nil, "")))
 

@@ -51,7 +51,7 @@ func requireAccepted(t *testing.T, cmd *cobra.Command, example string) {
 	require.NoError(t, found.ValidateArgs(found.Flags().Args()), example)
 	require.NoError(t, found.ValidateRequiredFlags(), example)
 	require.NoError(t, found.ValidateFlagGroups(), example)
-	if strings.Contains(args, "/") {
+	if strings.Contains(strings.ReplaceAll(args, "://", ""), "/") {
 		require.True(t, found.Flags().Changed("namespace"), "%s: an object has a namespace", example)
 	}
 }

@@ -103,7 +103,9 @@ func newCluster(k *kube) *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "List, write and delete Secrets with kubeconfigs of other clusters"}
 	cmd.AddCommand(&cobra.Command{
 		Use: "apply CONTEXT", Short: "Write the kubeconfig of one of your contexts", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return applyCluster(cmd.Context(), k, args[0], cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return applyCluster(cmd.Context(), k, args[0], cmd.OutOrStdout())
+		},
 	}, kubeconfigSecrets.list(k, "HOST"), kubeconfigSecrets.delete(k, "URL", hostOf))
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/sync"
 )
 
 // reference is the file that the tests below generate parts of.
@@ -25,12 +26,21 @@ const reference = "docs/reference.md"
 // crdFile is where the CRD is, in which the descriptions and defaults of fields are.
 const crdFile = "config/crd/bases/infrahub.operators.com_vidraresources.yaml"
 
+// syncCRDFile is that of InfrahubSyncs.
+const syncCRDFile = "config/crd/bases/infrahub.operators.com_infrahubsyncs.yaml"
+
 // version is the served version of the CRD.
 func version(t *testing.T) apiextensionsv1.CustomResourceDefinitionVersion {
 	t.Helper()
+	return versionIn(t, crdFile)
+}
+
+// versionIn is the served version of the CRD in a file.
+func versionIn(t *testing.T, file string) apiextensionsv1.CustomResourceDefinitionVersion {
+	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, crdFile))
+	text, err := os.ReadFile(filepath.Join(root, file)) //nolint:gosec // a file of this repository
 	require.NoError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.UnmarshalStrict(text, crd))
@@ -50,6 +60,48 @@ func TestStatusIsDocumented(t *testing.T) {
 	schema := version(t).Schema.OpenAPIV3Schema.Properties["status"]
 	Section(t, reference, crdFile, "| Field | Type | |\n|---|---|---|\n"+
 		fields("status", reflect.TypeFor[v1alpha1.VidraResourceStatus](), schema, false))
+}
+
+// TestInfrahubSyncIsDocumented keeps the fields, columns and reasons of InfrahubSyncs in docs/reference.md.
+func TestInfrahubSyncIsDocumented(t *testing.T) {
+	served := versionIn(t, syncCRDFile)
+	schema := served.Schema.OpenAPIV3Schema
+	var b strings.Builder
+	b.WriteString("| Field | Type | Default | |\n|---|---|---|---|\n" + fields("spec", reflect.TypeFor[v1alpha1.InfrahubSyncSpec](), schema.Properties["spec"], true))
+	b.WriteString("\n| Field | Type | |\n|---|---|---|\n" + fields("status", reflect.TypeFor[v1alpha1.InfrahubSyncStatus](), schema.Properties["status"], false))
+	b.WriteString("\n" + columns(served))
+	b.WriteString("\n| Reason | |\n|---|---|\n")
+	for _, c := range constants(t, "pkg/api/v1alpha1/infrahubsync_types.go") {
+		if strings.HasPrefix(c.name, "SyncReason") || strings.HasPrefix(c.name, "Artifact") && c.name != "ArtifactAnnotation" {
+			fmt.Fprintf(&b, "| %s | %s |\n", c.value, Cell(c.doc))
+		}
+	}
+	Section(t, reference, syncCRDFile, b.String())
+}
+
+// TestSyncReasonsHaveAdvice: docs/operations.md has a row for each reason for which Ready of an InfrahubSync is False, docs/infrahub.md one for
+// each problem of an artifact, and the catalogue of Events an entry.
+func TestSyncReasonsHaveAdvice(t *testing.T) {
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(root, "docs", name)) //nolint:gosec // a file of this repository
+		require.NoError(t, err)
+		return string(text)
+	}
+	operations, infrahub, events := read("operations.md"), read("infrahub.md"), map[string]bool{}
+	for _, entry := range sync.Catalogue() {
+		events[entry.Reason] = true
+	}
+	for _, c := range constants(t, "pkg/api/v1alpha1/infrahubsync_types.go") {
+		switch {
+		case strings.HasPrefix(c.name, "SyncReason") && c.value != "Progressing" && c.value != "Suspended":
+			require.True(t, events[c.value], c.value)
+			require.True(t, c.value == "Synced" || strings.Contains(operations, "\n| "+c.value+" | "), c.value)
+		case strings.HasPrefix(c.name, "Artifact") && c.name != "ArtifactAnnotation":
+			require.Contains(t, infrahub, "\n| "+c.value+" | ")
+		}
+	}
 }
 
 // fields has a row for each field of a struct, in the order in which Go declares them.
@@ -107,16 +159,21 @@ func kind(schema apiextensionsv1.JSONSchemaProps) string {
 
 // TestColumnsAreDocumented keeps the columns of kubectl get in docs/reference.md.
 func TestColumnsAreDocumented(t *testing.T) {
+	Section(t, reference, crdFile, columns(version(t)))
+}
+
+// columns has a row for each column of kubectl get.
+func columns(of apiextensionsv1.CustomResourceDefinitionVersion) string {
 	var b strings.Builder
 	b.WriteString("| Column | Shows | Shown |\n|---|---|---|\n")
-	for _, column := range version(t).AdditionalPrinterColumns {
+	for _, column := range of.AdditionalPrinterColumns {
 		shown := "always"
 		if column.Priority > 0 {
 			shown = "with `-o wide`"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", strings.ToUpper(column.Name), strings.TrimPrefix(column.JSONPath, "."), shown)
 	}
-	Section(t, reference, crdFile, b.String())
+	return b.String()
 }
 
 // constant is a constant of the code, with its doc comment.
@@ -175,7 +232,7 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| Name | |\n|---|---|\n")
 	for _, file := range []string{
-		"pkg/api/v1alpha1/types.go", "pkg/api/v1alpha1/ownership_types.go", "pkg/api/v1alpha1/drift_types.go",
+		"pkg/api/v1alpha1/types.go", "pkg/api/v1alpha1/ownership_types.go", "pkg/api/v1alpha1/drift_types.go", "pkg/api/v1alpha1/infrahubsync_types.go",
 		"pkg/ownership/stamp.go", "pkg/ownership/withhold.go", "pkg/cluster/secrets.go", "pkg/cluster/scope.go",
 	} {
 		for _, c := range constants(t, file) {

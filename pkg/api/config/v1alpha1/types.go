@@ -41,6 +41,14 @@ type OperatorConfiguration struct {
 	HealthProbeBindAddress *string `json:"healthProbeBindAddress,omitempty"`
 	// ImpersonationNamespaces is --impersonation-namespaces.
 	ImpersonationNamespaces *string `json:"impersonationNamespaces,omitempty"`
+	// Infrahub is --infrahub.
+	Infrahub *bool `json:"infrahub,omitempty"`
+	// InfrahubCredentialsNamespace is --infrahub-credentials-namespace.
+	InfrahubCredentialsNamespace *string `json:"infrahubCredentialsNamespace,omitempty"`
+	// InfrahubWebhookBindAddress is --infrahub-webhook-bind-address.
+	InfrahubWebhookBindAddress *string `json:"infrahubWebhookBindAddress,omitempty"`
+	// InfrahubWebhookKeyFile is --infrahub-webhook-key-file.
+	InfrahubWebhookKeyFile *string `json:"infrahubWebhookKeyFile,omitempty"`
 	// Installation is --installation.
 	Installation *string `json:"installation,omitempty"`
 	// Kubeconfig is --kubeconfig.

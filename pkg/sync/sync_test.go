@@ -1,0 +1,213 @@
+package sync
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source/infrahub"
+)
+
+// TestImports: this package and the client import nothing of the engine, and no package of the engine imports them.
+func TestImports(t *testing.T) {
+	const module = "github.com/vidra-operator/vidra/"
+	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/source/infrahub": true}
+	ours := map[string]bool{"sync": true, filepath.Join("source", "infrahub"): true}
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		dir, err := filepath.Rel("..", filepath.Dir(path))
+		require.NoError(t, err)
+		for _, one := range file.Imports {
+			name, err := strconv.Unquote(one.Path.Value)
+			require.NoError(t, err)
+			of, inModule := strings.CutPrefix(name, module)
+			switch {
+			case !inModule:
+			case ours[dir]:
+				require.True(t, allowed[of], "%s imports %s", path, name)
+			default:
+				require.False(t, of == "pkg/sync" || of == "pkg/source/infrahub", "%s imports %s", path, name)
+			}
+		}
+		return nil
+	}))
+}
+
+func controlledBy(is *v1alpha1.InfrahubSync, names ...string) (all []*v1alpha1.VidraResource) {
+	for _, name := range names {
+		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+		vr.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))}
+		all = append(all, vr)
+	}
+	return all
+}
+
+// TestPlanRemovals has the rules of deletions.
+func TestPlanRemovals(t *testing.T) {
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}}
+	other := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "other"}}
+	deleting := controlledBy(is, "z")[0]
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	all := controlledBy(is, "a", "b", "c", "d")
+	cases := map[string]struct {
+		reason     string
+		controlled []*v1alpha1.VidraResource
+		listed     string
+		prune      v1alpha1.SyncPrune
+		unapplied  int
+		confirmed  []string
+		remembered []string
+		now        string
+		pending    int
+	}{
+		"None":       {reason: "all are listed", controlled: all, listed: "abcd"},
+		"One":        {reason: "one of four is gone", controlled: all, listed: "abc", now: "d"},
+		"Half":       {reason: "half is not more than half", controlled: all, listed: "ab", now: "cd"},
+		"More":       {reason: "three of four are more than half", controlled: all, listed: "a", pending: 3},
+		"Empty":      {reason: "the server lists nothing", controlled: controlledBy(is, "a"), pending: 1},
+		"Other":      {reason: "another InfrahubSync of the same name controls it", controlled: controlledBy(other, "a", "b"), listed: "x"},
+		"NoOwner":    {reason: "nobody controls it", controlled: []*v1alpha1.VidraResource{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, listed: "x"},
+		"Deleting":   {reason: "it is being deleted", controlled: append([]*v1alpha1.VidraResource{deleting}, all...), listed: "abcd"},
+		"Confirm":    {reason: "each deletion waits", controlled: all, listed: "abc", prune: v1alpha1.SyncPruneConfirm, pending: 1},
+		"Unapplied":  {reason: "an artifact that is not applied may have the objects", controlled: all, listed: "abc", unapplied: 1, pending: 1},
+		"Confirmed":  {reason: "exactly these are confirmed", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, now: "bcd"},
+		"Others":     {reason: "others are confirmed", controlled: all, listed: "a", confirmed: []string{"b", "c"}, pending: 3},
+		"Remembered": {reason: "some of the confirmed ones are deleted already", controlled: all[1:], listed: "", remembered: []string{"b", "c", "d"}, now: "bcd"},
+		"Grown":      {reason: "one more than the confirmed ones", controlled: all, listed: "", remembered: []string{"b", "c", "d"}, pending: 4},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			is := is.DeepCopy()
+			is.Spec.Prune = tc.prune
+			if tc.confirmed != nil {
+				is.Annotations = map[string]string{v1alpha1.ConfirmRemovalAnnotation: pendingOf(controlledBy(is, tc.confirmed...)).Confirmation}
+			}
+			listed, remembered := map[string]bool{}, map[types.UID]bool{}
+			for _, one := range tc.listed {
+				listed[string(one)] = true
+			}
+			for _, one := range tc.remembered {
+				remembered[types.UID("uid-"+one)] = true
+			}
+			plan := planRemovals(is, tc.controlled, listed, tc.unapplied, remembered)
+			names := ""
+			for _, vr := range plan.now {
+				names += vr.Name
+			}
+			require.Equal(t, tc.now, names, tc.reason)
+			if tc.pending == 0 {
+				require.Nil(t, plan.pending, tc.reason)
+				return
+			}
+			require.EqualValues(t, tc.pending, plan.pending.Count, tc.reason)
+			require.NotEmpty(t, plan.why)
+		})
+	}
+}
+
+// TestClassify separates what goes into a Secret.
+func TestClassify(t *testing.T) {
+	const plain = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	nested := func(text string) string {
+		return "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata: {name: v}\nspec:\n  manifest: |\n    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+	}
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hidden}\n"
+	for name, tc := range map[string]struct {
+		reason, text string
+		hidden       bool
+	}{
+		"Plain":     {"it has no Secret", plain, false},
+		"Secret":    {"it has a Secret", plain + "---\n" + secret, true},
+		"OtherKind": {"a Secret of another group is none", "apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: hidden}\n", false},
+		"Annotated": {"an object is marked", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {infrahub.operators.com/sensitive: 'true'}}\ndata: {k: hidden}\n", true},
+		"Unmarked":  {"the mark is false", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {infrahub.operators.com/sensitive: 'false'}}\n", false},
+		"Nested":    {"a VidraResource has one", nested(secret), true},
+		"NestedTwo": {"a VidraResource in a VidraResource has one", nested(nested(secret)), true},
+		"NestedBad": {"what a VidraResource has is not known", nested("a: [hidden"), true},
+		"NestedOK":  {"a VidraResource without one", nested(plain), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, p := classify("id", []byte("\n"+tc.text))
+			require.Nil(t, p)
+			require.Equal(t, tc.hidden, c.secret != "", tc.reason)
+			if tc.hidden {
+				require.NotContains(t, c.spec, "hidden")
+			} else {
+				require.Equal(t, strings.TrimSpace(tc.text), c.spec)
+			}
+		})
+	}
+}
+
+// TestTransitions: an Event when Ready changes, and when VidraResources are written.
+func TestTransitions(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}}
+	}
+	good, bad := condition(metav1.ConditionTrue, "Synced", "1 artifact applied"), condition(metav1.ConditionFalse, "Unauthorized", "answer 401")
+	for name, tc := range map[string]struct {
+		reason        string
+		before, after []metav1.Condition
+		result        result
+		want          []string
+	}{
+		"Quiet":     {"nothing happened", good, good, result{}, nil},
+		"Fails":     {"it fails", good, bad, result{}, []string{"Warning Unauthorized answer 401"}},
+		"Lasts":     {"it still fails", bad, bad, result{}, nil},
+		"Other":     {"it fails for another reason", bad, condition(metav1.ConditionFalse, "ServerError", "500"), result{}, []string{"Warning ServerError 500"}},
+		"Recovers":  {"it succeeds again", bad, good, result{}, []string{"Normal Synced the sync succeeds again"}},
+		"Writes":    {"VidraResources were written", good, good, result{created: []string{"a"}, deleted: []string{"b", "c"}}, []string{"Normal Synced created 1 VidraResource (a), deleted 2 VidraResources (b, c)"}},
+		"Suspended": {"it is suspended", bad, condition(metav1.ConditionUnknown, "Suspended", ""), result{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range transitions(corev1.ObjectReference{}, tc.before, tc.after, tc.result) {
+				got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Note))
+			}
+			require.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+}
+
+// TestConclude: the status bounds what it lists, and is written without a change every few minutes only.
+func TestConclude(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", Generation: 2}}
+	r := result{answered: true, artifacts: 3000, applied: 2970}
+	for i := range 2970 {
+		r.checksums = append(r.checksums, fmt.Sprintf("%032d", i))
+	}
+	for i := range 30 {
+		r.problems = append(r.problems, v1alpha1.ArtifactProblem{ID: fmt.Sprint(i), Reason: v1alpha1.ArtifactNotReady, Message: strings.Repeat("x", maxMessage)})
+	}
+	got := conclude(is, r, now)
+	require.Len(t, got.Checksums, v1alpha1.MaxSyncChecksums)
+	require.Len(t, got.Problems, v1alpha1.MaxSyncProblems)
+	require.EqualValues(t, 10, got.UnlistedProblems)
+	require.LessOrEqual(t, len(got.LastError), maxLastError)
+	require.Equal(t, v1alpha1.SyncFailed, got.SyncState)
+
+	is.Status = conclude(is, result{answered: true, artifacts: 1, applied: 1}, now)
+	require.Equal(t, is.Status, conclude(is, result{answered: true, artifacts: 1, applied: 1}, now.Add(time.Minute)))
+	later := conclude(is, result{answered: true, artifacts: 1, applied: 1}, now.Add(statusAge))
+	require.Equal(t, now.Add(statusAge), later.LastSyncTime.UTC())
+	failed := conclude(is, failed(&infrahub.Error{Reason: v1alpha1.SyncReasonUnreachable, Message: "away"}), now.Add(time.Hour))
+	require.Equal(t, now, failed.LastSyncTime.UTC(), "nothing was synced")
+	require.EqualValues(t, 1, failed.Applied)
+}
