@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // infrahubSyncs is the resource of InfrahubSyncs.
@@ -199,7 +200,7 @@ func (f *syncFlags) run(ctx context.Context, server string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	if _, err := client.Resource(infrahubSyncs).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+	if _, err := client.Resource(infrahubSyncs).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: writes.FieldManager, Force: true}); err != nil {
 		return infrahubError("apply", name, err)
 	}
 	return printText(out, sprintf("applied InfrahubSync %s: `%s` shows its state\n", name, hint("infrahub", "sync", "get", name)))
@@ -254,7 +255,7 @@ func deleteSync(ctx context.Context, client dynamic.Interface, is *v1alpha1.Infr
 // annotateSync sets an annotation of an InfrahubSync.
 func annotateSync(ctx context.Context, client dynamic.Interface, name, key, value string) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	_, err := client.Resource(infrahubSyncs).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := client.Resource(infrahubSyncs).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: writes.FieldManager})
 	return err
 }
 

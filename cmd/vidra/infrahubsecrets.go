@@ -23,6 +23,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // secretKind is a kind of Secret that the commands write: it has a label with a host.
@@ -155,7 +156,7 @@ func (s secretKind) apply(ctx context.Context, k *kube, host, about string, data
 		return s.secretError("get", namespace, err)
 	}
 	secret := corev1ac.Secret(name, namespace).WithLabels(map[string]string{s.label: host}).WithType(corev1.SecretTypeOpaque).WithData(data)
-	if _, err := client.Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+	if _, err := client.Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: writes.FieldManager, Force: true}); err != nil {
 		if apierrors.IsForbidden(err) {
 			return s.secretError("patch", namespace, err)
 		}
