@@ -33,6 +33,7 @@ var docsNotRun = map[string]string{
 	` scale deployment/\$FIRST `: "the first operator is not installed",
 	`^curl `:                     "needs the port-forward",
 	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
+	`^vidra ui `:                 "serves until it is interrupted; e2e/ui runs it",
 }
 
 // docsArguments are added to commands of the docs, with the reason.
