@@ -40,7 +40,7 @@ func TestVerify(t *testing.T) {
 		"5D41402ABC4B2A76B9719D911017C592":                                 true,
 		"aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d":                         true,
 		"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824": true,
-		strings.Repeat("0", 32): false, strings.Repeat("0", 40): false, strings.Repeat("0", 64): false,
+		strings.Repeat("0", 32):                                            false, strings.Repeat("0", 40): false, strings.Repeat("0", 64): false,
 	} {
 		require.Equal(t, valid, Verify([]byte("hello"), checksum) == nil, checksum)
 	}
