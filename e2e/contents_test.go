@@ -153,3 +153,71 @@ func TestDefinitionWithObjectsOfOthers(t *testing.T) {
 	awaitReady(t, ns)
 	require.Equal(t, uid, get(t, thing).GetUID())
 }
+
+// TestForcedDefinitionWithContents changes an immutable field of a CustomResourceDefinition with spec.force and allow-recreate: it is
+// replaced unless it holds objects that stay, as before any other deletion of it.
+func TestForcedDefinitionWithContents(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		// fill puts something into the CustomResourceDefinition, and blocked is the part of the message for it; empty if it is replaced.
+		fill    func(t *testing.T, ns string, thing *unstructured.Unstructured)
+		block   bool
+		blocked string
+	}{
+		"empty": {"nothing is lost", func(*testing.T, string, *unstructured.Unstructured) {}, true, ""},
+		"unmanaged": {"the default is to delete them", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			require.NoError(t, admin.Create(t.Context(), thing))
+		}, false, ""},
+		"unmanaged, Block": {"spec.unmanagedContents", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			require.NoError(t, admin.Create(t.Context(), thing))
+		}, true, "it holds 1 unmanaged objects"},
+		"kept": {"the annotation keep", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			thing.SetAnnotations(map[string]string{v1alpha1.KeepAnnotation: "true"})
+			require.NoError(t, admin.Create(t.Context(), thing))
+		}, false, "with the annotation keep"},
+		"of another": {"another VidraResource owns one", func(t *testing.T, ns string, thing *unstructured.Unstructured) {
+			newVidraResource(t, ns, "apiVersion: "+thing.GetAPIVersion()+"\nkind: Thing\nmetadata:\n  name: thing\n", named(ns+"-other"))
+			awaitReady(t, ns+"-other")
+		}, false, "of VidraResource "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			group := ns + ".example.com"
+			definition := func(scope string) string {
+				return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things." + group +
+					"\n  annotations: {" + v1alpha1.AllowRecreateAnnotation + ": \"true\"}\nspec:\n  group: " + group + "\n  scope: " + scope +
+					"\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n" +
+					"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
+			}
+			crd := declaredObject(t, ns, definition("Namespaced"), "CustomResourceDefinition", "things."+group)
+			newVidraResource(t, ns, definition("Namespaced"), func(v *v1alpha1.VidraResource) {
+				v.Spec.Force = true
+				if tt.block {
+					v.Spec.UnmanagedContents = v1alpha1.UnmanagedBlock
+				}
+			})
+			t.Cleanup(func() { _ = admin.Delete(context.Background(), crd.DeepCopy()) })
+			awaitReady(t, ns)
+			uid := get(t, crd).GetUID()
+			thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Thing"}}
+			thing.SetNamespace(ns)
+			thing.SetName("thing")
+			await(t, func(c *assert.CollectT) {
+				require.ErrorContains(c, admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing.DeepCopy()), `"thing" not found`)
+			})
+			tt.fill(t, ns, thing)
+			setManifest(t, ns, definition("Cluster"))
+			if tt.blocked != "" {
+				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "spec.scope", tt.blocked)
+				require.Equal(t, uid, get(t, crd).GetUID(), tt.reason)
+				require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+				return
+			}
+			awaitReady(t, ns)
+			require.NotEqual(t, uid, get(t, crd).GetUID(), tt.reason)
+		})
+	}
+}

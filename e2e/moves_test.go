@@ -281,12 +281,15 @@ func TestMoveIsNotBlockedByOthers(t *testing.T) {
 	newVidraResource(t, ns, "", named(three), func(v *v1alpha1.VidraResource) {
 		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "missing", Key: "manifest"}}
 	})
+	four := ns + "-four"
+	newVidraResource(t, ns+"-elsewhere", "kind: [\n# the page of Secret page", named(four))
 	awaitReady(t, one)
 	awaitNotReady(t, two, v1alpha1.ReasonManifestInvalid)
+	awaitNotReady(t, four, v1alpha1.ReasonManifestInvalid)
 	awaitNotReady(t, three, v1alpha1.ReasonSourceUnavailable)
 	began := time.Now()
 	setManifest(t, one, configMap("stays", one))
 	awaitGone(t, declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page"))
-	t.Logf("removed after %s", time.Since(began))
+	require.Less(t, time.Since(began), 30*time.Second, "an unreadable manifest that has the name alone held it")
 	awaitReady(t, one)
 }

@@ -235,3 +235,56 @@ func TestCopiedMarks(t *testing.T) {
 	awaitGone(t, page)
 	require.NoError(t, admin.Delete(t.Context(), copied), "it is still there")
 }
+
+// TestSharedFieldChanges has VidraResources that own an object together change a field of it to the same value: none of them keeps the
+// old value, in each order. Those that disagree are told so.
+func TestSharedFieldChanges(t *testing.T) {
+	t.Parallel()
+	web := func(image string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: page}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: page}}\n  template:\n" +
+			"    metadata: {labels: {app: page}}\n    spec:\n      containers:\n      - {name: init, image: same}\n      - {name: web, image: " + image + "}\n"
+	}
+	page := func(says string) string { return configMap("page", says) }
+	tests := map[string]struct {
+		reason, kind string
+		owners       int
+		manifest     func(value string) string
+		// last is the value that the last owner wants; the others want "goodbye".
+		last string
+	}{
+		"two":      {"both change at once", "ConfigMap", 2, page, "goodbye"},
+		"three":    {"all three change at once", "ConfigMap", 3, page, "goodbye"},
+		"item":     {"the field is in an item of a list with keys", "Deployment", 2, web, "goodbye"},
+		"disagree": {"the owners want other values", "ConfigMap", 2, page, "adieu"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			var names []string
+			for i := range tt.owners {
+				names = append(names, fmt.Sprintf("%s-%d", ns, i))
+				newVidraResource(t, ns, tt.manifest("hello"), named(names[i]))
+				awaitReady(t, names[i])
+			}
+			object := declaredObject(t, ns, tt.manifest("goodbye"), tt.kind, "page")
+			uid := get(t, object).GetUID()
+			for i, name := range names {
+				value := "goodbye"
+				if i == tt.owners-1 {
+					value = tt.last
+				}
+				setManifest(t, name, tt.manifest(value))
+			}
+			if tt.last != "goodbye" {
+				awaitNotReady(t, names[1], v1alpha1.ReasonOwnershipConflict, "VidraResource "+names[0], "data.greeting")
+				return
+			}
+			for _, name := range names {
+				awaitReady(t, name)
+				requireInOrder(t, name, object)
+			}
+			require.Equal(t, uid, get(t, object).GetUID(), tt.reason)
+		})
+	}
+}

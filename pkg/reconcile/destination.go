@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -58,11 +59,14 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}
 	}
-	if remote, is := destination.(*cluster.Cluster); is && destination != p.Local {
+	kubeconfig := p.state.Kubeconfig
+	remote, is := destination.(*cluster.Cluster)
+	isRemote := is && destination != p.Local
+	if isRemote {
 		p.Watches.AddCluster(remote.Name(), remote)
 		p.noteKubeconfig(remote)
 	} else {
-		p.state.Kubeconfig = ""
+		p.state.Kubeconfig, p.state.ClusterUID = "", ""
 	}
 	p.applier.Destination, p.applier.Allowed = destination, scope
 	var why *object.Failure
@@ -72,7 +76,9 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	if why := access.OutOfScope(scope, p.VR); why != nil {
 		return why
 	}
-	why, p.starting = access.Unreachable(destination)
+	if why, p.starting = access.Unreachable(destination); why == nil && isRemote {
+		p.noteIdentity(ctx, remote, kubeconfig)
+	}
 	return why
 }
 
@@ -92,11 +98,67 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 
 // depart forgets the destination of an owner that is gone.
 func (r *Reconciler) depart(owner trigger.Owner) {
-	r.clusters.Remove(owner, func(server string) {
-		r.Watches.RemoveCluster(server)
-		r.Remotes.Forget(server)
-		r.Trigger.ForgetCluster(server)
-	})
+	r.clusters.Remove(owner, r.forgetCluster)
+}
+
+// forgetCluster forgets a remote cluster that no VidraResource needs any more.
+func (r *Reconciler) forgetCluster(server string) {
+	r.Watches.RemoveCluster(server)
+	r.Remotes.Forget(server)
+	r.Trigger.ForgetCluster(server)
+	r.identities.Forget(server)
+}
+
+// isSame reports whether an object of the destination is also the one of its name at the destination of another VidraResource, which is
+// another URL. The identities of the clusters decide; where Vidra may not ask for them, the UID of the object does; where the other
+// cluster does not answer, the identity in the status of the VidraResource does. It fails if none of them is known.
+func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, access.IdentityTimeout)
+	defer cancel()
+	here, hereErr := p.identities.Of(ctx, p.applier.Destination)
+	at, scope, done, err := p.destinations().Borrow(vr.Spec.Destination.Server, p.forgetCluster)
+	if err == nil {
+		defer done()
+		if at.Name() == key.Cluster {
+			return true, nil
+		}
+		there, thereErr := p.identities.Of(ctx, at)
+		if hereErr == nil && thereErr == nil {
+			return here == there, nil
+		}
+		same, readErr := isSameObject(ctx, at, scope, key, live)
+		if readErr == nil {
+			return same, nil
+		}
+		if err = thereErr; err == nil {
+			err = readErr
+		}
+	}
+	if hereErr == nil && vr.Status.ClusterUID != "" {
+		return vr.Status.ClusterUID == string(here), nil
+	}
+	return false, err
+}
+
+// isSameObject compares the UIDs of the objects of one name in two clusters.
+func isSameObject(ctx context.Context, at access.Destination, scope cluster.Scope, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
+	if access.ObjectOutOfScope(scope, object.IdentityIn(live)) != nil {
+		return false, nil // nothing is applied there
+	}
+	key.Cluster = at.Name()
+	found, err := access.GetAsVidra(ctx, at, key)
+	return found != nil && found.GetUID() == live.GetUID(), err
+}
+
+// noteIdentity notes the identity of a remote destination for the status, for the time in which the cluster does not answer. It asks
+// once for each kubeconfig.
+func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) {
+	if !p.Scope.All || p.state.ClusterUID != "" && p.state.Kubeconfig == kubeconfigBefore {
+		return
+	}
+	if uid, err := p.identities.Of(ctx, remote); err == nil {
+		p.state.ClusterUID = string(uid)
+	}
 }
 
 // block ends a reconcile that cannot do anything at present. What was applied stays unchanged

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,12 +49,21 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		o.Drift, o.Contention = nil, nil
 	}
 	why := p.connect(ctx)
-	if why != nil && objects > 0 && (p.starting || !p.releaseAll()) {
-		why.Message += fmt.Sprintf(". Vidra removes its objects (%d) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", objects)
+	if why != nil && (objects > 0 || s.lostInventory()) && (p.starting || !p.releaseAll()) {
+		number := strconv.Itoa(objects)
+		if objects == 0 {
+			number = "their number is not known, as the inventory was lost"
+		}
+		why.Message += fmt.Sprintf(". Vidra removes its objects (%s) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", number)
 		return p.refuse(ctx, *why)
 	}
 	if why == nil {
-		p.recoverForRemoval(ctx) // the removal waits for plan.RemovalSettle, and for the checks above of the reconcile after it
+		// The removal waits for plan.RemovalSettle, and for the checks above of the reconcile after it.
+		if why := p.recoverForRemoval(ctx); why != nil {
+			why.Message = "the VidraResource is being deleted, its inventory was lost, and its manifest cannot be read: " + why.Message +
+				". Fix the manifest to have its objects removed, or set spec.deletionPolicy to Orphan to leave them in place"
+			return p.block(ctx, *why)
+		}
 	}
 	p.watch(ctx)
 	var ids []object.Identity

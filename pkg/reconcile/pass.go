@@ -2,10 +2,13 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -189,7 +192,24 @@ func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
 		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
-	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake, FormerClient: former}
+	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake, IsSame: p.isSame, Stale: p.stale, FormerClient: former}
+}
+
+// stale reads the VidraResource from the API server, as a cache may be behind. It returns why objects must not be removed for what
+// the cache has: another VidraResource of the name, a later spec, a deletion, or labels of another operator.
+func (p *pass) stale(ctx context.Context) error {
+	now := &v1alpha1.VidraResource{}
+	switch err := p.API.Get(ctx, p.Owner, now); {
+	case apierrors.IsNotFound(err):
+		return errors.New("the VidraResource does not exist any more")
+	case err != nil:
+		return fmt.Errorf("read the VidraResource: %w", err)
+	case now.UID != p.VR.UID:
+		return errors.New("the VidraResource was deleted, and another one of its name was created")
+	case now.Generation != p.VR.Generation, now.DeletionTimestamp.IsZero() != p.VR.DeletionTimestamp.IsZero(), p.Reconciles(now) != p.Reconciles(p.VR):
+		return errors.New("the VidraResource has changed since it was read")
+	}
+	return nil
 }
 
 // mayTake reports whether a VidraResource of the same destination may apply an object, with the rights of its account.

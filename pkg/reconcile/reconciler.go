@@ -88,6 +88,7 @@ type Reconciler struct {
 	namespaces    access.NamespaceIndex
 	clusters      access.ClusterIndex
 	outcomes      outcomes
+	identities    access.Identities
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
 	sources       desired.Sources

@@ -48,21 +48,32 @@ func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 	return kinds
 }
 
+// lostInventory reports whether the VidraResource may have objects that its status does not list: the inventory was emptied before this
+// process began, and the status shows that Vidra connected to the destination before, or shows nothing.
+func (s *ownerState) lostInventory() bool {
+	return s.recoversInventory && (len(s.Status.Conditions) == 0 || s.Status.LastSyncTime != nil || s.Status.ClusterUID != "" || s.Status.KubeconfigDigest != "")
+}
+
 // recoverForRemoval takes the objects of the manifest for the inventory of a VidraResource
 // that is being deleted, if that was emptied before this process began. Of these, what our
-// field manager applied is removed.
-func (p *pass) recoverForRemoval(ctx context.Context) {
+// field manager applied is removed. It returns why the objects are not known: then nothing may be forgotten.
+func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	s := p.state
 	if !s.recoversInventory {
-		return
+		return nil
 	}
-	s.recoversInventory, s.Generation = false, 0
-	if p.read(ctx) == nil {
+	lost := s.lostInventory() && !p.VR.Orphans()
+	s.Generation = 0
+	if why := p.read(ctx); why != nil && lost {
+		return why
+	} else if why == nil {
 		for _, o := range s.Manifest {
 			if o.Entry == nil {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}
 		}
 	}
+	s.recoversInventory = false
 	s.adopt(p.VR.Generation, nil, nil)
+	return nil
 }

@@ -430,6 +430,12 @@ type VidraResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	KubeconfigDigest string `json:"kubeconfigDigest,omitempty"`
 
+	// ClusterUID is the UID of the Namespace kube-system of the destination when Vidra last asked for it. By it, two URLs of
+	// one cluster are recognized while one of them does not answer. It is empty for the cluster of the VidraResource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// AppliedAs is the ServiceAccount with which Vidra last read the manifest; none for Vidra itself.
 	// +optional
 	AppliedAs *AppliedAsStatus `json:"appliedAs,omitempty"`

@@ -3,6 +3,7 @@ package access
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -17,6 +18,8 @@ type ClusterIndex struct {
 	clusters relation.Relation[trigger.Owner, string]
 	// forgetting holds the clusters that are being forgotten.
 	forgetting map[string]bool
+	// borrowers counts the calls of Destinations.Borrow that made a cluster.
+	borrowers atomic.Uint64
 }
 
 // set notes the cluster of an owner. It reports false, and notes nothing, while the cluster is

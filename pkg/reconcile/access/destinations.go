@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -51,6 +52,35 @@ func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cl
 		return nil, cluster.Scope{}, err
 	}
 	return remote, remote.Scope(), nil
+}
+
+// Borrow returns the cluster at a URL, and what Vidra may do there. The caller must call done. A cluster without VidraResources of this
+// operator, as one of another shard, is forgotten then, with forget.
+func (d *Destinations) Borrow(server string, forget func(server string)) (at Destination, scope cluster.Scope, done func(), err error) {
+	if IsLocal(server) {
+		return d.Local, d.LocalScope, func() {}, nil
+	}
+	if d.Remotes == nil {
+		return nil, scope, nil, errors.New("this Vidra reads no kubeconfigs")
+	}
+	name, _, err := d.Remotes.Resolve(server)
+	if err != nil {
+		return nil, scope, nil, err
+	}
+	if remote := d.Remotes.Find(name); remote != nil {
+		return remote, remote.Scope(), func() {}, nil
+	}
+	borrower := trigger.Owner{Namespace: "borrower", Name: strconv.FormatUint(d.Clusters.borrowers.Add(1), 10)} // no VidraResource has a namespace
+	if !d.Clusters.set(borrower, name) {
+		return nil, scope, nil, fmt.Errorf("%s is being forgotten: %w", server, cluster.ErrStarting)
+	}
+	done = func() { d.Clusters.Remove(borrower, forget) }
+	remote, err := d.Remotes.Get(name)
+	if err != nil {
+		done()
+		return nil, scope, nil, err
+	}
+	return remote, remote.Scope(), done, nil
 }
 
 // Unreachable returns why no request can be sent to a destination; nil if it can. starting

@@ -329,5 +329,5 @@ func (r request) ownershipConflict(live *unstructured.Unstructured, others []own
 			return nil, false
 		}
 		return &others[i], true
-	})
+	}, func(other *owners.CoOwner, field string) bool { return other.Agrees(live, r.Unstructured(), field) })
 }

@@ -49,6 +49,13 @@ func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster
 	return parts, refused, nil
 }
 
+// MayHave reports whether the text of a part of the manifest of a VidraResource, which cannot be parsed, may have an object: it has the
+// name and the kind, and the namespace unless that is the default.
+func (p Part) MayHave(vr *v1alpha1.VidraResource, id object.Identity) bool {
+	return p.Mentions(id.Name) && strings.Contains(p.text, id.Kind) &&
+		(id.Namespace == "" || id.Namespace == cmp.Or(vr.Spec.Destination.Namespace, "default") || p.Mentions(id.Namespace))
+}
+
 // Mentions reports whether the text of the part has the name of an object somewhere, and not within another name.
 func (p Part) Mentions(name string) bool {
 	for text := p.text; ; {

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // Probe returns the object under a name that no object has, for a dry run: it asks whether the API server accepts as a new object
@@ -19,6 +21,11 @@ func (o *Object) Probe() *unstructured.Unstructured {
 			unstructured.RemoveNestedField(probe.Object, "spec", field)
 		}
 		withoutNodePorts(probe)
+	}
+	if o.ID.GroupKind == object.CRDKind { // its name has that of its resource
+		group, _, _ := unstructured.NestedString(probe.Object, "spec", "group")
+		_ = unstructured.SetNestedField(probe.Object, probe.GetName(), "spec", "names", "plural") // names is a map, or the API server refuses it
+		probe.SetName(probe.GetName() + "." + group)
 	}
 	return probe
 }

@@ -59,9 +59,15 @@ func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
 
-// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field.
-// A manager that only has the name of a VidraResource is a manager like others.
-func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) error {
+// Agrees reports whether the latest manifest of the other VidraResource has the value of a field that the object applied has. field is as the
+// API server names it in a conflict about live.
+func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string) bool {
+	return o.wanted != nil && ownership.SameValue(live, o.Manager, field, o.wanted, applied)
+}
+
+// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field, unless agrees reports that its latest
+// manifest has the same value. A manager that only has the name of a VidraResource is a manager like others.
+func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agrees func(other *CoOwner, field string) bool) error {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
 		return conflict
@@ -78,7 +84,7 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool)) err
 		if !applies || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
 			continue
 		}
-		if other, is := owner(manager); is {
+		if other, is := owner(manager); is && !agrees(other, cause.Field) {
 			return &Conflict{
 				Manager: manager, other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", Leaving: other.Leaving,
 				field: strings.TrimPrefix(cause.Field, "."),

@@ -11,6 +11,7 @@ import (
 )
 
 func TestRivals(t *testing.T) {
+	disagrees := func(*CoOwner, string) bool { return false }
 	conflict := func(with ...string) error {
 		var causes []metav1.StatusCause
 		for _, w := range with {
@@ -22,15 +23,15 @@ func TestRivals(t *testing.T) {
 	}
 	owner := func(manager string) (*CoOwner, bool) { return &CoOwner{Name: "shop"}, manager == "vidra/shop" }
 	none := func(string) (*CoOwner, bool) { return nil, false }
-	require.NoError(t, ConflictIn(conflict(`"kubectl-edit" using v1`, `"helm"`), owner), "fields of anybody else are taken back")
-	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop"`), owner),
+	require.NoError(t, ConflictIn(conflict(`"kubectl-edit" using v1`, `"helm"`), owner, disagrees), "fields of anybody else are taken back")
+	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop"`), owner, disagrees),
 		"VidraResource shop wants another value of data.color: let only one of them set it")
 	elsewhere := func(manager string) (*CoOwner, bool) { return &CoOwner{}, manager == "vidra/shop@east" }
-	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop@east"`), elsewhere), "the field manager \"vidra/shop@east\" of another "+
+	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop@east"`), elsewhere, disagrees), "the field manager \"vidra/shop@east\" of another "+
 		"Vidra installation wants another value of data.color: let only one of them set it, or set spec.adopt to Always to take it")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop"`), none), "the name of a VidraResource that does not own the object is anybody's")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner), "Vidra owns no field by an update")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop" with subresource "status"`), owner), "or by a subresource")
+	require.NoError(t, ConflictIn(conflict(`"vidra/shop"`), none, disagrees), "the name of a VidraResource that does not own the object is anybody's")
+	require.NoError(t, ConflictIn(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner, disagrees), "Vidra owns no field by an update")
+	require.NoError(t, ConflictIn(conflict(`"vidra/shop" with subresource "status"`), owner, disagrees), "or by a subresource")
 	gone := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("uid"))
-	require.Equal(t, gone, ConflictIn(gone, owner), "a conflict that is not about fields stays an error")
+	require.Equal(t, gone, ConflictIn(gone, owner, disagrees), "a conflict that is not about fields stays an error")
 }

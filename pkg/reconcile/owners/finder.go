@@ -33,6 +33,8 @@ type CoOwner struct {
 	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
 	Leaving bool
+	// wanted is the object as its latest manifest has it; nil if that is not known. Conflicting sets it.
+	wanted *unstructured.Unstructured
 	// Owns reports whether the object shows that it applied it, by the rule of Claimant.Owns. Otherwise
 	// the object may be a copy that only has its annotation.
 	Owns bool
@@ -61,13 +63,17 @@ type Finder struct {
 	Named *Named
 }
 
-// Conflicting is CoOwners for an object that cannot be applied for a conflict: Leaving is known of each.
+// Conflicting is CoOwners for an object that cannot be applied for a conflict: the wish of each is known from its latest manifest.
 func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
 	all, err := a.CoOwners(ctx, key, live)
 	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
 	for i := range all {
 		if vr, _, err := lookup.Get(ctx, all[i].Name); err == nil && vr != nil {
-			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.Names(ctx, vr, object.IdentityIn(live))
+			id := object.IdentityIn(live)
+			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.Names(ctx, vr, id)
+			if !all[i].Leaving {
+				all[i].wanted = a.Named.wanted(ctx, vr, id)
+			}
 		}
 	}
 	return all, err

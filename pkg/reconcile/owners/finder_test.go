@@ -42,6 +42,9 @@ func TestCoOwners(t *testing.T) {
 		}
 	}
 	goes := func(vr *v1alpha1.VidraResource) { now := metav1.Now(); vr.DeletionTimestamp = &now }
+	uid := func(uid string) edit {
+		return func(vr *v1alpha1.VidraResource) { vr.Status.ManagedResources[0].UID = uid }
+	}
 	at := func(server string) edit {
 		return func(vr *v1alpha1.VidraResource) { vr.Spec.Destination.Server = server }
 	}
@@ -75,10 +78,12 @@ func TestCoOwners(t *testing.T) {
 		}), "", false, true},
 		"Goes":                     {"It has still to release its fields.", applied("api"), "api", with(holds, goes), "", false, true},
 		"Goes without a field":     {"It lets go of all that it has.", annotated("api"), "api", with(holds, goes), "", false, false},
-		"At another cluster":       {"What it has is elsewhere.", applied("api"), "api", with(holds, at(remote)), "", false, false},
-		"The object is elsewhere":  {"What it has is here.", applied("api"), "api", holds, remote, false, false},
+		"At another cluster":       {"What it has is elsewhere.", applied("api"), "api", with(holds, uid("b"), at(remote)), "", false, false},
+		"The object is elsewhere":  {"What it has is here.", applied("api"), "api", with(holds, uid("b")), remote, false, false},
+		"At another URL":           {"Two URLs of one cluster: the UID shows it.", applied("api"), "api", with(holds, uid("a"), at(remote)), "", false, true},
+		"At another URL, new":      {"The apply may be under way at another URL of the cluster.", applied("api"), "api", with(holds, at(remote)), "", false, true},
 		"Both at another cluster":  {"A URL may be written in several ways.", applied("api"), "api", with(holds, at("https://REMOTE:6443/")), remote, false, true},
-		"At no cluster":            {"It has nothing.", applied("api"), "api", with(holds, at("://")), "", false, false},
+		"At no cluster":            {"It has nothing.", applied("api"), "api", with(holds, uid("b"), at("://")), "", false, false},
 		"At the local one by name": {"That is the local one.", applied("api"), "api", with(holds, at(v1alpha1.LocalServer)), "", false, true},
 		"Was restored":             {"It has not been read, and its manifest names the object.", annotated("api"), "api", restored("name: page"), "", false, true},
 		"Was restored for another": {"Its manifest does not name the object.", applied("api"), "api", restored("name: other"), "", false, false},

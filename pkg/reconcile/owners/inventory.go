@@ -27,7 +27,8 @@ func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.V
 // HoldsObject reports whether the inventory of a VidraResource lists an object of the
 // cluster at. The inventory is written before an object is (ADR 7), so a VidraResource
 // that does not list an object does not own it. The UID counts, too, because the API
-// server may serve one object in several groups.
+// server may serve one object in several groups, and a cluster may have several URLs. An entry without UID
+// counts at each URL: the apply may be under way.
 func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) bool {
 	return listedIn(vr, at, id, uid) != nil
 }
@@ -45,16 +46,14 @@ func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedRe
 // listedIn returns the entry of the inventory by which HoldsObject lists an object, the one with its UID first; nil if
 // there is none.
 func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) *v1alpha1.ManagedResourceStatus {
-	if !IsAt(vr, at) {
-		return nil
-	}
+	here := IsAt(vr, at)
 	var named *v1alpha1.ManagedResourceStatus
 	for _, entries := range [][]v1alpha1.ManagedResourceStatus{vr.Status.ManagedResources, FirstInventory(vr)} {
 		for i := range entries {
 			switch e := &entries[i]; {
 			case uid != "" && e.UID == string(uid):
 				return e
-			case named == nil && e.Name == id.Name && object.IdentityOf(e) == id:
+			case named == nil && (here || e.UID == "") && e.Name == id.Name && object.IdentityOf(e) == id:
 				named = e
 			}
 		}

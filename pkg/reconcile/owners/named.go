@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,8 +70,10 @@ var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
 // Receiver is a VidraResource whose latest generation has an object in its manifest.
 type Receiver struct {
 	*v1alpha1.VidraResource
-	// Mentioned reports that its manifest cannot be parsed, and has the name of the object.
+	// Mentioned reports that its manifest cannot be parsed, and may have the object by desired.Part.MayHave.
 	Mentioned bool
+	// Elsewhere reports that its destination is another URL, which may be one of the same cluster.
+	Elsewhere bool
 	// Unknown is why it is not known whether it has; nil if it is.
 	Unknown error
 }
@@ -115,15 +118,15 @@ func (n *Named) Forget(name string) {
 	delete(n.manifests, name)
 }
 
-// Receivers returns, for objects of the cluster at, a VidraResource other than owner that has the object in its manifest;
-// none for an object that no other VidraResource has. The VidraResources are those of the API server as of since, or later.
-// It fails if that cannot be listed.
-func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity]Receiver, error) {
+// Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
+// manifests, the most certain ones first. The VidraResources are those of the API server as of since, or later.
+// It fails if they cannot be listed.
+func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	all, err := n.list(ctx, since)
 	if err != nil {
 		return nil, fmt.Errorf("list the VidraResources: %w", err)
 	}
-	receivers := map[object.Identity]Receiver{}
+	receivers := map[object.Identity][]Receiver{}
 	for name, is := range all {
 		if name == owner || is.deleting {
 			continue
@@ -132,17 +135,19 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		if err != nil {
 			return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
 		}
-		if vr == nil || !vr.DeletionTimestamp.IsZero() || !IsAt(vr, at) {
+		if vr == nil || !vr.DeletionTimestamp.IsZero() {
 			continue
 		}
 		named, parsed, err := n.naming(ctx, vr, ids)
-		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Unknown: err}
+		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !IsAt(vr, at), Unknown: err}
 		for _, id := range ids {
-			known, found := receivers[id]
-			if (err != nil || named(id)) && (!found || receiver.surer(known)) {
-				receivers[id] = receiver
+			if err != nil || named(id) {
+				receivers[id] = append(receivers[id], receiver)
 			}
 		}
+	}
+	for _, all := range receivers {
+		slices.SortFunc(all, Receiver.compare)
 	}
 	return receivers, nil
 }
@@ -153,8 +158,8 @@ func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object
 	return err != nil || named(id)
 }
 
-// surer reports whether r is to be reported rather than known: certain receivers before others, then by name.
-func (r Receiver) surer(known Receiver) bool {
+// compare orders certain receivers before others, then by name.
+func (r Receiver) compare(other Receiver) int {
 	rank := func(r Receiver) int {
 		switch {
 		case r.Unknown != nil:
@@ -164,7 +169,7 @@ func (r Receiver) surer(known Receiver) bool {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(rank(r), rank(known)), cmp.Compare(r.Name, known.Name)) < 0
+	return cmp.Or(cmp.Compare(rank(r), rank(other)), cmp.Compare(r.Name, other.Name))
 }
 
 // naming returns the function that reports whether a VidraResource has one of ids in its manifest. One that cannot be
@@ -176,11 +181,9 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 	if n.current(m, vr) {
 		return m.has, true, nil
 	}
-	parts := []desired.Part{desired.InlinePart(vr)}
-	if len(vr.Spec.ManifestFrom) > 0 {
-		if parts, err = n.Parts(ctx, vr); err != nil {
-			return nil, false, err
-		}
+	parts, err := n.partsOf(ctx, vr)
+	if err != nil {
+		return nil, false, err
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })
@@ -190,13 +193,37 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 	}
 	all, err := desired.Identities(vr, parts)
 	if err != nil {
-		return mentions, false, nil //nolint:nilerr // its reconcile reports it
+		may := func(id object.Identity) bool {
+			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
+		}
+		return may, false, nil //nolint:nilerr // its reconcile reports it
 	}
 	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all)}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
 	return m.has, true, nil
+}
+
+// partsOf returns the parts of the manifest of a VidraResource.
+func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
+	if len(vr.Spec.ManifestFrom) == 0 {
+		return []desired.Part{desired.InlinePart(vr)}, nil
+	}
+	return n.Parts(ctx, vr)
+}
+
+// wanted returns an object as the manifest of a VidraResource has it; nil if it has none, or cannot be read.
+func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) *unstructured.Unstructured {
+	parts, err := n.partsOf(ctx, vr)
+	if err != nil {
+		return nil
+	}
+	located, err := desired.Locate(vr, parts, id)
+	if err != nil || located == nil {
+		return nil
+	}
+	return located.Unstructured
 }
 
 // current reports whether m is what the latest generation of a VidraResource names, with the present versions of its parts.

@@ -39,6 +39,8 @@ type State struct {
 	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
 	// local cluster.
 	Kubeconfig string
+	// ClusterUID is the identity of a remote destination; empty if it is not known, and for the local cluster.
+	ClusterUID string
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
 	// Keys seal the digests of sensitive objects in the status.
@@ -84,7 +86,7 @@ type State struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Objects: map[object.Identity]*Object{},
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Objects: map[object.Identity]*Object{},
 		Inherited: map[v1alpha1.Subject]string{},
 	}
 	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)

@@ -70,10 +70,16 @@ type Remover struct {
 	Plan *plan.Planner
 	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
 	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
+	// IsSame reports whether an object is also the one of its name at the destination of a VidraResource, which is another URL.
+	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
 	// FormerClient returns the client of an account that the VidraResource named before, and its user.
 	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
+	// Stale is why the VidraResource as the cache has it is no reason for a removal; nil if the API server has the same one.
+	Stale func(ctx context.Context) error
+	// stale is Stale, asked once for several objects.
+	stale func() error
 	// receivers returns the other VidraResources that have one of the objects in their manifests.
-	receivers func() (map[object.Identity]owners.Receiver, error)
+	receivers func() (map[object.Identity][]owners.Receiver, error)
 	// exclusions are the objects that the removal must not delete.
 	exclusions *exclusions
 }
@@ -187,7 +193,11 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		return Removal{Gone: true}
 	case live.GetDeletionTimestamp() != nil:
 		return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
-	case stays:
+	}
+	if err := a.stale(); err != nil {
+		return Removal{held: "is not removed now: " + err.Error()}
+	}
+	if stays {
 		return a.release(ctx, key, live)
 	}
 	if glass := a.AnswerTo(e, nil, live); breakglass.Exempts(glass.Status, time.Now()) {

@@ -23,7 +23,8 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		return
 	}
 	a.exclusions = a.exclude(ctx, ids)
-	a.receivers = sync.OnceValues(func() (map[object.Identity]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
+	a.receivers = sync.OnceValues(func() (map[object.Identity][]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
+	a.stale = sync.OnceValue(func() error { return a.Stale(ctx) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
 		removals := make([]Removal, len(stage))

@@ -68,7 +68,7 @@ func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedReso
 }
 
 // Changed reports whether a status is to be written, because it differs from the one before. What an
-// earlier version did not write, that an object is healthy, the fields of other managers, the kubeconfig and the account, waits for
+// earlier version did not write, that an object is healthy, the fields of other managers, the kubeconfig, the cluster and the account, waits for
 // the next write: an upgrade writes nothing.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
@@ -79,6 +79,9 @@ func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	}
 	if before.KubeconfigDigest == "" {
 		after.KubeconfigDigest = ""
+	}
+	if before.ClusterUID == "" {
+		after.ClusterUID = ""
 	}
 	if before.AppliedAs == nil {
 		after.AppliedAs = nil

@@ -60,9 +60,9 @@ type Outcome struct {
 	watches map[watchregistry.Key]watchregistry.Status
 	// failingSources are the watches of spec.manifestFrom that fail.
 	failingSources map[string]watchregistry.Status
-	// shards are those whose labels the objects have, and kubeconfig is that of the destination.
-	shards     []string
-	kubeconfig string
+	// shards are those whose labels the objects have, and kubeconfig and clusterUID are those of the destination.
+	shards                 []string
+	kubeconfig, clusterUID string
 	// appliedAs is the account with which the manifest was last read.
 	appliedAs *v1alpha1.AppliedAsStatus
 	// Synced reports that this reconcile applied what was left of the manifest.
@@ -75,7 +75,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.shards, o.kubeconfig, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.AppliedAs
+	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
 	o.failingSources = s.FailingSources
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
@@ -136,7 +136,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		after.LastHandledReconcileAt = o.request
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards, after.KubeconfigDigest, after.AppliedAs = o.shards, o.kubeconfig, o.appliedAs
+	after.Shards, after.KubeconfigDigest, after.ClusterUID, after.AppliedAs = o.shards, o.kubeconfig, o.clusterUID, o.appliedAs
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}

@@ -1,0 +1,42 @@
+package ownership
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestSameValue(t *testing.T) {
+	t.Parallel()
+	const fields = `{"f:data":{"f:a":{},"f:b":{}},"f:list":{"k:{\"name\":\"x\"}":{".":{},"f:v":{}}}}`
+	of := func(a, v any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"data": map[string]any{"a": a}, "list": []any{map[string]any{"name": "w"}, map[string]any{"name": "x", "v": v}},
+		}}
+	}
+	live := of("1", "1")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "vidra/one", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
+		{Manager: "vidra/two", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
+	})
+	cases := map[string]struct {
+		reason, manager, field string
+		a, b                   *unstructured.Unstructured
+		want                   bool
+	}{
+		"Same":    {"both have the value", "vidra/one", ".data.a", of("2", "2"), of("2", "3"), true},
+		"Other":   {"the values differ", "vidra/one", ".data.a", of("2", "2"), of("3", "2"), false},
+		"Item":    {"in an item with a key", "vidra/one", `.list[name="x"].v`, of("2", "2"), of("3", "2"), true},
+		"Missing": {"neither has the field", "vidra/one", ".data.b", of("2", "2"), of("2", "2"), false},
+		"Unowned": {"the manager does not own it", "vidra/one", ".data.c", of("2", "2"), of("2", "2"), false},
+		"Update":  {"the manager did not apply it", "vidra/two", ".data.a", of("2", "2"), of("2", "2"), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, SameValue(live, tc.manager, tc.field, tc.a, tc.b), tc.reason)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// identityAge is the time for which an answer about the identity of a cluster counts. A URL may lead to another cluster later.
+	identityAge = time.Minute
+	// identityRetry is the time for which a failure counts, so that the objects of a removal share it.
+	identityRetry = 5 * time.Second
+	// IdentityTimeout is the limit of the requests that find out about one object or cluster.
+	IdentityTimeout = 5 * time.Second
+)
+
+// Identities finds out which clusters are the same one under several URLs. The identity of a cluster is the UID of its Namespace
+// kube-system. The zero value is ready. It is safe for concurrent use.
+type Identities struct {
+	// mu guards known.
+	mu sync.Mutex
+	// known are the last answers, by the name of the cluster.
+	known map[string]identity
+}
+
+// identity is an answer about a cluster.
+type identity struct {
+	uid   types.UID
+	err   error
+	asked time.Time
+}
+
+var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// Of returns the identity of a cluster. It fails where Vidra may not list the Namespace kube-system.
+func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
+	x.mu.Lock()
+	is, found := x.known[d.Name()]
+	x.mu.Unlock()
+	age := identityAge
+	if is.err != nil && !apierrors.IsForbidden(is.err) {
+		age = identityRetry
+	}
+	if found && time.Since(is.asked) < age {
+		return is.uid, is.err
+	}
+	is = identity{asked: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
+	defer cancel()
+	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: namespaceResource, Name: metav1.NamespaceSystem}); {
+	case err != nil:
+		is.err = fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err)
+	case ns == nil || ns.GetUID() == "":
+		is.err = errors.New("it has no Namespace " + metav1.NamespaceSystem)
+	default:
+		is.uid = ns.GetUID()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.known == nil {
+		x.known = map[string]identity{}
+	}
+	x.known[d.Name()] = is
+	return is.uid, is.err
+}
+
+// Forget forgets a cluster.
+func (x *Identities) Forget(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.known, name)
+}
