@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -64,9 +65,15 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	}
 	lost := s.lostInventory() && !p.VR.Orphans()
 	s.Generation = 0
-	if why := p.read(ctx); why != nil && lost {
+	why := p.read(ctx)
+	if i := slices.IndexFunc(s.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
+		u := s.Unresolved[i]
+		why = &object.Failure{Reason: u.Why.Reason, Message: u.ID.String() + ": " + u.Why.Message}
+	}
+	switch {
+	case why != nil && lost:
 		return why
-	} else if why == nil {
+	case why == nil || len(s.Manifest) > 0:
 		for _, o := range s.Manifest {
 			if o.Entry == nil {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
