@@ -76,8 +76,12 @@ func TestForceDoesNotHealByDeleting(t *testing.T) {
 		awaitReady(t, ns)
 		before := get(t, declaredObject(t, ns, web, "Deployment", "web"))
 		setManifest(t, ns, recreate)
-		awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "spec.strategy.rollingUpdate")
-		require.Equal(t, before.GetUID(), get(t, before).GetUID())
+		awaitReady(t, ns)
+		after := get(t, before)
+		require.Equal(t, before.GetUID(), after.GetUID(), "the default is removed in the object")
+		kind, _, err := unstructured.NestedString(after.Object, "spec", "strategy", "type")
+		require.NoError(t, err)
+		require.Equal(t, "Recreate", kind)
 	})
 }
 

@@ -151,7 +151,7 @@ func (s secretKind) apply(ctx context.Context, k *kube, host, about string, data
 	if len(found) > 0 {
 		name = found[0].Name
 	} else if _, err := client.Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-		return fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, s.label, host) //nolint:staticcheck,revive // it begins with a kind
+		return fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, s.label, host) //nolint:staticcheck // it begins with a kind
 	} else if !apierrors.IsNotFound(err) {
 		return s.secretError("get", namespace, err)
 	}

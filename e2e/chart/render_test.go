@@ -220,12 +220,14 @@ func TestChartIsKustomize(t *testing.T) {
 			require.Contains(t, want, "Namespace /"+namespace)
 			delete(want, "Namespace /"+namespace)
 			got := renderChart(t, namespace, tt.flags...)
-			crd := got["CustomResourceDefinition /"+crdName]
-			require.NotNil(t, crd)
-			annotations := crd.GetAnnotations()
-			require.Equal(t, "keep", annotations["helm.sh/resource-policy"])
-			delete(annotations, "helm.sh/resource-policy")
-			crd.SetAnnotations(annotations)
+			for _, name := range []string{crdName, "infrahubsyncs.infrahub.operators.com"} {
+				crd := got["CustomResourceDefinition /"+name]
+				require.NotNil(t, crd)
+				annotations := crd.GetAnnotations()
+				require.Equal(t, "keep", annotations["helm.sh/resource-policy"])
+				delete(annotations, "helm.sh/resource-policy")
+				crd.SetAnnotations(annotations)
+			}
 			for id := range want {
 				require.Contains(t, got, id, tt.reason)
 				require.Equal(t, want[id].Object, got[id].Object, "%s: %s", id, tt.reason)

@@ -132,7 +132,7 @@ func TestValuesOfNamespaces(t *testing.T) {
 	t.Parallel()
 	all := renderChart(t, "default", "--set=namespaces={shop,vidra-system},restricted=true,impersonation.namespaces={shop}")
 	_, args := all.deploymentIn(t, "default")
-	require.Equal(t, []string{"--require-service-account", "--event-values=none", "--namespaces=shop,vidra-system"}, args,
+	require.Equal(t, []string{"--require-service-account", "--event-values=none", "--infrahub=false", "--namespaces=shop,vidra-system"}, args,
 		"the operator may not select namespaces by their labels")
 	for _, namespace := range []string{"shop", "vidra-system"} {
 		role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}

@@ -60,6 +60,7 @@ var hostileCommands = map[string][][]string{
 	"version":    nil,
 	"completion": nil,
 	"help":       nil,
+	"infrahub":   {{"sync", "list"}, {"credentials", "list"}, {"cluster", "list"}},
 	"mcp":        nil, // the tools are asked below
 }
 

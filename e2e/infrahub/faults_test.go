@@ -246,7 +246,7 @@ func TestRemovals(t *testing.T) {
 
 	l.Remove(l.id("a"))
 	confirm(three) // which is not for all four
-	is = l.await(v1alpha1.SyncReasonConfirmationRequired, "no artifact any more")
+	l.await(v1alpha1.SyncReasonConfirmationRequired, "no artifact any more")
 	l.requireResources(t, "a", "b", "c", "d")
 
 	l.Set(l.artifact("a", "hello"))

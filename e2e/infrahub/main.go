@@ -29,8 +29,9 @@ func main() {
 	branch := flag.String("branch", "main", "the branch of the artifacts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := serve(ctx, *listen, *folder, *name, *branch); err != nil {
+	err := serve(ctx, *listen, *folder, *name, *branch)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "infrahub:", err)
 		os.Exit(1)
 	}

@@ -129,7 +129,7 @@ func greeting(t require.TestingT, namespace, name string) string {
 func requireInScope(t *testing.T, mark testenv.AuditMark) (refused suite.Requests) {
 	t.Helper()
 	wide := map[string]bool{
-		"vidraresources": true, "customresourcedefinitions": true, "apiservices": true, "tokenreviews": true,
+		"vidraresources": true, "infrahubsyncs": true, "customresourcedefinitions": true, "apiservices": true, "tokenreviews": true,
 		"subjectaccessreviews": true, "selfsubjectaccessreviews": true, "namespaces": true, "": true, // discovery
 	}
 	sent := cluster.ByOperator(t, mark)

@@ -55,7 +55,6 @@ func (s site) requireMoved(t *testing.T, to string, obj *corev1.ConfigMap, uid t
 
 // TestMoveBetweenURLs moves an object between two VidraResources whose destinations are URLs of one cluster: its UID survives.
 func TestMoveBetweenURLs(t *testing.T) {
-	const own = "own"
 	drop := func(t *testing.T, one string) { setManifest(t, one, greeting("stays", "hello")) }
 	gets := func(t *testing.T, two string) {
 		setManifest(t, two, manifests(greeting("other", "hello"), greeting("page", "goodbye")))
@@ -84,7 +83,7 @@ func TestMoveBetweenURLs(t *testing.T) {
 			drop(t, one)
 			gets(t, two)
 		}},
-		"NoRightOnKubeSystem": {"The UID of the object tells it.", false, true, func(t *testing.T, one, two string, _ *faultproxy.Proxy) {
+		"NoRightOnKubeSystem": {"The UID of the object identifies it.", false, true, func(t *testing.T, one, two string, _ *faultproxy.Proxy) {
 			drop(t, one)
 			gets(t, two)
 		}},

@@ -33,12 +33,15 @@ func with(object string) []string {
 // world is the names of one run of a plan: its namespaces and a prefix of cluster-scoped names.
 type world struct{ prefix string }
 
-func (w world) main() string                { return w.prefix }
-func (w world) far() string                 { return w.prefix + "-far" }
-func (w world) mirror() string              { return w.prefix + "-mirror" }
-func (w world) owner(name string) string    { return w.prefix + "-" + name }
-func (w world) nested() string              { return w.prefix + "-nested" }
-func (w world) kindOf(object string) string { return object[:strings.Index(object, "/")] }
+func (w world) main() string             { return w.prefix }
+func (w world) far() string              { return w.prefix + "-far" }
+func (w world) mirror() string           { return w.prefix + "-mirror" }
+func (w world) owner(name string) string { return w.prefix + "-" + name }
+func (w world) nested() string           { return w.prefix + "-nested" }
+func (w world) kindOf(object string) string {
+	kind, _, _ := strings.Cut(object, "/")
+	return kind
+}
 
 // object returns an object of the pool in a variant.
 func (w world) object(object string, variant int) *unstructured.Unstructured {

@@ -393,7 +393,7 @@ func (r *run) quiet(ctx context.Context) {
 	const window = 1200 * time.Millisecond
 	var sent suite.Requests
 	err := wait.PollUntilContextTimeout(ctx, window, 30*window, true, func(context.Context) (bool, error) {
-		all, err := cluster.Env.AuditSince(r.mark)
+		all, err := cluster.AuditSince(r.mark)
 		r.mark = cluster.Env.AuditMark()
 		sent = suite.Requests(all).Only(func(q suite.Request) bool {
 			return q.User == suite.OperatorUser && q.Resource != "leases" && q.Verb != "watch" && q.Resource != "events"

@@ -101,7 +101,7 @@ var startBrowser = sync.OnceValue(func() error {
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("hide-scrollbars", true), chromedp.WindowSize(1280, 900))
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	first, stop := chromedp.NewContext(allocator)
-	browser, stopBrowser = first, func() {
+	browser, stopBrowser = first, func() { //nolint:fatcontext // one browser serves all tests
 		stop()
 		stopAllocator()
 	}

@@ -253,7 +253,7 @@ func (t relistTransport) check(watch *http.Request, version string) (*http.Respo
 		return nil, nil //nolint:nilnil // the WATCH may say more
 	}
 	if order, err := resourceversion.CompareResourceVersion(list.Metadata.ResourceVersion, version); err != nil || order >= 0 {
-		return nil, nil //nolint:nilnil,nilerr // versions without an order are all there is
+		return nil, nil //nolint:nilnil // versions without an order are all there is
 	}
 	t.ListAgain()
 	return expired(watch)

@@ -34,11 +34,11 @@ type eventFollower struct {
 // followEvents prints what is new, from now on, until ctx ends. It returns what
 // the printing, or the watch for good, failed with.
 func followEvents(ctx context.Context, source *eventSource, filter eventFilter, listed []*eventsv1.Event,
-	print func([]*eventsv1.Event) error,
+	show func([]*eventsv1.Event) error,
 ) error {
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	f := &eventFollower{filter: filter, print: print, stop: stop, seen: map[types.UID]eventState{}}
+	f := &eventFollower{filter: filter, print: show, stop: stop, seen: map[types.UID]eventState{}}
 	f.show(listed)
 	// The wait between two attempts grows from half a second to eight.
 	backoff := &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 8 * time.Second}

@@ -162,7 +162,7 @@ func without(fields, conf map[string]any, ours *fieldpath.Set) any {
 				delete(left, name)
 			}
 		default:
-			if list := mergeList(value, nil, below, below); list == nil || len(list.([]any)) == 0 { //nolint:forcetypeassert // it returns a list
+			if list := mergeList(value, nil, below, below); len(list.([]any)) == 0 { //nolint:forcetypeassert // it returns a list
 				delete(left, name)
 			} else {
 				left[name] = list

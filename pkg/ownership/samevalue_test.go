@@ -18,8 +18,8 @@ func TestSameValue(t *testing.T) {
 	}
 	live := of("1", "1")
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "vidra/one", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
-		{Manager: "vidra/two", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
+		{Manager: "vidra/one", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+		{Manager: "vidra/two", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
 	})
 	cases := map[string]struct {
 		reason, manager, field string

@@ -274,7 +274,7 @@ func (r *run) dangling(ctx context.Context, owner *metav1.OwnerReference) (bool,
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read InfrahubSync %s: %w", owner.Name, err)
 	}
-	return err != nil || other.UID != owner.UID, nil
+	return err != nil || other.UID != owner.UID, nil //nolint:nilerr // it does not exist
 }
 
 // dropDanglingController removes a controller that does not exist from a VidraResource, as there can be one only.

@@ -7,7 +7,6 @@ import (
 	gosync "sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -184,7 +183,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	result := r.sync(ctx, is, s)
 	if ctx.Err() != nil { // the next leader syncs
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil //nolint:nilerr // the end of the context is no failure
 	}
 	status := conclude(is, result, time.Now())
 	r.record(is, &status, result)
@@ -206,7 +205,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) unlessEnded(ctx context.Context, s *session, err error) error {
 	s.next = time.Time{}
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {
-		return nil
+		return nil //nolint:nilerr // the end of the context is no failure
 	}
 	return err
 }
@@ -282,9 +281,6 @@ func failed(err error) result {
 func regarding(is *v1alpha1.InfrahubSync) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: is.Name, UID: is.UID}
 }
-
-// log returns the logger of a reconcile.
-func log(ctx context.Context) logr.Logger { return ctrl.LoggerFrom(ctx) }
 
 // slots bound how much is done at a time.
 type slots chan struct{}

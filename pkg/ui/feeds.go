@@ -95,13 +95,6 @@ func (f *feeds) use(spec feedSpec, handler feedHandler) (end func()) {
 	})
 }
 
-// count is the number of feeds that run.
-func (f *feeds) count() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.all)
-}
-
 // began returns a channel that is closed once a running feed misses no event.
 func (f *feeds) began(spec feedSpec) <-chan struct{} {
 	f.mu.Lock()

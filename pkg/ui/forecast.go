@@ -142,7 +142,7 @@ const mostNames = 500
 func (s *Server) forecast(w http.ResponseWriter, r *http.Request) {
 	defer s.feeds.use(vidraResourceFeed, s.store)()
 	view := forecastView{VidraResource: r.URL.Query().Get("vidraresource")}
-	s.store.await(r.Context())
+	_, _ = s.store.await(r.Context()) // the list is as long as it got until then
 	for _, e := range s.store.sorted() {
 		if len(view.Names) < mostNames {
 			view.Names = append(view.Names, e.vr.Name)

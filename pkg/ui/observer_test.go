@@ -17,9 +17,9 @@ func stateWith(kind, value, editor string, second int) *unstructured.Unstructure
 	if editor != "" {
 		own, foreign = foreign, own
 	}
-	entries := []metav1.ManagedFieldsEntry{{Manager: "vidra/shop", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(own)}, Time: &at}}
+	entries := []metav1.ManagedFieldsEntry{{Manager: "vidra/shop", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(own), Time: &at}}
 	if editor != "" {
-		entries = append(entries, metav1.ManagedFieldsEntry{Manager: editor, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(foreign)}, Time: &at})
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: editor, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(foreign), Time: &at})
 	}
 	u.SetManagedFields(entries)
 	return u

@@ -307,6 +307,7 @@ func (s *Server) content(w http.ResponseWriter, r *http.Request, is func(Artifac
 
 // Webhook returns the headers and the body of a webhook as Infrahub signs it with a key.
 func Webhook(key, id, event, branch string, at time.Time) (http.Header, []byte) {
+	//nolint:misspell // Infrahub spells it so
 	body, err := json.Marshal(map[string]any{"data": map[string]any{}, "id": id, "branch": branch, "account_id": nil, "occured_at": at.UTC().Format(time.RFC3339), "event": event})
 	if err != nil {
 		panic(err) // it is made of texts
@@ -316,7 +317,7 @@ func Webhook(key, id, event, branch string, at time.Time) (http.Header, []byte) 
 	header.Set("webhook-id", "msg_"+id)
 	header.Set("webhook-timestamp", fmt.Sprint(at.Unix()))
 	mac := hmac.New(sha256.New, []byte(key))
-	fmt.Fprintf(mac, "msg_%s.%d.%s", id, at.Unix(), body)
+	_, _ = fmt.Fprintf(mac, "msg_%s.%d.%s", id, at.Unix(), body)
 	header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return header, body
 }

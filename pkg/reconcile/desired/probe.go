@@ -12,17 +12,17 @@ import (
 
 // Probe returns the object under a name that no object has, for a dry run: it asks whether the API server accepts as a new object
 // what it refused as a change. There is no other mark of a field that cannot change: the answers are those to any invalid object.
-func (o *Object) Probe() *unstructured.Unstructured {
-	probe := o.Unstructured()
-	sum := sha256.Sum256([]byte(o.ID.Name))
+func (d *Object) Probe() *unstructured.Unstructured {
+	probe := d.Unstructured()
+	sum := sha256.Sum256([]byte(d.ID.Name))
 	probe.SetName("vidra-probe-" + hex.EncodeToString(sum[:4]))
-	if o.ID.GroupKind == (schema.GroupKind{Kind: "Service"}) { // the present one holds them
+	if d.ID.GroupKind == (schema.GroupKind{Kind: "Service"}) { // the present one holds them
 		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
 			unstructured.RemoveNestedField(probe.Object, "spec", field)
 		}
 		withoutNodePorts(probe)
 	}
-	if o.ID.GroupKind == object.CRDKind { // its name has that of its resource
+	if d.ID.GroupKind == object.CRDKind { // its name has that of its resource
 		group, _, _ := unstructured.NestedString(probe.Object, "spec", "group")
 		_ = unstructured.SetNestedField(probe.Object, probe.GetName(), "spec", "names", "plural") // names is a map, or the API server refuses it
 		probe.SetName(probe.GetName() + "." + group)
