@@ -39,6 +39,10 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 // limits.LightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
 	s := r.stateOf(owner)
+	if s != nil {
+		s.lane.enter()
+		defer s.lane.leave()
+	}
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others
 	switch {
 	case s == nil, s.UID != vr.UID, s.Generation != vr.Generation, s.Reread, s.dropped:
