@@ -43,7 +43,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.lane.enter()
 		defer s.lane.leave()
 	}
-	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others
+	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
 	case s == nil, s.UID != vr.UID, s.Generation != vr.Generation, s.Reread, s.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight
