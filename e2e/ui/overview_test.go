@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -122,7 +123,9 @@ func TestMany(t *testing.T) {
 	}
 	require.NoError(t, creating.Wait())
 	defer func() {
-		require.NoError(t, admin.DeleteAllOf(t.Context(), &v1alpha1.VidraResource{}, client.MatchingLabels{"many": "yes"}))
+		suite.Await(t, func(c *assert.CollectT) { // the API server ends a request after a minute
+			require.NoError(c, admin.DeleteAllOf(context.Background(), &v1alpha1.VidraResource{}, client.MatchingLabels{"many": "yes"}))
+		})
 	}()
 	p := start(t, kubeconfig)
 	suite.Await(t, func(c *assert.CollectT) {
