@@ -69,8 +69,8 @@ func TestDefaultsInTheWay(t *testing.T) {
 		"affinity": {
 			"the timeout is a default", "Service", "web", service + "  sessionAffinity: ClientIP\n  ports: [{port: 80}]\n", service + "  sessionAffinity: None\n  ports: [{port: 80}]\n",
 		},
-		"level":      {"the limits are defaults", "PriorityLevelConfiguration", "NAMESPACE", level + "  type: Limited\n  limited: {limitResponse: {type: Queue, queuing: {queues: 4, handSize: 2}}}\n", level + "  type: Limited\n  limited: {limitResponse: {type: Reject}}\n"},
-		"webhook":    {"the port is a default of the service", "ValidatingWebhookConfiguration", "NAMESPACE", hook + "    service: {name: a, namespace: b}\n", hook + "    url: https://a.example.com\n"},
+		"level":   {"the limits are defaults", "PriorityLevelConfiguration", "NAMESPACE", level + "  type: Limited\n  limited: {limitResponse: {type: Queue, queuing: {queues: 4, handSize: 2}}}\n", level + "  type: Limited\n  limited: {limitResponse: {type: Reject}}\n"},
+		"webhook": {"the port is a default of the service", "ValidatingWebhookConfiguration", "NAMESPACE", hook + "    service: {name: a, namespace: b}\n", hook + "    url: https://a.example.com\n"},
 		"conversion": {
 			"the port stays when the conversion is omitted", "CustomResourceDefinition", "parts.NAMESPACE.example.com",
 			definition + "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: a, namespace: b}}}}\n", definition,
