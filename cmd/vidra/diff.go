@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
@@ -33,9 +37,12 @@ API server decides that, by dry runs with your rights; nothing is written.
   diff -f FILE        other objects in a file, as the manifest of a new VidraResource
                       whose objects are in the namespace of -n
 
-FILE may be - for the standard input. For objects in another cluster, the kubeconfig in
-the Secret of that cluster is used, if you may read it. Values of Secrets and of
-environment variables are masked.
+FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, or -
+for the standard input. -f may be given several times. Fields of a VidraResource that its
+file has dropped are removed, as an apply of the file does, and are named. ConfigMaps and
+Secrets in the files are used for spec.manifestFrom. For objects in another cluster, the
+kubeconfig in the Secret of that cluster is used, if you may read it. Values of Secrets
+and of environment variables are masked.
 
 Exit code 0 means no difference, 1 means differences, and 2 that an object would be
 refused or that the command failed.`
@@ -47,9 +54,10 @@ const diffExample = `  vidra diff -f shop.yaml
 // diffFlags holds the flags of the command.
 type diffFlags struct {
 	*kube
-	file   string
-	output string
-	at     dryrun.Destinations
+	files     []string
+	recursive bool
+	output    string
+	at        dryrun.Destinations
 }
 
 func newDiff(k *kube) *cobra.Command {
@@ -81,7 +89,7 @@ func (f *diffFlags) addFile(cmd *cobra.Command) {
 		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))
 	}
 	addKubeconfigNamespace(cmd, &f.at.Namespace)
-	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "a file with VidraResources or with their manifest; - for the standard input")
+	addFilename(cmd, &f.files, &f.recursive, "a file or folder with VidraResources or with their manifest; - for the standard input; may be repeated")
 }
 
 func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
@@ -112,18 +120,18 @@ func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, 
 
 // differs are for the VidraResources that are compared.
 func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, errOut io.Writer) ([]*differ, error) {
-	if len(names) == 0 && f.file == "" {
+	if len(names) == 0 && len(f.files) == 0 {
 		return nil, errors.New("name a VidraResource, or a file with -f")
 	}
 	client, err := f.dynamic()
 	if err != nil {
 		return nil, err
 	}
-	all, given, err := f.wanted(ctx, client, names, in, errOut)
+	compared, err := f.compared(ctx, client, names, in, errOut)
 	if err != nil {
 		return nil, err
 	}
-	moves := newMoves(client, given)
+	moves := newMoves(client, compared.given)
 	config, err := f.config()
 	if err != nil {
 		return nil, err
@@ -133,70 +141,105 @@ func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, e
 		return nil, err
 	}
 	var differs []*differ
-	for _, vr := range all {
+	for _, vr := range compared.wanted {
 		at, err := f.at.Of(ctx, local, config, vr)
 		if err != nil {
 			return nil, err
 		}
 		d := newDiffer(client, at, vr)
-		d.moves = moves
+		d.moves, d.Given, d.Beside = moves, compared.parts, compared.beside
+		d.dropped, d.errOut, d.isNew = compared.dropped[vr.Name], errOut, compared.isNew
 		differs = append(differs, d)
 	}
 	return differs, nil
 }
 
-// wanted returns the VidraResources that are compared, and all that are given, as they would be after the apply.
-func (f *diffFlags) wanted(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) (wanted, given []*v1alpha1.VidraResource, err error) {
-	one := func(vr *v1alpha1.VidraResource) []*v1alpha1.VidraResource { return []*v1alpha1.VidraResource{vr} }
-	if f.file == "" {
+// comparison is what a diff compares.
+type comparison struct {
+	// wanted are the VidraResources that are compared, and given all that the files have, as they would be after the apply.
+	wanted, given []*v1alpha1.VidraResource
+	// dropped are the fields that the files have dropped, by VidraResource.
+	dropped map[string][]string
+	// parts are the manifest of the VidraResource that is compared, instead of its own; nil for its own.
+	parts []desired.Part
+	// beside finds parts of a manifest in the files.
+	beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
+	// isNew reports that the VidraResource stands for a new one.
+	isNew bool
+}
+
+// compared returns what is compared.
+func (f *diffFlags) compared(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) (*comparison, error) {
+	c := &comparison{dropped: map[string][]string{}}
+	one := func(vr *v1alpha1.VidraResource, err error) (*comparison, error) {
+		c.wanted, c.given = []*v1alpha1.VidraResource{vr}, append(c.given, vr)
+		return c, err
+	}
+	if len(f.files) == 0 {
+		return one(getVidraResource(ctx, client, names[0]))
+	}
+	files, err := readFiles(f.files, f.recursive, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := parseFiles(files); err != nil {
+		return nil, err
+	}
+	objects := objectsOf(files)
+	c.beside = func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (string, bool) {
+		return textOf(vr, source, objects)
+	}
+	if err := c.preview(ctx, client, objects, names, errOut); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(c.wanted) > 0:
+		return c, nil
+	case len(objects) == 0:
+		return nil, fmt.Errorf("%s: no object found", namesOfFiles(files))
+	}
+	parts, text := partsOf(files)
+	if len(parts) > 1 {
+		c.parts = parts
+	}
+	if len(names) == 1 {
 		vr, err := getVidraResource(ctx, client, names[0])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return one(vr), one(vr), nil
+		vr.Spec.Manifest, vr.Spec.ManifestFrom = text, nil
+		return one(vr, nil)
 	}
-	text, err := readFile(f.file, in)
+	namespace, err := f.namespace()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	objects, err := manifest.Parse(text, manifest.Options{Source: f.file})
-	if err != nil {
-		return nil, nil, err
-	}
+	printMessage(errOut, namesOfFiles(files)+": no VidraResource found: the objects are compared as the manifest of a new one")
+	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, namespace
+	c.isNew = true
+	return one(vr, nil)
+}
+
+// preview adds the VidraResources among objects. Of these, names selects the one that is compared; none selects all.
+func (c *comparison) preview(ctx context.Context, client dynamic.Interface, objects []manifest.Object, names []string, errOut io.Writer) error {
 	for _, obj := range objects {
 		if !isVidraResource(obj) {
 			continue
 		}
-		vr, err := previewVidraResource(ctx, client, obj, errOut)
-		if err != nil {
-			return nil, nil, err
+		if slices.ContainsFunc(c.given, func(other *v1alpha1.VidraResource) bool { return other.Name == obj.GetName() }) {
+			return fmt.Errorf("%s: VidraResource %s is in the files twice: remove one", obj.Position, obj.GetName())
 		}
-		given = append(given, vr)
+		vr, dropped, err := previewVidraResource(ctx, client, obj, errOut)
+		if err != nil {
+			return err
+		}
+		c.given, c.dropped[vr.Name] = append(c.given, vr), dropped
 		if len(names) == 0 || names[0] == vr.Name {
-			wanted = append(wanted, vr)
+			c.wanted = append(c.wanted, vr)
 		}
 	}
-	switch {
-	case len(wanted) > 0:
-		return wanted, given, nil
-	case len(objects) == 0:
-		return nil, nil, fmt.Errorf("%s has no object", f.file)
-	case len(names) == 1:
-		vr, err := getVidraResource(ctx, client, names[0])
-		if err != nil {
-			return nil, nil, err
-		}
-		vr.Spec.Manifest, vr.Spec.ManifestFrom = text, nil
-		return one(vr), append(given, vr), nil
-	}
-	namespace, err := f.namespace()
-	if err != nil {
-		return nil, nil, err
-	}
-	printMessage(errOut, f.file+" has no VidraResource: its objects are compared as the manifest of a new one")
-	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
-	vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, namespace
-	return one(vr), append(given, vr), nil
+	return nil
 }
 
 // isVidraResource reports whether an object of a file is a VidraResource.
@@ -206,40 +249,74 @@ func isVidraResource(obj manifest.Object) bool {
 }
 
 // previewVidraResource is a VidraResource of a file as the API server would store it, with the status that
-// it has. A user who may not write it gets it as it is in the file.
-func previewVidraResource(ctx context.Context, client dynamic.Interface, obj manifest.Object, errOut io.Writer) (*v1alpha1.VidraResource, error) {
+// it has, and the fields that the file has dropped. A user who may not write it gets it as it is in the file.
+func previewVidraResource(ctx context.Context, client dynamic.Interface, obj manifest.Object, errOut io.Writer) (vr *v1alpha1.VidraResource, dropped []string, err error) {
 	body, err := obj.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
+		return nil, nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
 	}
 	force := true
 	stored, err := client.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: writes.FieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+	if err == nil {
+		stored, dropped, err = previewDropped(ctx, client, obj, stored)
+	}
 	switch {
 	case err == nil:
-		return asVidraResource(stored)
+		vr, err = asVidraResource(stored)
+		return vr, dropped, err
 	case !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, ownership.Disclose(false, ownership.SensitivityOf(obj.Unstructured), false)))
+		return nil, nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, ownership.Disclose(false, ownership.SensitivityOf(obj.Unstructured), false)))
 	}
 	printMessage(errOut, fmt.Sprintf("you may not write VidraResource %s: its fields are not validated", obj.GetName()))
-	vr, err := asVidraResource(obj.Unstructured)
-	if err != nil {
-		return nil, err
+	if vr, err = asVidraResource(obj.Unstructured); err != nil {
+		return nil, nil, err
 	}
 	if live, err := getVidraResource(ctx, client, vr.Name); err == nil {
 		vr.Status, vr.UID, vr.DeletionTimestamp = live.Status, live.UID, live.DeletionTimestamp
 	}
-	return vr, nil
+	return vr, nil, nil
 }
 
-// readFile reads a file, or the standard input.
-func readFile(path string, in io.Reader) (string, error) {
-	if path == "-" {
-		text, err := io.ReadAll(in)
-		return string(text), err
+// appliesFiles reports whether an entry of managedFields comes from a client that applies whole files, and so removes the fields that
+// its file has dropped. Fields of other clients, such as vidra suspend and kubectl edit, stay.
+func appliesFiles(manager, operation string) bool {
+	return operation == string(metav1.ManagedFieldsOperationApply) && manager != writes.FieldManager || manager == "kubectl-client-side-apply" || manager == "helm"
+}
+
+// previewDropped removes from a VidraResource the fields that its file has dropped, as the client does that applied the file before:
+// a dry run under another name keeps them. Its result is nil if the VidraResource is new.
+func previewDropped(ctx context.Context, client dynamic.Interface, obj manifest.Object, stored *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	after := ownership.Merge(stored, map[string]any{"spec": obj.Object["spec"], "metadata": obj.Object["metadata"]}, appliesFiles)
+	dropped := droppedFields("spec", stored.Object["spec"], after.Object["spec"])
+	if len(dropped) == 0 {
+		return stored, nil, nil
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the user names it
-	return string(text), err
+	patch, err := json.Marshal([]ownership.PatchOp{{Op: "replace", Path: "/spec", Value: after.Object["spec"]}})
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, err = client.Resource(vidraResources).Patch(ctx, obj.GetName(), types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: writes.FieldManager, DryRun: []string{metav1.DryRunAll}})
+	return stored, dropped, err
+}
+
+// droppedFields are the paths of the topmost fields that a value has and another one has not.
+func droppedFields(path string, before, after any) []string {
+	fields, isMap := before.(map[string]any)
+	left, _ := after.(map[string]any)
+	if !isMap {
+		return nil
+	}
+	var dropped []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if value, stays := left[name]; stays {
+			dropped = append(dropped, droppedFields(path+"."+name, fields[name], value)...)
+		} else {
+			dropped = append(dropped, path+"."+name)
+		}
+	}
+	return dropped
 }
 
 // print prints differences.

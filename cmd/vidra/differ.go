@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,9 +41,11 @@ const (
 
 // difference is what an apply of a VidraResource would do.
 type difference struct {
-	VidraResource string              `json:"vidraResource"`
-	Suspended     bool                `json:"suspended,omitempty"`
-	Objects       []*objectDifference `json:"objects"`
+	VidraResource string `json:"vidraResource"`
+	Suspended     bool   `json:"suspended,omitempty"`
+	// Dropped are the fields of the VidraResource that its file has dropped.
+	Dropped []string            `json:"dropped,omitempty"`
+	Objects []*objectDifference `json:"objects"`
 }
 
 // objectDifference is what an apply would do with one object.
@@ -95,6 +99,12 @@ type differ struct {
 	moves *moves
 	// wanted are the namespaces and kinds that the manifest itself creates.
 	wanted map[object.Identity]bool
+	// dropped are the fields of the VidraResource that its file has dropped.
+	dropped []string
+	// isNew reports that the VidraResource stands for a new one. Then errOut gets the owners of its objects.
+	isNew  bool
+	errOut io.Writer
+	owned  sync.Once
 }
 
 func newDiffer(client dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *differ {
@@ -109,7 +119,7 @@ func (d *differ) run(ctx context.Context) (*difference, error) {
 			return nil, err
 		}
 	}
-	diff := &difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend}
+	diff := &difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend, Dropped: d.dropped}
 	for _, o := range resolved.Objects {
 		d.wanted[o.ID] = true
 	}
@@ -174,6 +184,11 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 			return diff, nil
 		}
 	}
+	if managers := []string(nil); d.isNew && live != nil {
+		if managers = ownership.Managers(live, v1alpha1.FieldManagerPrefix); len(managers) > 0 {
+			d.owned.Do(func() { d.printOwner(o.ID, managers[0]) })
+		}
+	}
 	if live != nil && d.moves != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
 		former, err := d.moves.former(ctx, d.VR.Name, d.At.Name(), o.ID, live)
 		if err != nil {
@@ -188,6 +203,14 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*objectDiffere
 		return diff, nil
 	}
 	return d.dryRun(ctx, diff, o, live)
+}
+
+// printOwner prints how an object of a file is compared with the manifest that has it already.
+func (d *differ) printOwner(id object.Identity, manager string) {
+	if name, _ := v1alpha1.ParseFieldManager(manager); name != "" {
+		printMessage(d.errOut, fmt.Sprintf("%s is an object of VidraResource %s: `%s` compares the files with its manifest, and shows the fields and objects that they drop",
+			id, name, hint("diff", name, "-f", "FILE")))
+	}
 }
 
 // moved is about an object that another VidraResource releases to this one, which receives its fields and then applies its

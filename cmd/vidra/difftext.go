@@ -167,6 +167,9 @@ func (o *objectDifference) verb() string {
 func (d *difference) text(colour bool) string {
 	var b strings.Builder
 	b.WriteString(styled{d.summary(), bold}.paint(colour) + "\n")
+	if len(d.Dropped) > 0 {
+		b.WriteString("    the file drops " + oneLine(strings.Join(d.Dropped, ", ")) + "\n")
+	}
 	for _, o := range d.Objects {
 		if o.Action == actionNone {
 			continue
@@ -196,6 +199,9 @@ func (d *difference) text(colour bool) string {
 func (d *difference) markdown() string {
 	var b strings.Builder
 	fprintf(&b, "### %s\n\n", d.summary())
+	if len(d.Dropped) > 0 {
+		fprintf(&b, "The file drops %s.\n\n", strings.Join(d.Dropped, ", "))
+	}
 	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *objectDifference) bool { return o.Action == actionNone })
 	if len(changed) == 0 {
 		return b.String()

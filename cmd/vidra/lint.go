@@ -14,55 +14,66 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-const lintHelp = `Check VidraResources and manifests in a file without a cluster: the fields of a
+const lintHelp = `Check VidraResources and manifests in files without a cluster: the fields of a
 VidraResource, the YAML of its manifest and the identity of each object, and that each
 ignore rule matches something. ConfigMaps and Secrets that spec.manifestFrom names are
-read from the same file, if it has them.
+read from the same files, if they have them.
 
-A file of other objects is checked as a manifest. What only an API server knows, such as
+FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, or -
+for the standard input. -f may be given several times. An object that is in the files
+twice is a problem. Files without a VidraResource are checked as manifests. What only an API server knows, such as
 the schema of each kind, is checked by ` + "`vidra diff -f`" + `.
 
 Exit code 0 means no problem, 1 a problem or that the command failed.`
 
 // lintFlags holds the flags of the command.
 type lintFlags struct {
-	file   string
-	output string
+	files     []string
+	recursive bool
+	output    string
 }
 
 func newLint() *cobra.Command {
 	f := &lintFlags{}
 	cmd := &cobra.Command{
-		Use: "lint -f FILE", Short: "Check VidraResources and manifests in a file, without a cluster",
-		Long: lintHelp, Example: "  vidra lint -f shop.yaml",
+		Use: "lint -f FILE", Short: "Check VidraResources and manifests in files, without a cluster",
+		Long: lintHelp, Example: "  vidra lint -f shop.yaml\n  vidra lint -f shop/ -f common.yaml",
 		Args: wants(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
-	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "the file; - for the standard input")
+	addFilename(cmd, &f.files, &f.recursive, "a file or folder; - for the standard input; may be repeated")
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
 func (f *lintFlags) run(in io.Reader, out io.Writer) error {
-	if f.file == "" {
+	if len(f.files) == 0 {
 		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
 	}
-	text, err := readFile(f.file, in)
+	files, err := readFiles(f.files, f.recursive, in)
 	if err != nil {
 		return err
 	}
-	checked, problems := lint(text)
+	checked, problems := lint(files)
 	switch {
 	case f.output != "":
 		err = printDocument(out, f.output, map[string]any{"checked": checked, "problems": problems})
 	case len(problems) == 0:
-		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", f.file, checked, hint("diff", "-f", f.file)))
+		var command []string
+		for _, name := range f.files {
+			command = append(command, "-f", name)
+		}
+		if f.recursive {
+			command = append(command, "-R")
+		}
+		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", namesOfFiles(files), checked, hint("diff", command...)))
 	default:
 		var b strings.Builder
 		for _, problem := range problems {
-			fmt.Fprintf(&b, "%s: %s\n", f.file, oneLine(problem))
+			fmt.Fprintf(&b, "%s\n", oneLine(problem))
 		}
 		err = printText(out, b.String())
 	}
@@ -72,26 +83,41 @@ func (f *lintFlags) run(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// lint returns what a text has, and what is wrong with it.
-func lint(text string) (checked string, problems []string) {
+// lint returns what files have, and what is wrong with them. Each problem begins with the name of its file.
+func lint(files []file) (checked string, problems []string) {
 	problems = []string{}
-	objects, err := manifest.Parse(text, manifest.Options{})
-	if err != nil {
-		return "", problemsIn("", err)
-	}
-	resources := 0
-	for _, obj := range objects {
-		if !isVidraResource(obj) {
-			continue
+	add := func(name string, more ...string) {
+		for _, problem := range more {
+			problems = append(problems, name+": "+problem)
 		}
-		resources++
-		for _, problem := range lintVidraResource(obj, objects) {
-			problems = append(problems, fmt.Sprintf("%s: VidraResource %s: %s", obj.Position, obj.GetName(), problem))
+	}
+	for i := range files {
+		var err error
+		if files[i].objects, err = manifest.Parse(files[i].text, manifest.Options{}); err != nil {
+			add(files[i].name, problemsIn("", err)...)
+		}
+	}
+	objects, resources := objectsOf(files), 0
+	seen := map[object.Identity]string{}
+	for _, f := range files {
+		for _, obj := range f.objects {
+			id := object.IdentityIn(obj.Unstructured)
+			if first, twice := seen[id]; twice && first != f.name {
+				add(f.name, fmt.Sprintf("%s: %s: %s has this object, too: remove one", obj.Position, id, first))
+			}
+			seen[id] = f.name
+			if !isVidraResource(obj) {
+				continue
+			}
+			resources++
+			for _, problem := range lintVidraResource(obj, objects) {
+				add(f.name, fmt.Sprintf("%s: VidraResource %s: %s", obj.Position, obj.GetName(), problem))
+			}
 		}
 	}
 	switch {
-	case len(objects) == 0:
-		return "", []string{"it has no object"}
+	case len(objects) == 0 && len(problems) == 0:
+		return "", []string{namesOfFiles(files) + ": no object found"}
 	case resources == 0:
 		return plural(len(objects), "object"), problems
 	}

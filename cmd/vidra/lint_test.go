@@ -19,7 +19,7 @@ func TestLint(t *testing.T) {
 	}{
 		"good":       {reason: "nothing is wrong", text: head + part, checked: "1 VidraResource"},
 		"objects":    {reason: "a manifest alone", text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", checked: "1 object"},
-		"nothing":    {reason: "it does nothing", text: "# a comment\n", problem: "it has no object"},
+		"nothing":    {reason: "it does nothing", text: "# a comment\n", problem: "FILE: no object found"},
 		"field":      {reason: "a typing error", text: head + part + "  suspends: true\n", checked: "1 VidraResource", problem: `document 1, line 1: VidraResource shop: unknown field "suspends"`},
 		"type":       {reason: "a wrong type", text: head + part + "  suspend: 7\n", checked: "1 VidraResource", problem: "spec.suspend of type bool"},
 		"document":   {reason: "with the line in the manifest", text: head + "  manifest: |\n    apiVersion: v1\n    kind: ConfigMap\n", checked: "1 VidraResource", problem: "spec.manifest, document 1, line 1"},
@@ -39,7 +39,7 @@ func TestLint(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			checked, problems := lint(tt.text)
+			checked, problems := lint([]file{{name: "FILE", text: tt.text}})
 			require.Equal(t, tt.checked, checked, tt.reason)
 			if tt.problem == "" {
 				require.Empty(t, problems, tt.reason)

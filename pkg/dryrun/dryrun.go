@@ -2,6 +2,7 @@ package dryrun
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -28,6 +29,10 @@ type Runner struct {
 	By object.Signature
 	// At is the cluster of the objects.
 	At *cluster.Cluster
+	// Given are the parts of the manifest, instead of those of VR; nil for those of VR.
+	Given []desired.Part
+	// Beside returns the text of a part that is applied together with VR; nil for none.
+	Beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
 
 	// local is the client of the cluster of the VidraResource, in which the sources of its manifest are.
 	local dynamic.Interface
@@ -43,7 +48,10 @@ func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResourc
 
 // Parts reads the parts of the manifest.
 func (r *Runner) Parts(ctx context.Context) ([]desired.Part, error) {
-	return desired.ReadParts(ctx, r.local, r.VR)
+	if r.Given != nil {
+		return r.Given, nil
+	}
+	return desired.ReadPartsWith(ctx, r.local, r.VR, r.Beside)
 }
 
 // Objects returns the objects of the manifest.
@@ -76,14 +84,16 @@ func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Uns
 // Configuration is what the operator applies of an object.
 type Configuration struct {
 	body []byte
-	// live is the object as it is, and whole what an apply without ignore rules makes of it; nil unless there are some.
-	live, whole *unstructured.Unstructured
+	// live is the object as it is; nil if it does not exist.
+	live *unstructured.Unstructured
+	// whole is what an apply without ignore rules makes of live; nil unless there are some.
+	whole *unstructured.Unstructured
 }
 
 // Configuration returns the applied configuration of an object, without the fields that ignore rules exclude in the
 // object as it is. live is nil if the object does not exist.
 func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) (Configuration, error) {
-	all := Configuration{body: o.Body}
+	all := Configuration{body: o.Body, live: live}
 	if live == nil || o.Ignored == nil {
 		return all, nil
 	}
@@ -104,6 +114,9 @@ func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *uns
 func (r *Runner) Apply(ctx context.Context, o *desired.Object, c Configuration, force bool) (*unstructured.Unstructured, error) {
 	applied, err := r.Resource(o).Patch(ctx, o.Key.Name, types.ApplyPatchType, c.body,
 		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+	if changed, tried := r.withoutDefaults(ctx, o, c, err); tried {
+		applied, err = changed, nil
+	}
 	if err != nil || c.whole == nil {
 		return applied, err
 	}
@@ -111,6 +124,32 @@ func (r *Runner) Apply(ctx context.Context, o *desired.Object, c Configuration, 
 	applied.Object, _ = withIgnored(applied.Object, c.whole.Object, c.live.Object).(map[string]any)
 	applied.SetManagedFields(entries)
 	return applied, nil
+}
+
+// withoutDefaults returns the result of an apply that the API server refuses because of defaults beside the fields that the manifest
+// changes, which the operator removes first. tried is false for another refusal.
+func (r *Runner) withoutDefaults(ctx context.Context, o *desired.Object, c Configuration, refused error) (changed *unstructured.Unstructured, tried bool) {
+	if c.live == nil || !apierrors.IsInvalid(refused) || object.Denied(refused) || r.Owns(c.live) && len(r.InTheWay(o, c.live).Changes) > 0 {
+		return nil, false
+	}
+	undo := r.undoOf(o, ownership.Defaults)
+	undo.Refused = object.FieldNames(refused)
+	var configuration map[string]any
+	if json.Unmarshal(c.body, &configuration) != nil {
+		return nil, false
+	}
+	undo.Configuration = configuration
+	found := undo.Added(c.live, c.live)
+	if len(found.Patch) == 0 {
+		return nil, false
+	}
+	patch, err := json.Marshal(found.Apply(c.live, configuration, r.By.Manager))
+	if err != nil {
+		return nil, false
+	}
+	changed, err = r.Resource(o).Patch(ctx, o.Key.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}})
+	return changed, err == nil
 }
 
 // withIgnored is what an apply made of a value, with the fields that ignore rules exclude as they are. These are the fields in
@@ -199,11 +238,14 @@ func isChanged(c ownership.Change) bool { return c.Kind == ownership.Changed }
 
 // undo finds what an edit added.
 func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope ownership.Scope) ownership.Addition {
-	undo := ownership.Undo{
+	return r.undoOf(o, scope).Added(live, live)
+}
+
+func (r *Runner) undoOf(o *desired.Object, scope ownership.Scope) ownership.Undo {
+	return ownership.Undo{
 		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
 		Keep: o.Exempts, Scope: scope, Known: r.Disclosure(o),
 	}
-	return undo.Added(live, live)
 }
 
 // Changes are what an apply would revert in an object that exists: fields, and what edits added in the place

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -13,8 +14,52 @@ import (
 type parents struct {
 	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
+	// dropped are the keys of fields that are ours and that the configuration does not have; only in the scope Defaults.
+	dropped map[string]bool
 	// below are the children by their keys, written as in a fieldsV1.
 	below map[string]*parents
+}
+
+// drops reports whether the configuration has dropped the child with a key.
+func (p *parents) drops(key string) bool { return p != nil && p.dropped[key] }
+
+// within returns the nodes of p at or below the parents of fields, whose names lead from the top of the object. names lead to p. It
+// returns nil if there is none.
+func (p *parents) within(fields [][]string, names []string) *parents {
+	if p == nil {
+		return nil
+	}
+	at := func(names []string) bool {
+		return slices.ContainsFunc(fields, func(field []string) bool {
+			parent := field[:max(0, len(field)-1)]
+			return len(parent) <= len(names) && slices.Equal(parent, names[:len(parent)])
+		})
+	}
+	part := parents{here: p.here && at(names)}
+	for key := range p.dropped {
+		if child := append(slices.Clip(names), strings.TrimPrefix(key, "f:")); at(child) {
+			if part.dropped == nil {
+				part.dropped = map[string]bool{}
+			}
+			part.dropped[key] = true
+		}
+	}
+	for key, below := range p.below {
+		child := names
+		if name, isField := strings.CutPrefix(key, "f:"); isField {
+			child = append(slices.Clip(names), name)
+		}
+		if sub := below.within(fields, child); sub != nil {
+			if part.below == nil {
+				part.below = map[string]*parents{}
+			}
+			part.below[key] = sub
+		}
+	}
+	if !part.here && part.dropped == nil && part.below == nil {
+		return nil
+	}
+	return &part
 }
 
 func (p *parents) child(key string) *parents {
@@ -39,6 +84,9 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			value, there := fields[name]
 			s.missingChild(&p, fieldpath.PathElement{FieldName: &name}, conf[name], value, there, ours, all, path)
 		}
+		if s.Scope == Defaults {
+			p.dropped = droppedFields(conf, fields, ours)
+		}
 	case []any:
 		list := node{live: live}
 		names, set := listOf(all)
@@ -53,10 +101,30 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			s.missingChild(&p, *element, item, value, there, ours, all, path)
 		}
 	}
-	if !p.here && p.below == nil {
+	if !p.here && p.below == nil && p.dropped == nil {
 		return nil
 	}
 	return &p
+}
+
+// droppedFields returns the keys of the fields of a map that are ours and that the configuration does not have; nil if there are none.
+func droppedFields(conf, live map[string]any, ours *fieldpath.Set) map[string]bool {
+	var dropped map[string]bool
+	for _, element := range elements(ours) {
+		key, err := fieldpath.SerializePathElement(element)
+		if err != nil || element.FieldName == nil {
+			continue
+		}
+		_, configured := conf[*element.FieldName]
+		if _, there := live[*element.FieldName]; configured || !there {
+			continue
+		}
+		if dropped == nil {
+			dropped = map[string]bool{}
+		}
+		dropped[key] = true
+	}
+	return dropped
 }
 
 // loseUnidentified adds an item of the configuration to what was lost, which leaves out keys that have a default.
@@ -80,7 +148,7 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 		s.lost = append(s.lost, s.change(Removed, at, nil, conf))
 	case !nested && all.Members.Has(element), isScalar(conf):
 		// A scalar, or a map or list that is owned as a whole.
-		if !owned && digestOf(conf) != digestOf(live) {
+		if (!owned || s.Scope == Defaults) && digestOf(conf) != digestOf(live) {
 			p.here = p.here || s.Scope >= BesideChanged
 			s.lost = append(s.lost, s.change(Changed, at, live, conf))
 		}

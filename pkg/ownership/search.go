@@ -12,8 +12,14 @@ import (
 // findRemoved finds what an edit removed. ours is what Manager still owned then.
 func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
 	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
-	if s.Scope == Everything {
+	switch s.Scope {
+	case Everything:
 		s.touched = &parents{here: true}
+	case Defaults:
+		if within := s.touched.within(s.Refused, nil); within != nil {
+			s.touched = within
+		}
+	case BesideRemoved, BesideChanged, SinceApply:
 	}
 }
 
@@ -59,6 +65,9 @@ func (s *search) mayHaveAdded(e *entry) bool {
 	switch {
 	case e.ours, e.text("subresource") != "":
 		return false
+	case s.Scope == Defaults:
+		created := s.live.GetCreationTimestamp()
+		return e.staleOwner() && !e.when.After(created.Time)
 	case s.Editors != nil && !slices.Contains(s.Editors, manager):
 		return false
 	case e.applies() && (s.Scope == BesideRemoved || strings.HasPrefix(manager, s.Prefix)):
@@ -146,12 +155,12 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 	for _, element := range elements(at.set) {
 		key, err := fieldpath.SerializePathElement(element)
 		value, there := at.live.child(element)
-		if err != nil || !there || s.Scope == SinceApply && len(at.path) == 0 && key == "f:metadata" {
+		if err != nil || !there || s.Scope >= SinceApply && len(at.path) == 0 && key == "f:metadata" {
 			kept++ // written through a version that has another path for it, or metadata of the object
 			continue
 		}
 		sub := level{
-			live: &node{live: value}, added: added, hash: at.hash.child(key),
+			live: &node{live: value}, added: added || at.touched.drops(key), hash: at.hash.child(key),
 			path: slices.Concat(at.path, fieldpath.Path{element}), names: at.names, touched: at.touched.child(key),
 			ours: at.ours.WithPrefix(element),
 		}
@@ -228,7 +237,7 @@ func (s *search) addition() Addition {
 		}
 		c := s.change(Added, r.path, r.value, nil)
 		c.setManager(r.entry)
-		a.Changes = append(a.Changes, c)
+		a.Changes, a.paths = append(a.Changes, c), append(a.paths, r.path)
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Scope is how much of what an edit added counts as a part of it that must be undone.
@@ -23,6 +24,10 @@ const (
 	// a default that the API server added for the value of another client. It never covers metadata of the object,
 	// which are not in the way of an apply.
 	SinceApply
+	// Defaults is for a changed configuration that the API server refuses. It covers fields that no manager owns, such as defaults, and
+	// fields that a user's tool created together with the object. They count below the parent of a field that Configuration changes, adds
+	// or drops. Metadata of the object are never covered.
+	Defaults
 )
 
 // Undo describes an object that other managers changed, for [Undo.Added].
@@ -50,6 +55,9 @@ type Undo struct {
 	Keep func(manager string, path []string) bool
 	// Scope is how much is undone.
 	Scope Scope
+	// Refused are the fields that the API server names as invalid, without indexes of lists. In the scope Defaults, only fields below the
+	// parents of these count. If there are none below them, all count.
+	Refused [][]string
 	// Known is the decision about the values of the object without its versions that Added gets,
 	// which Added adds to it.
 	Known Disclosure
@@ -71,13 +79,15 @@ type Addition struct {
 	Lost []Change
 	// authors are the entries that changed with the edit, or since.
 	authors []*entry
+	// paths lead to Changes in the object.
+	paths []fieldpath.Path
 }
 
 // And returns two parts of what was added, where the first one was not enough.
 func (a Addition) And(b Addition) Addition {
 	return Addition{
 		Changes: append(slices.Clip(a.Changes), b.Changes...), Patch: b.Patch,
-		Lost: a.Lost, authors: append(slices.Clip(a.authors), b.authors...),
+		Lost: a.Lost, authors: append(slices.Clip(a.authors), b.authors...), paths: append(slices.Clip(a.paths), b.paths...),
 	}
 }
 
@@ -122,14 +132,15 @@ func (a Addition) With(changes []Change) []Change {
 // of subresources, of managers with Prefix that applied, and Apply entries are excluded:
 // an apply removes no field of another manager. Where the API server refused to restore the
 // field of Manager, Apply entries count, too. Below an item or a field that was added,
-// nothing is kept, whichever client wrote it since. In the scope SinceApply, what no manager owns
-// counts, too.
+// nothing is kept, whichever client wrote it since. In the scopes SinceApply and Defaults, fields without an owner
+// count, too.
 //
 // If found has no managedFields, the edit may have cleared them. The first apply since has
 // the API server record all that was there then under a manager that it makes up. What of it
 // was not there before the edit was added. live has to be the object after such an apply.
 func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
-	if u.Scope == SinceApply {
+	unowned := u.Scope == SinceApply || u.Scope == Defaults
+	if unowned {
 		u.Before, u.BeforeKnown = "", false
 	}
 	s := search{Undo: u, live: live, withheld: u.Known.With(found, live).Withholds()}
@@ -144,7 +155,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 			s.editors = append(s.editors, e)
 		}
 	}
-	if len(s.editors) == 0 && u.Scope != SinceApply {
+	if len(s.editors) == 0 && !unowned {
 		return Addition{}
 	}
 	if s.owners = s.entries; found != live && recorded {
@@ -155,7 +166,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if s.touched == nil {
 		return Addition{Lost: s.lost}
 	}
-	if u.Scope == SinceApply {
+	if unowned {
 		s.addUnowned()
 	}
 	mine := oursFound
@@ -163,7 +174,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 		mine = setOf(applied(live, u.Manager))
 	}
 	s.collectAll(mine)
-	for u.Unobserved && u.Scope != SinceApply && s.excludeAmbiguous() {
+	for u.Unobserved && !unowned && s.excludeAmbiguous() {
 		s.collectAll(mine)
 	}
 	s.collectBelow()

@@ -41,6 +41,12 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 		}
 	}
 	list := node{live: live}
+	for _, key := range slices.Sorted(maps.Keys(touched.dropped)) {
+		element, err := fieldpath.DeserializePathElement(key)
+		if value, there := list.child(element); err == nil && there && !touched.here && !isServerField(path, element) {
+			addUnownedBelow(set, element, value, owned)
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(touched.below)) {
 		element, err := fieldpath.DeserializePathElement(key)
 		value, there := list.child(element)
@@ -56,7 +62,12 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 	return set
 }
 
+// isServerField reports whether a field without an owner has another source than a default. Of spec.replicas, the API server records no
+// owner when it is set through the subresource scale.
 func isServerField(path fieldpath.Path, element fieldpath.PathElement) bool {
+	if len(path) == 1 && path[0].FieldName != nil && element.FieldName != nil {
+		return *path[0].FieldName == "spec" && *element.FieldName == "replicas"
+	}
 	return len(path) == 0 && element.FieldName != nil && slices.Contains(serverFields, *element.FieldName)
 }
 

@@ -86,6 +86,10 @@ func next(r request, got answer) request {
 		return r
 	case read:
 		return r.reread(got)
+	case readUnowned:
+		return r.unownedRead(got)
+	case tryWithoutUnowned:
+		return r.triedWithoutUnowned(got)
 	case returnReclaimed:
 		return r.givenBack(got)
 	case applyMarks:
@@ -284,10 +288,13 @@ func (r request) end() request {
 // one.
 func (r request) failed(err error) request {
 	r.kind, r.err, r.live = failed, err, nil
-	if apierrors.IsInvalid(err) && !object.Denied(err) && (r.Why != plan.WhyNew || r.Cause.Found != nil) {
-		return r.refuse()
+	switch {
+	case !apierrors.IsInvalid(err) || object.Denied(err) || r.Why == plan.WhyNew && r.Cause.Found == nil:
+		return r
+	case r.Why != plan.WhyDrift && r.edit.Scope != ownership.Defaults:
+		return r.removeDefaults(err)
 	}
-	return r
+	return r.refuse()
 }
 
 // unsure reports whether the API server may have reverted an edit without an answer. That is read at once, and reported: a

@@ -163,7 +163,7 @@ func (a *Applier) record(r request, warnings []string) Result {
 		if r.kind == replaced {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(r.refused, done.Shown), r.replace
 		}
-	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, returnReclaimed, applyMarks,
+	case observe, create, reclaim, releaseIgnored, apply, replaceLists, askOwners, claim, recheck, read, readUnowned, tryWithoutUnowned, returnReclaimed, applyMarks,
 		migrate, convert, dropStale, probe, readReplaced, confirm: // these are requests
 	}
 	return done

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -55,30 +53,16 @@ var keepers = map[schema.GroupKind]bool{
 // refuse follows an apply that the API server called invalid, if the object exists.
 func (r request) refuse() request {
 	r.refused = r.err
-	if refusedFields(r.refused) == nil {
+	if object.InvalidFields(r.refused) == nil {
 		return r.unreplaceable(nil)
 	}
 	r.kind = probe
 	return r
 }
 
-// refusedFields are the fields that the API server names as invalid; nil if it names none in
-// the way in which it does of an invalid object.
-func refusedFields(refused error) []string {
-	var status apierrors.APIStatus
-	if !errors.As(refused, &status) || status.Status().Details == nil {
-		return nil
-	}
-	fields := []string{}
-	for _, cause := range status.Status().Details.Causes {
-		fields = append(fields, cause.Field)
-	}
-	return fields
-}
-
 // probed follows the question whether the API server accepts the object as a new one.
 func (r request) probed(got answer) request {
-	fields := refusedFields(r.refused)
+	fields := object.InvalidFields(r.refused)
 	if got.err != nil || slices.ContainsFunc(fields, func(field string) bool { return !r.Sets(field) }) {
 		return r.unreplaceable(fields) // a default is in the way
 	}
@@ -110,7 +94,7 @@ func (r request) replacement(got answer) request {
 
 // irreplaceable returns why an object must not be deleted and created anew; nil if it may.
 func (r request) irreplaceable(got answer) error {
-	fields := refusedFields(r.refused)
+	fields := object.InvalidFields(r.refused)
 	why := func(text string, args ...any) error {
 		return &immutable{fields: r.shownFields(fields, got.live), why: fmt.Sprintf(text, args...)}
 	}

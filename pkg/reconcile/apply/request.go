@@ -13,24 +13,26 @@ type kind int
 
 const (
 	// The requests; send has what each of them is.
-	observe         kind = iota // a dry run of the apply
-	create                      // an apply that only creates
-	reclaim                     // additions of an edit become ours
-	releaseIgnored              // we release the fields that ignore rules name
-	apply                       // the apply
-	replaceLists                // items that server-side apply cannot read are removed
-	askOwners                   // after a conflict: which VidraResources own the object
-	claim                       // our mark alone
-	recheck                     // whether an object that was just created may be adopted
-	read                        // the object, because others write to it
-	returnReclaimed             // what was reclaimed is returned
-	applyMarks                  // our label and annotation alone
-	migrate                     // fields of the first operator become unmanaged
-	convert                     // owners of a version that is not served any more get the applied version
-	dropStale                   // fields of ours lose owners that state no lasting wish
-	probe                       // whether the object would be accepted as a new one
-	readReplaced                // the object that may be replaced, and its owners
-	confirm                     // the object, after an apply that reverts it and that got no answer
+	observe           kind = iota // a dry run of the apply
+	create                        // an apply that only creates
+	reclaim                       // additions of an edit become ours
+	releaseIgnored                // we release the fields that ignore rules name
+	apply                         // the apply
+	replaceLists                  // items that server-side apply cannot read are removed
+	askOwners                     // after a conflict: which VidraResources own the object
+	claim                         // our mark alone
+	recheck                       // whether an object that was just created may be adopted
+	read                          // the object, because others write to it
+	readUnowned                   // the object, because defaults may be in the way of an apply
+	tryWithoutUnowned             // a dry run of the apply without these defaults
+	returnReclaimed               // what was reclaimed is returned
+	applyMarks                    // our label and annotation alone
+	migrate                       // fields of the first operator become unmanaged
+	convert                       // owners of a version that is not served any more get the applied version
+	dropStale                     // fields of ours lose owners that state no lasting wish
+	probe                         // whether the object would be accepted as a new one
+	readReplaced                  // the object that may be replaced, and its owners
+	confirm                       // the object, after an apply that reverts it and that got no answer
 
 	// The ends. Nothing is sent any more.
 	asIntended   // the object is as expected

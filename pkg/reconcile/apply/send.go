@@ -107,7 +107,9 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		got.err = a.claim(ctx, r.Task)
 	case recheck:
 		_, got.err = a.Preflight(ctx, r.Task)
-	case read, confirm:
+	case tryWithoutUnowned:
+		got.err = a.dryRunWithout(ctx, r)
+	case read, readUnowned, confirm:
 		got.live, got.err = a.Get(ctx, r.Key)
 	case returnReclaimed:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
@@ -179,6 +181,21 @@ func (a *Applier) dryRun(ctx context.Context, t plan.Task) (*unstructured.Unstru
 func (a *Applier) patchDry(ctx context.Context, key trigger.ObjectKey, body []byte) (*unstructured.Unstructured, error) {
 	return a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+}
+
+// dryRunWithout asks whether the API server accepts the apply once what is in its way is removed.
+func (a *Applier) dryRunWithout(ctx context.Context, r request) error {
+	var configuration map[string]any
+	if err := json.Unmarshal(r.body(), &configuration); err != nil {
+		return err
+	}
+	patch, err := json.Marshal(r.addition.Apply(r.live, configuration, a.Manager))
+	if err != nil {
+		return err
+	}
+	_, err = a.resource(r.Key).Patch(ctx, r.Key.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: a.Manager, DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 // ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.

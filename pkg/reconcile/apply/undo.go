@@ -63,6 +63,37 @@ func (k known) undoOf() ownership.Undo {
 	return u
 }
 
+// removeDefaults follows an apply of a changed configuration that the API server calls invalid. Fields without an owner may be in the
+// way, such as the defaults of a value that the manifest has changed. They are reclaimed and removed like additions, once a dry run has
+// shown that the API server accepts the object without them.
+func (r request) removeDefaults(refused error) request {
+	r.kind, r.goal, r.refused = readUnowned, toUndo, nil
+	r.undoing = undoing{edit: r.undoOf(), invalid: refused}
+	r.edit.Scope, r.edit.Refused = ownership.Defaults, object.FieldNames(refused)
+	return r
+}
+
+// unownedRead follows the read of the object that may have defaults in the way.
+func (r request) unownedRead(got answer) request {
+	if got.err != nil || got.live == nil {
+		return r.failed(r.invalid)
+	}
+	r.live, r.found = got.live, got.live
+	if r.addition = r.edit.Added(r.found, r.live); len(r.addition.Patch) == 0 {
+		return r.failed(r.invalid)
+	}
+	r.kind = tryWithoutUnowned
+	return r
+}
+
+// triedWithoutUnowned follows the dry run of the apply without the defaults.
+func (r request) triedWithoutUnowned(got answer) request {
+	if got.err != nil {
+		return r.failed(r.invalid)
+	}
+	return r.attempt()
+}
+
 // undoEdit returns the first request that undoes the edit.
 func (r request) undoEdit() request {
 	r.goal, r.edit, r.found = toUndo, r.undoOf(), r.Cause.Found
@@ -123,7 +154,7 @@ func (r request) reclaimEnded(taken *unstructured.Unstructured, reclaimed bool) 
 	if r.reclaimed = reclaimed; r.goal == toClean {
 		return r.additionsReclaimed(taken)
 	}
-	if reclaimed {
+	if reclaimed && r.edit.Scope != ownership.Defaults { // a default is no part of an edit
 		r.added = r.added.And(r.addition)
 	}
 	switch {

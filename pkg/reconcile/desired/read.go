@@ -77,11 +77,18 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 
 // ReadParts reads the parts of the manifest of a VidraResource once, with the rights of a client.
 func ReadParts(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource) ([]Part, error) {
+	return ReadPartsWith(ctx, client, vr, nil)
+}
+
+// ReadPartsWith is ReadParts, but for the parts that given returns. These are not read. given may be nil.
+func ReadPartsWith(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource,
+	given func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool),
+) ([]Part, error) {
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []Part{{text: vr.Spec.Manifest}}, nil
 	}
 	got := Parts{Versions: map[SourceKey]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
-	reading := reading{client: client, wanted: (&Reader{}).wanted(vr), refused: func(error, SourceKey) {}}
+	reading := reading{client: client, wanted: (&Reader{}).wanted(vr), refused: func(error, SourceKey) {}, given: given}
 	if why := reading.into(ctx, &got, vr); why != nil {
 		return nil, fmt.Errorf("read the manifest of VidraResource %s: %s", vr.Name, why.Message)
 	}
@@ -97,6 +104,8 @@ type reading struct {
 	wanted map[SourceKey]map[string]struct{}
 	// refused is called with the error of a read.
 	refused func(err error, key SourceKey)
+	// given returns parts that are not read; nil for none.
+	given func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
 }
 
 // into adds the parts that spec.manifestFrom names, up to the first that cannot be read.
@@ -114,6 +123,13 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 		}
 		if err := r.scope.Namespace(key.namespace); err != nil {
 			return unavailable(err.Error())
+		}
+		if r.given != nil {
+			if text, found := r.given(vr, source); found {
+				got.Parts = append(got.Parts, Part{name: name, text: text, source: &vr.Spec.ManifestFrom[i], secret: key.kind == "Secret"})
+				size += len(text)
+				continue
+			}
 		}
 		if _, known := read[key]; !known {
 			held, err := readSource(ctx, r.client, key, r.wanted[key])

@@ -1,8 +1,11 @@
 package object
 
 import (
+	"errors"
 	"regexp"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -34,6 +37,39 @@ func FieldWithoutValues(field string, known ownership.Disclosure) string {
 		})
 	}
 	return field
+}
+
+// FieldNames returns the names that lead to the fields which the API server calls invalid, without the indexes and keys of lists; nil
+// for another error.
+func FieldNames(err error) [][]string {
+	var all [][]string
+	for _, field := range InvalidFields(err) {
+		names := []string{}
+		for _, element := range pathElement.FindAllString(field, -1) {
+			if !strings.HasPrefix(element, "[") && field != noField {
+				names = append(names, element)
+			}
+		}
+		all = append(all, names)
+	}
+	return all
+}
+
+// noField is what the API server writes for a cause that concerns the whole object.
+const noField = "<nil>"
+
+// InvalidFields returns the fields that the API server calls invalid, as it writes them; nil if it names none in the way in which it
+// does of an invalid object.
+func InvalidFields(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	fields := []string{}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	return fields
 }
 
 // inEnvironment reports whether a field, as the API server names it, belongs to the
