@@ -145,7 +145,7 @@ func TestF23Fight(t *testing.T) {
 	mark, start := auditMark(t), time.Now()
 	writer := startRival(t, ns, "page")
 	awaitCondition(t, ns, drifts(metav1.ConditionTrue, "DriftContended"), "ConfigMap "+ns+"/page", `"person" keeps changing data.greeting`,
-		"more than 5 times within a minute", `"managers":["person"]`)
+		"more than 5 times within a minute", `"paths":["/data/greeting"]`)
 	awaitEvent(t, v, corev1.EventTypeWarning, "DriftContended", "Restore", "data.greeting", "person", "spec.drift.ignore")
 	for time.Since(start) < lasts {
 		require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))

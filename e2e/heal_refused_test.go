@@ -61,8 +61,8 @@ func TestImmutableFieldChangedByOthers(t *testing.T) {
 
 			mark := auditMark(t)
 			changeSpec(t, ns, func(s *v1alpha1.VidraResourceSpec) { s.Suspend = false })
-			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name+": ", tt.field, "cannot be changed in an object that exists",
-				"the API server answered: ", tt.said, "Delete the object, so that Vidra creates it again")
+			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name+": ", tt.field, "the API server refuses the change of the object that exists",
+				tt.said, "Delete the object, so that Vidra creates it again")
 			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, tt.said)
 			require.Equal(t, theirs.GetUID(), get(t, obj).GetUID(), "%s: Vidra does not delete what another user created", tt.reason)
 			require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
@@ -115,7 +115,7 @@ func TestStructuralHealRefusedByWebhook(t *testing.T) {
 			})
 			require.NoError(t, jsonPatch(page, `[{"op":"move","from":"/data/greeting","path":"/data/salute"}]`))
 			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page: ", w.name, "change freeze until Monday")
-			require.NotContains(t, condition(t, v, v1alpha1.ConditionReady).Message, "cannot be changed", "%s: the webhook is no immutable field", tt.reason)
+			require.NotContains(t, condition(t, v, v1alpha1.ConditionReady).Message, "refuses the change of the object that exists", "%s: the webhook is no immutable field", tt.reason)
 			require.Equal(t, metav1.ConditionTrue, condition(t, v, v1alpha1.ConditionDrifted).Status)
 			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", w.name, "change freeze until Monday")
 			w.remove(t)

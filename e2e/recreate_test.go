@@ -74,8 +74,12 @@ func TestF29ImmutableFields(t *testing.T) {
 			object := declaredObject(t, ns, tt.before, tt.kind, tt.name)
 			before := get(t, object)
 			setManifest(t, ns, tt.after)
-			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name, tt.field, "spec.force")
-			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, "spec.force")
+			advice := "spec.force"
+			if tt.kept {
+				advice = "A deleted claim loses its data"
+			}
+			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, tt.kind+" "+ns+"/"+tt.name, tt.field, advice)
+			awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "Apply", tt.field, advice)
 			require.Equal(t, before.GetUID(), get(t, object).GetUID(), tt.reason)
 
 			mark := auditMark(t)

@@ -263,7 +263,7 @@ func (d *differ) dryRun(ctx context.Context, diff *objectDifference, o *desired.
 	}
 	applied, err := d.Apply(ctx, o, configuration, true)
 	if err != nil {
-		return d.failed(ctx, diff, o, live, err)
+		return d.failed(ctx, diff, o, live, err, func() bool { return d.Acceptable(ctx, o) })
 	}
 	if live == nil {
 		diff.Action, diff.Diff = actionCreate, d.unified(nil, applied, d.Disclosure(o))
@@ -287,8 +287,8 @@ func (o *objectDifference) addConflicts(conflicts []owners.FieldConflict, exists
 	return ""
 }
 
-// failed is about an object that the API server refused.
-func (d *differ) failed(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, err error) (*objectDifference, error) {
+// failed is about an object that the API server refused. acceptable reports whether it accepts the object as a new one.
+func (d *differ) failed(ctx context.Context, diff *objectDifference, o *desired.Object, live *unstructured.Unstructured, err error, acceptable func() bool) (*objectDifference, error) {
 	if !isAnswer(err) {
 		return nil, fmt.Errorf("dry run of %s: %w", o.ID, err)
 	}
@@ -308,14 +308,15 @@ func (d *differ) failed(ctx context.Context, diff *objectDifference, o *desired.
 		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case invalid && d.VR.Spec.Force && d.Owns(live):
+	case invalid && d.VR.Spec.Force && d.Owns(live) && acceptable():
 		diff.Action, diff.Why = actionReplace, "spec.force: deleted and created again, if its kind and annotations allow it, because of "+why
 		if o.ID.IsContainer() {
 			d.contents(ctx, diff, live)
 		}
 		return diff, nil
-	case invalid:
-		return diff.refused(why + ". If the field is immutable, delete the object, or set spec.force"), nil
+	case invalid && acceptable():
+		refusal := object.Refusal{ID: o.ID, Answer: why, Fields: object.FieldNames(err), Differing: desired.Differing(o.Unstructured(), live)}
+		return diff.refused(refusal.WithAdvice()), nil
 	}
 	return diff.refused(why), nil
 }

@@ -148,7 +148,7 @@ func TestInvalid(t *testing.T) {
 			head := `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"web"},`
 			o := &desired.Object{Body: []byte(head + strings.TrimPrefix(tt.configuration, "{"))}
 			invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{field.Forbidden(field.NewPath("spec"), "may not be")})
-			diff, err := differOf().failed(t.Context(), &objectDifference{}, o, live, invalid)
+			diff, err := differOf().failed(t.Context(), &objectDifference{}, o, live, invalid, func() bool { return true })
 			require.NoError(t, err)
 			require.Equal(t, tt.reverted, diff.Reverted, tt.reason)
 			require.Equal(t, tt.removed, diff.AlsoRemoved, tt.reason)
@@ -160,7 +160,7 @@ func TestInvalid(t *testing.T) {
 			require.Contains(t, diff.Why, "an edit is in the way, which is removed first: ", tt.reason)
 		})
 	}
-	_, err := differOf().failed(t.Context(), &objectDifference{}, &desired.Object{}, nil, errors.New("connection refused"))
+	_, err := differOf().failed(t.Context(), &objectDifference{}, &desired.Object{}, nil, errors.New("connection refused"), nil)
 	require.ErrorContains(t, err, "connection refused", "no answer of the API server")
 }
 

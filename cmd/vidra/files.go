@@ -146,7 +146,11 @@ func namesOfFiles(files []file) string {
 	for _, f := range files {
 		names = append(names, f.name)
 	}
-	return few(names, false)
+	const shown = 3
+	if more := len(names) - shown; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // partsOf returns the texts of files as the parts of one manifest, and as one text.

@@ -19,8 +19,9 @@ manifest other programs write. They are known from
   the HorizontalPodAutoscalers of the cluster and of the manifest, for spec.replicas
   status.history of the VidraResource, with how often they did
 
-For each field there are two ways out: omit it from the manifest, or paste the printed
-rule. A field that a user's tool has set, such as kubectl, is taken once, and does
+The printed steps leave the fields to their writers: first the ignore rule, then, if you
+like, omit the fields from the manifest. In the other order the API server resets values,
+such as spec.replicas to 1. A field that a user's tool has set, such as kubectl, is taken once, and does
 not fight; neither does any if spec.drift.mode is not Correct. The API server decides
 by dry runs with your rights; nothing is written. NAME and FILE are those of
 "vidra diff". Values of Secrets are never printed.
@@ -150,8 +151,16 @@ func (f *forecast) text(colour bool) string {
 	if err != nil {
 		rules = err.Error() + "\n"
 	}
-	fprintf(&b, "\nOmit the fields that fight from the manifest, or leave them to their writers: paste this into VidraResource %s\n", f.VidraResource)
-	b.WriteString(safeLines("  ", rules))
+	fprintf(&b, "\nTo leave the fields that fight to their writers, without a reset of their values:\n")
+	fprintf(&b, "1. Paste this into VidraResource %s, and apply it:\n", f.VidraResource)
+	b.WriteString(safeLines("     ", rules))
+	if f.vr.Status.ObservedGeneration == 0 { // nothing is applied yet
+		b.WriteString("   The fields are set when an object is created, and then left to their writers.\n")
+		return b.String()
+	}
+	fprintf(&b, "2. Wait until Vidra has released the fields: `%s`\n", hint("wait", f.VidraResource))
+	b.WriteString("3. Then you may omit the fields from the manifest. If you omit a field before step 1, its value is removed\n" +
+		"   or reset to the default of the API server, for example spec.replicas to 1.\n")
 	return b.String()
 }
 

@@ -40,7 +40,7 @@ func newLint() *cobra.Command {
 	f := &lintFlags{}
 	cmd := &cobra.Command{
 		Use: "lint -f FILE", Short: "Check VidraResources and manifests in files, without a cluster",
-		Long: lintHelp, Example: "  vidra lint -f shop.yaml\n  vidra lint -f shop/ -f common.yaml",
+		Long: lintHelp, Example: "  vidra lint -f shop.yaml\n  vidra lint -f shop -f common.yaml",
 		Args: wants(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
@@ -116,7 +116,9 @@ func lint(files []file) (checked string, problems []string) {
 		}
 	}
 	switch {
-	case len(objects) == 0 && len(problems) == 0:
+	case len(objects) == 0 && len(problems) > 0:
+		return "", problems
+	case len(objects) == 0:
 		return "", []string{namesOfFiles(files) + ": no object found"}
 	case resources == 0:
 		return plural(len(objects), "object"), problems

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -150,6 +151,18 @@ func (r *Runner) withoutDefaults(ctx context.Context, o *desired.Object, c Confi
 	changed, err = r.Resource(o).Patch(ctx, o.Key.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}})
 	return changed, err == nil
+}
+
+// Acceptable reports whether the API server accepts as a new object what it refused as a change.
+func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
+	probe := o.Probe()
+	body, err := desired.Encode(probe)
+	if err != nil {
+		return false
+	}
+	_, err = r.Resource(o).Patch(ctx, probe.GetName(), types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}, Force: ptr.To(true)})
+	return err == nil
 }
 
 // withIgnored is what an apply made of a value, with the fields that ignore rules exclude as they are. These are the fields in

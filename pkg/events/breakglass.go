@@ -29,7 +29,7 @@ func breakGlassEvents(owner corev1.ObjectReference, change Change) []Event {
 		e.Reason = ReasonBreakGlassEnded
 		e.Note = fmt.Sprintf("break-glass has ended for VidraResource %s: %s", owner.Name, answer.Message)
 	}
-	e.Note = Name(change.Object) + ": " + e.Note
+	e.Note = change.name() + ": " + e.Note
 	e.Variant = e.Note
 	object := change.Object
 	atOwner, atObject := e, e

@@ -15,14 +15,14 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
 	switch change.Action {
 	case Detected:
-		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, Name(change.Object)+": "+change.Note
+		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, change.name()+": "+change.Note
 	case Contended:
-		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, Name(change.Object)+": "+change.Note
+		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, change.name()+": "+change.Note
 	case Settled:
 		e.Type, e.Reason, e.Action = normal, ReasonDriftSettled, ActionRestore
-		e.Note = Name(change.Object) + ": no longer contended: no other writer has changed it for a minute"
+		e.Note = change.name() + ": no longer contended: no other writer has changed it for a minute"
 	case Replaced:
-		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, Name(change.Object)+": "+change.Note
+		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, change.name()+": "+change.Note
 	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Retyped, Deleted, Rotated, Progressed, Answered:
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -25,15 +26,31 @@ const minText = 24
 // maxFieldPath is the maximum length of the field path of a reference in bytes.
 const maxFieldPath = 256
 
-// Name returns the name of an object in messages: kind, namespace and name.
+// Name returns the name of an object in messages: kind, namespace and name. A kind that has the name of one of Kubernetes gets its group.
 func Name(ref corev1.ObjectReference) string {
-	return display.Name(ref.Kind, ref.Namespace, ref.Name)
+	return kindname.Of(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
+}
+
+// qualified is Name with the group in any case.
+func qualified(ref corev1.ObjectReference) string {
+	return kindname.Qualified(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
+}
+
+// name is the name of the object in notes.
+func (c Change) name() string {
+	if c.ambiguous {
+		return qualified(c.Object)
+	}
+	return Name(c.Object)
 }
 
 // BriefNote returns the note of an Event about an edit of an object without the name of the object, with
 // which it may begin, and the place where to make the change, with which it may end.
 func BriefNote(note string, ref corev1.ObjectReference) string {
-	note, _, _ = strings.Cut(strings.TrimPrefix(note, Name(ref)+": "), keepBegin)
+	for _, name := range []string{Name(ref), qualified(ref)} {
+		note = strings.TrimPrefix(note, name+": ")
+	}
+	note, _, _ = strings.Cut(note, keepBegin)
 	return CleanNote(note)
 }
 

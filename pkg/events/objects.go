@@ -28,6 +28,9 @@ type Object struct {
 	Action Action
 	// Note is what the Event adds to the name of a removed object; empty for nothing.
 	Note string
+
+	// name is how the note of the Event names it.
+	name string
 }
 
 // ObjectsOf returns the objects that the annotation of a Kubernetes Event names; none if it
@@ -66,7 +69,7 @@ func (e Event) about(changes []Change, some ...Action) Event {
 	for _, action := range some {
 		for _, change := range changes {
 			if change.Action == action {
-				o := Object{Reference: change.Object, Action: action}
+				o := Object{Reference: change.Object, Action: action, name: change.name()}
 				if action == Pruned || action == Orphaned {
 					o.Note = change.Note
 				}
@@ -86,7 +89,7 @@ func (e Event) names(done Action) []string {
 	var names []string
 	for _, o := range e.Objects {
 		if o.Action == done {
-			name := Name(o.Reference)
+			name := o.name
 			if o.Note != "" {
 				name += " (" + o.Note + ")"
 			}
@@ -101,7 +104,7 @@ func (e Event) names(done Action) []string {
 func (e Event) objectsVariant() string {
 	var texts []string
 	for _, o := range e.Objects {
-		texts = append(texts, string(o.Action), o.Reference.APIVersion, Name(o.Reference))
+		texts = append(texts, string(o.Action), o.Reference.APIVersion, o.name)
 	}
 	return variantOf(texts...)
 }

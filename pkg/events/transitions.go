@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -71,6 +74,29 @@ type Change struct {
 	Place string
 	// BreakGlass is the answer of an Answered change.
 	BreakGlass *v1alpha1.BreakGlassStatus
+	// Adopted reports that the object existed without an owner before it was applied.
+	Adopted bool
+	// Took is the time from the edit to its revert; 0 if it is not known. No Event has it.
+	Took time.Duration
+
+	// ambiguous reports that the VidraResource has objects of this kind in another group, too.
+	ambiguous bool
+}
+
+// withAmbiguous returns changes, with those marked whose kind the VidraResource has in several groups.
+func withAmbiguous(changes []Change, managed []v1alpha1.ManagedResourceStatus) []Change {
+	if len(changes) == 0 {
+		return changes
+	}
+	var kinds kindname.Set
+	for i := range managed {
+		kinds.Add(schema.FromAPIVersionAndKind(managed[i].APIVersion, managed[i].Kind).GroupKind())
+	}
+	marked := slices.Clone(changes)
+	for i := range marked {
+		marked[i].ambiguous = kinds.Ambiguous(marked[i].Object.GroupVersionKind().GroupKind())
+	}
+	return marked
 }
 
 // Event is a Kubernetes Event before it is written.
@@ -97,6 +123,7 @@ type Event struct {
 // and after it and the changes that it made. Two equal statuses without a change are no
 // transition. Both are statuses as they are written, so a restart in between loses nothing.
 func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []Change) []Event {
+	changes = withAmbiguous(changes, after.ManagedResources)
 	// Each generation is a series of its own, because a series keeps only its first note.
 	manifest := owner
 	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
@@ -154,7 +181,7 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	var all []Event
 	for _, change := range changes {
-		e := Event{Type: normal, Regarding: owner, Note: Name(change.Object) + " " + change.Note}
+		e := Event{Type: normal, Regarding: owner, Note: change.name() + " " + change.Note}
 		switch change.Action {
 		case Retyped:
 			object := change.Object
@@ -200,7 +227,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
 		Regarding: owner, Related: &object, Fields: change.Fields, Variant: variant,
-		Note: Name(change.Object) + ": " + what,
+		Note: change.name() + ": " + what,
 	}
 	if change.Place != "" && len(corrected.Note)+len(end) <= MaxNote {
 		corrected.Note += end

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -140,6 +141,18 @@ func TargetOf(id object.Identity) Target {
 // argument is the object as an argument of a command, with the kind as the user wrote it.
 func (s *subject) argument() string {
 	return Target{Kind: s.typed, Namespace: s.id.Namespace, Name: s.id.Name}.Argument()
+}
+
+// title names the object, with the group of its kind where the cluster serves the kind in several groups.
+func (s *subject) title() string {
+	var kinds kindname.Set
+	all, err := s.client.mapper.KindsFor(schema.GroupVersionResource{Resource: s.gvr.Resource})
+	if err == nil { // the kind is named alone otherwise
+		for _, kind := range all {
+			kinds.Add(kind.GroupKind())
+		}
+	}
+	return kinds.Name(s.id.GroupKind, s.id.Namespace, s.id.Name)
 }
 
 // is reports whether an entry of a status is about the object.

@@ -143,7 +143,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 	known := s.disclosure(ctx)
 	e := &Explanation{
 		APIVersion: s.gvk.GroupVersion().String(), Kind: s.gvk.Kind, Namespace: s.id.Namespace, Name: s.id.Name,
-		ManagedBy: []ManagedBy{}, Missing: s.missing, Object: s.id.String(), Argument: s.argument(),
+		ManagedBy: []ManagedBy{}, Missing: s.missing, Object: s.title(), Argument: s.argument(),
 	}
 	listed := map[string]bool{}
 	for _, vr := range s.owners {

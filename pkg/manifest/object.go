@@ -34,6 +34,9 @@ var serverFields = []string{
 // object returns the checked object that a node describes.
 func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstructured.Unstructured, *Error) {
 	if n.Kind != yaml.MappingNode {
+		if isJSONPatch(n) {
+			return nil, faultf(n.Line, "looks like a JSON patch (RFC 6902), not an object: apply it with kustomize, and use the result")
+		}
 		return nil, faultf(n.Line, "must be an object, that is a mapping with apiVersion, kind and metadata, not %s", describe(n))
 	}
 	fields, err := c.mapping(n, depth)
@@ -44,6 +47,9 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 		fields["apiVersion"], fields["kind"] = inherited.apiVersion, inherited.kind
 	}
 	if message := check(fields); message != "" {
+		if hint := foreignFormat(fields); hint != "" {
+			message = hint
+		}
 		return nil, faultf(0, "%s", message)
 	}
 	metadata := fields["metadata"].(map[string]any) // check requires it.

@@ -74,6 +74,14 @@ func pointer(path fieldpath.Path) string {
 	return b.String()
 }
 
+// FieldPath returns the path of a field below a path, as a Change has it.
+func FieldPath(path, name string) string {
+	var b strings.Builder
+	b.WriteString(path)
+	renderField(&b, name)
+	return b.String()
+}
+
 func renderField(b *strings.Builder, name string) {
 	name = display.TruncateRunes(name, maxName)
 	if name == "" || strings.ContainsAny(name, ".[]/\" ") {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -30,6 +31,7 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 	for i := range changes {
 		changes[i].Cluster = at
 	}
+	r.outcomes.log(ctrllog.Log.WithName("outcome"), regarding.Name, before, after, changes, time.Now())
 	r.Recorder.Record(events.Transitions(regarding, before, after, changes))
 }
 

@@ -87,6 +87,7 @@ type Reconciler struct {
 
 	namespaces    access.NamespaceIndex
 	clusters      access.ClusterIndex
+	outcomes      outcomes
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
 	sources       desired.Sources

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // HistoryNames returns the objects that were edited, each once, as arguments of kubectl.
@@ -33,9 +33,13 @@ func (s Style) History(history *insight.History) string {
 		names = append(names, "FIRST SEEN", "USER", "MANAGER", "FIELDS")
 	}
 	rows := [][]styled{heading(append(names, "MESSAGE")...)}
+	var kinds kindname.Set
 	for _, e := range history.Edits {
-		row := plain(ageOf(e.LastTime.Time, s.Now), strconv.FormatInt(e.Count, 10), e.VidraResource,
-			Line(events.Name(corev1.ObjectReference{Kind: e.Object.Kind, Namespace: e.Object.Namespace, Name: e.Object.Name})))
+		kinds.Add(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind())
+	}
+	for _, e := range history.Edits {
+		kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
+		row := plain(ageOf(e.LastTime.Time, s.Now), strconv.FormatInt(e.Count, 10), e.VidraResource, Line(kinds.Name(kind, e.Object.Namespace, e.Object.Name)))
 		row = append(row, styled{Line(e.Reason), yellow})
 		if s.Wide {
 			row = append(row, plain(ageOf(e.FirstTime.Time, s.Now), Line(e.User), Line(e.Manager), Line(strings.Join(e.Fields, ",")))...)

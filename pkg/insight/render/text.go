@@ -21,6 +21,9 @@ const (
 // Line escapes text from a cluster, such as a name or a message, for one line of a terminal.
 func Line(text string) string { return terminal.Escape(text) }
 
+// flat is Line for a message of several lines, which become one.
+func flat(text string) string { return Line(strings.Join(strings.Fields(text), " ")) }
+
 // Sprintf formats text with arguments that come from clusters: each argument is escaped, but for colours from paint.
 func Sprintf(format string, args ...any) string {
 	safe := make([]any, len(args))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // TreeNames returns the objects of a tree as arguments of kubectl, one a line.
@@ -35,6 +36,8 @@ func (s Style) Tree(tree *insight.Tree) string {
 		names, cells = append(names, "MESSAGE"), append(cells, styled{})
 	}
 	rows := [][]styled{heading(names...), cells}
+	var kinds kindname.Set
+	addKinds(&kinds, tree.Objects)
 	var draw func(branches []*insight.Branch, indent string)
 	draw = func(branches []*insight.Branch, indent string) {
 		for i, b := range branches {
@@ -46,7 +49,7 @@ func (s Style) Tree(tree *insight.Tree) string {
 			if b.Created != nil {
 				age = ageOf(b.Created.Time, s.Now)
 			}
-			row := []styled{{text: indent + line + b.Kind + "/" + b.Name}, {text: b.Namespace}, stateCell(b.State), healthCell(b.Health), {text: age}}
+			row := []styled{{text: indent + line + kinds.Kind(kindOf(b)) + "/" + b.Name}, {text: b.Namespace}, stateCell(b.State), healthCell(b.Health), {text: age}}
 			if s.Wide {
 				row = append(row, styled{text: Line(b.Message)})
 			}
@@ -56,6 +59,18 @@ func (s Style) Tree(tree *insight.Tree) string {
 	}
 	draw(tree.Objects, "")
 	return s.table().rows(rows...)
+}
+
+// addKinds adds the kinds of a tree to a set.
+func addKinds(kinds *kindname.Set, branches []*insight.Branch) {
+	for _, b := range branches {
+		kinds.Add(kindOf(b))
+		addKinds(kinds, b.Owned)
+	}
+}
+
+func kindOf(b *insight.Branch) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(b.APIVersion, b.Kind).GroupKind()
 }
 
 func stateCell(state string) styled {

@@ -35,10 +35,10 @@ func (s Style) Why(answer *insight.Explanation) string {
 			fprintf(&b, "  defined in  %s\n", m.DefinedIn)
 		}
 		if g := m.BreakGlass; g != nil {
-			fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), Line(g.Message))
+			fprintf(&b, "  break-glass %s%s: %s\n", g.State, until(g), flat(g.Message))
 		}
 		for _, p := range m.Problems {
-			fprintf(&b, "  problem     %s: %s\n", p.Reason, Line(p.Message))
+			fprintf(&b, "  problem     %s: %s\n", p.Reason, flat(p.Message))
 		}
 	}
 	if e.Absent {

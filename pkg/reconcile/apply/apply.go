@@ -48,6 +48,9 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 		r = next(r, a.send(ctx, r))
 	}
 	answered := time.Now()
+	if r.kind == applied && r.Ignored == nil && r.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+		r.altered = a.alteredBy(ctx, r)
+	}
 	done = a.record(r, warnings.all())
 	done.Answered, done.Unmet = answered, r.kind == failed && k.unmet()
 	if done.Live != nil && t.Why != plan.WhyDrift { // what is healed was applied before

@@ -154,7 +154,9 @@ func (a *Applier) record(r request, warnings []string) Result {
 		}
 		done.Ending = r.Why != plan.WhyDrift && r.live.GetDeletionTimestamp() != nil
 		if r.Ignored == nil { // otherwise not all of it was sent
-			done.Warnings = append(done.Warnings, desired.AlteredByWebhook(r.Unstructured(), r.live, done.Shown)...)
+			if differences := desired.Differences(r.Unstructured(), r.live); len(differences) > 0 && r.altered != "" {
+				done.Warnings = append(done.Warnings, desired.Altered(differences, r.altered, r.Unstructured(), r.live, done.Shown)...)
+			}
 		}
 	case replaced, failed:
 		if a.Watched {

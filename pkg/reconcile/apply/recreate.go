@@ -2,15 +2,12 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -20,34 +17,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// immutable is why an object is not changed although the API server would accept it
-// as a new one: a field of it cannot change.
-type immutable struct {
-	// fields that cannot change, as the API server names them.
-	fields []string
-	why    string
-	// text is the whole message; empty if fields and why are.
-	text string
-}
+// immutable is why an object is not changed although the API server would accept it as a new one.
+type immutable struct{ text string }
 
 // Error implements error.
-func (i *immutable) Error() string {
-	if i.text != "" {
-		return i.text
-	}
-	return fmt.Sprintf("%s cannot be changed in an object that exists: %s", strings.Join(i.fields, ", "), i.why)
-}
+func (i *immutable) Error() string { return i.text }
 
 // AsFailure returns why the object is not changed.
 func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failure {
 	return object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: whole.Error()}
-}
-
-// keepers are the kinds that hold data, or other objects: they are created again
-// only if the object allows it.
-var keepers = map[schema.GroupKind]bool{
-	{Kind: "Namespace"}: true, {Kind: "PersistentVolume"}: true, {Kind: "PersistentVolumeClaim"}: true,
-	{Group: "apps", Kind: "StatefulSet"}: true, object.CRDKind: true,
 }
 
 // refuse follows an apply that the API server called invalid, if the object exists.
@@ -94,11 +72,11 @@ func (r request) replacement(got answer) request {
 
 // irreplaceable returns why an object must not be deleted and created anew; nil if it may.
 func (r request) irreplaceable(got answer) error {
-	fields := object.InvalidFields(r.refused)
-	why := func(text string, args ...any) error {
-		return &immutable{fields: r.shownFields(fields, got.live), why: fmt.Sprintf(text, args...)}
-	}
 	entry, live := r.Entry(), got.live
+	refusal := r.refusal(live)
+	why := func(text string, args ...any) error {
+		return &immutable{text: fmt.Sprintf("%s. It is not deleted and created again: %s", refusal, fmt.Sprintf(text, args...))}
+	}
 	switch {
 	case got.err != nil:
 		return got.err
@@ -107,20 +85,18 @@ func (r request) irreplaceable(got answer) error {
 	case live.GetDeletionTimestamp() != nil:
 		return nil
 	case r.Why == plan.WhyDrift:
-		if named := r.naming(live, fields); named != nil {
+		if named := r.naming(live, object.InvalidFields(r.refused)); named != nil {
 			return named
 		}
-		return why("the API server answered: %s. Another user set it, when the object was created again, for example. Delete the object, so that Vidra creates it again",
-			object.Message(r.refused, r.disclosureWith(live)))
+		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", refusal, r.afterEdit(refusal))}
 	case !r.settings.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
 	case !r.settings.Force:
-		return why("fix the manifest, delete the object, or set spec.force to have Vidra delete it and create it again")
+		return &immutable{text: refusal.WithAdvice()}
 	case len(got.others) > 0:
-		return why("another VidraResource owns the object, too, so that it is not deleted")
-	case keepers[r.ID.GroupKind] && !allowsRecreate(live) && !allowsRecreate(r.Unstructured()):
-		return why("a %s is deleted and created again only if it has the annotation %s: \"true\", because what it holds is lost then",
-			r.ID.Kind, v1alpha1.AllowRecreateAnnotation)
+		return why("another VidraResource owns the object, too")
+	case object.HoldsData(r.ID.GroupKind) && !allowsRecreate(live) && !allowsRecreate(r.Unstructured()):
+		return why("a %s holds data, which is lost then, and lacks the annotation %s: \"true\". %s", r.ID.Kind, v1alpha1.AllowRecreateAnnotation, refusal.Advice())
 	case got.inside.Kept.Count > 0:
 		return why("it holds %s with the annotation keep", got.inside.Kept)
 	case got.inside.Blocked(r.settings.UnmanagedContents) != "":
@@ -128,12 +104,29 @@ func (r request) irreplaceable(got answer) error {
 	case AsksToStay(live) || AsksToStay(r.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.Configuration && entry.Recreated.UID != string(live.GetUID()):
-		return why("it was created again for this manifest before, so it is not deleted again: another client changes it")
+		return why("it was created again for this manifest before, and another client changes it")
 	}
 	if glass := r.settings.AnswerTo(entry, r.Object, live); breakglass.Exempts(glass.Status, time.Now()) {
-		return why("it is deleted and created again when its break-glass ends: %s", plan.Exemption(glass.Status).Why)
+		return why("this waits for the end of its break-glass: %s", plan.Exemption(glass.Status).Why)
 	}
 	return nil
+}
+
+// refusal describes the refused change of an object that exists.
+func (r request) refusal(live *unstructured.Unstructured) object.Refusal {
+	refusal := object.Refusal{ID: r.ID, Fields: object.FieldNames(r.refused), Answer: object.Message(r.refused, r.disclosureWith(live))}
+	if live != nil {
+		refusal.Differing = desired.Differing(r.Unstructured(), live)
+	}
+	return refusal
+}
+
+// afterEdit is the step after an edit that the API server refuses to revert.
+func (r request) afterEdit(refusal object.Refusal) string {
+	if object.HoldsData(r.ID.GroupKind) {
+		return refusal.Advice()
+	}
+	return "Delete the object, so that Vidra creates it again"
 }
 
 // naming returns the error of a refused heal with the names of what is in the way; nil if
@@ -178,19 +171,9 @@ func (r request) inTheWay(live *unstructured.Unstructured) string {
 	return strings.Join(named, ", ")
 }
 
-// probe asks whether the API server would accept as a new object what it refused
-// as a change. There is no other mark of a field that cannot change: the answers are those to
-// any invalid object. So it is asked with a dry run under a name that no object has.
+// probe asks whether the API server would accept as a new object what it refused as a change.
 func (a *Applier) probe(ctx context.Context, t plan.Task) error {
-	probe := t.Unstructured()
-	sum := sha256.Sum256([]byte(t.ID.Name))
-	probe.SetName("vidra-probe-" + hex.EncodeToString(sum[:4]))
-	if t.ID.GroupKind == (schema.GroupKind{Kind: "Service"}) { // the present one holds them
-		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
-			unstructured.RemoveNestedField(probe.Object, "spec", field)
-		}
-		withoutNodePorts(probe)
-	}
+	probe := t.Probe()
 	body, err := desired.Encode(probe)
 	if err != nil {
 		return err
@@ -199,19 +182,6 @@ func (a *Applier) probe(ctx context.Context, t plan.Task) error {
 	key.Name = probe.GetName()
 	_, err = a.patchDry(ctx, key, body)
 	return err
-}
-
-// withoutNodePorts removes the ports of the nodes from a Service.
-func withoutNodePorts(service *unstructured.Unstructured) {
-	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
-	for _, port := range ports {
-		if fields, ok := port.(map[string]any); ok {
-			delete(fields, "nodePort")
-		}
-	}
-	if len(ports) > 0 {
-		_ = unstructured.SetNestedSlice(service.Object, ports, "spec", "ports") // it was a list before
-	}
 }
 
 func allowsRecreate(object *unstructured.Unstructured) bool {

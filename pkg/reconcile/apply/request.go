@@ -101,6 +101,8 @@ type request struct {
 	unremovable string
 	// replace is the object to be deleted; nil if it is being deleted.
 	replace *unstructured.Unstructured
+	// altered is what may have changed a value of the applied configuration; see [Applier.alteredBy].
+	altered string
 	err     error
 }
 

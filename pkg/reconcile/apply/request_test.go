@@ -46,6 +46,7 @@ func TestRequests(t *testing.T) {
 		Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:z":{}}}`),
 	}))
+	withDefault := versionOf(t, "5", `"x":"0","y":"1","z":"default"`, xy, "")
 	listedByFirst := wanted.DeepCopy()
 	listedByFirst.SetAnnotations(map[string]string{v1alpha1.OwnerAnnotation: "shop"})
 	listedByFirst.SetManagedFields(append(listedByFirst.GetManagedFields(), metav1.ManagedFieldsEntry{
@@ -203,11 +204,29 @@ func TestRequests(t *testing.T) {
 
 		"Replaced": {
 			"With spec.force an immutable field has the object created again.", []func(*known){changed, func(k *known) { k.settings.Force = true }},
-			[]answer{{err: invalid}, {}, {live: wanted}}, []kind{apply, probe, readReplaced, replaced},
+			[]answer{{err: invalid}, {live: wanted}, {}, {live: wanted}}, []kind{apply, readUnowned, probe, readReplaced, replaced},
 		},
-		"NotForced":    {"Without it the object stays.", []func(*known){changed}, []answer{{err: invalid}, {}, {live: wanted}}, []kind{apply, probe, readReplaced, failed}},
-		"NotCreatable": {"What is invalid as a new object, too, is a fault of the manifest.", []func(*known){changed}, []answer{{err: invalid}, {err: invalid}}, []kind{apply, probe, failed}},
-		"InvalidNew":   {"There is nothing to replace.", []func(*known){fresh}, []answer{{err: invalid}}, []kind{apply, failed}},
+		"NotForced": {
+			"Without it the object stays.", []func(*known){changed}, []answer{{err: invalid}, {live: wanted}, {}, {live: wanted}},
+			[]kind{apply, readUnowned, probe, readReplaced, failed},
+		},
+		"NotCreatable": {
+			"What is invalid as a new object, too, is a fault of the manifest.", []func(*known){changed}, []answer{{err: invalid}, {live: wanted}, {err: invalid}},
+			[]kind{apply, readUnowned, probe, failed},
+		},
+		"Defaults": {
+			"A default beside a changed field is removed, once a dry run has shown that it was in the way.", []func(*known){changed},
+			[]answer{{err: invalid}, {live: withDefault}, {}, {live: withDefault}, {live: wanted}}, []kind{apply, readUnowned, tryWithoutUnowned, reclaim, apply, applied},
+		},
+		"DefaultsNotInTheWay": {
+			"Nothing is written if the dry run is refused.", []func(*known){changed}, []answer{{err: invalid}, {live: withDefault}, {err: invalid}, {err: invalid}},
+			[]kind{apply, readUnowned, tryWithoutUnowned, probe, failed},
+		},
+		"DefaultsUnread": {
+			"An object that cannot be read keeps its defaults.", []func(*known){changed}, []answer{{err: invalid}, {err: refused}, {err: invalid}},
+			[]kind{apply, readUnowned, probe, failed},
+		},
+		"InvalidNew": {"There is nothing to replace.", []func(*known){fresh}, []answer{{err: invalid}}, []kind{apply, failed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,7 +267,7 @@ func additionsOfUsers(policy v1alpha1.AdditionsPolicy, applied *unstructured.Uns
 func names(kinds []kind) []string {
 	all := map[kind]string{
 		observe: "observe", create: "create", reclaim: "reclaim", releaseIgnored: "releaseIgnored", apply: "apply", replaceLists: "replaceLists",
-		askOwners: "askOwners", claim: "claim", recheck: "recheck", read: "read", returnReclaimed: "returnReclaimed", applyMarks: "applyMarks", migrate: "migrate",
+		askOwners: "askOwners", claim: "claim", recheck: "recheck", read: "read", readUnowned: "readUnowned", tryWithoutUnowned: "tryWithoutUnowned", returnReclaimed: "returnReclaimed", applyMarks: "applyMarks", migrate: "migrate",
 		probe: "probe", readReplaced: "readReplaced", confirm: "confirm", asIntended: "asIntended", beingDeleted: "beingDeleted", unchanged: "unchanged", observed: "observed",
 		applied: "applied", replaced: "replaced", failed: "failed",
 	}

@@ -67,7 +67,7 @@ func (k known) undoOf() ownership.Undo {
 // way, such as the defaults of a value that the manifest has changed. They are reclaimed and removed like additions, once a dry run has
 // shown that the API server accepts the object without them.
 func (r request) removeDefaults(refused error) request {
-	r.kind, r.goal, r.refused = readUnowned, toUndo, nil
+	r.kind, r.goal, r.err, r.refused = readUnowned, toUndo, nil, nil
 	r.undoing = undoing{edit: r.undoOf(), invalid: refused}
 	r.edit.Scope, r.edit.Refused = ownership.Defaults, object.FieldNames(refused)
 	return r

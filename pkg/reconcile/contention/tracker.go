@@ -202,10 +202,10 @@ func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {
 	switch {
 	case c.field.Path == "":
 		return text
-	case c.field.Manager != "":
-		rule.Managers = []string{c.field.Manager}
 	case c.field.Pointer != "":
 		rule.Paths = []string{c.field.Pointer}
+	case c.field.Manager != "":
+		rule.Managers = []string{c.field.Manager}
 	default:
 		return text
 	}
@@ -213,5 +213,9 @@ func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {
 	if err != nil {
 		return text
 	}
-	return text + ". Stop that writer, or leave the field to it: add to spec.drift.ignore " + string(hint)
+	text += ". Stop that writer, or leave the field to others: add to spec.drift.ignore " + string(hint)
+	if len(rule.Paths) == 0 {
+		text += ", which leaves all fields of that field manager; `vidra why` prints the rule for this field alone"
+	}
+	return text
 }

@@ -202,7 +202,8 @@ func TestContentionTellsHowToEndIt(t *testing.T) {
 	id := v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	c := &Tracker{field: ownership.Change{Path: "spec.replicas", Manager: "hpa"}, Reverted: 5}
 	require.Equal(t, `"hpa" keeps changing spec.replicas: Vidra reverted it more than 5 times within a minute. `+stillReverted+
-		`. Stop that writer, or leave the field to it: add to spec.drift.ignore {"target":{"group":"apps","kind":"Deployment","name":"web","namespace":"shop"},"managers":["hpa"]}`,
+		`. Stop that writer, or leave the field to others: add to spec.drift.ignore {"target":{"group":"apps","kind":"Deployment","name":"web","namespace":"shop"},"managers":["hpa"]}`+
+		", which leaves all fields of that field manager; `vidra why` prints the rule for this field alone",
 		c.Describe(id))
 	c.field = ownership.Change{Path: "spec.replicas", Pointer: "/spec/replicas"}
 	require.Contains(t, c.Describe(id), `"paths":["/spec/replicas"]`, "a writer that removes a field may be unknown")

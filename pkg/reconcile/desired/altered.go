@@ -1,8 +1,10 @@
 package desired
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -21,55 +23,81 @@ const (
 	maxValue   = 64
 )
 
-// AlteredByWebhook describes the fields that the API server holds with another value than it was
-// just sent: a mutating webhook does that. The value is not reverted, because that would
-// be changed, too, again and again. Another way to write the same value is no other value. known is the decision
-// about values of the object without these two.
-func AlteredByWebhook(sent, held *unstructured.Unstructured, known ownership.Disclosure) []string {
-	c := comparison{withheld: known.With(sent, held).Withholds()}
+// Difference is a field that the API server holds with another value than the manifest says.
+type Difference struct {
+	// Path is written as that of an ownership.Change.
+	Path       string
+	tokens     []string
+	sent, held any
+}
+
+// Differences returns the fields that an object holds with another value than was sent. Another way to write the same value is no other
+// value, and items of lists are compared as far as it is known which ones are the same.
+func Differences(sent, held *unstructured.Unstructured) []Difference {
+	var c comparison
 	for _, field := range slices.Sorted(maps.Keys(sent.Object)) {
 		if field != "status" { // of most kinds it is not what is applied
-			c.compare([]string{field}, sent.Object[field], held.Object[field])
+			c.compare(field, []string{field}, sent.Object[field], held.Object[field])
 		}
 	}
-	if more := len(c.texts) - MaxAltered; more > 0 {
-		c.texts = append(c.texts[:MaxAltered], fmt.Sprintf("and %d more fields", more))
+	return c.differences
+}
+
+// Differing returns the paths of Differences, and at most MaxAltered of them. Keys of list items are not shown: they are values.
+func Differing(sent, held *unstructured.Unstructured) []string {
+	var paths []string
+	for _, d := range Differences(sent, held) {
+		names := slices.DeleteFunc(slices.Clone(d.tokens), func(token string) bool { return strings.HasPrefix(token, "[") })
+		if path := strings.Join(names, "."); len(paths) < MaxAltered && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
 	}
-	return c.texts
+	return paths
+}
+
+// Altered describes fields that hold another value than was sent, in at most MaxAltered lines and one that counts the others. why
+// is the explanation of each. known is the decision about values of the object without these two.
+func Altered(differences []Difference, why string, sent, held *unstructured.Unstructured, known ownership.Disclosure) []string {
+	withheld := known.With(sent, held).Withholds()
+	var texts []string
+	for i, d := range differences {
+		if i == MaxAltered {
+			texts = append(texts, fmt.Sprintf("and %d more fields", len(differences)-MaxAltered))
+			break
+		}
+		text := d.Path + " is not what the manifest says"
+		if !withheld && !ownership.InEnvironment(d.tokens...) {
+			text = fmt.Sprintf("%s is %s, and the manifest says %s", d.Path, brief(d.held), brief(d.sent))
+		}
+		texts = append(texts, text+": "+why)
+	}
+	return texts
 }
 
 // comparison gathers what differs.
-type comparison struct {
-	withheld bool
-	texts    []string
-}
+type comparison struct{ differences []Difference }
 
-func (c *comparison) compare(path []string, sent, held any) {
+func (c *comparison) compare(path string, tokens []string, sent, held any) {
 	switch sent := sent.(type) {
 	case map[string]any:
 		fields, _ := held.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(sent)) {
-			c.compare(append(slices.Clip(path), key), sent[key], fields[key])
+			c.compare(ownership.FieldPath(path, key), append(slices.Clip(tokens), key), sent[key], fields[key])
 		}
 	case []any:
 		items, _ := held.([]any)
-		c.compareList(path, sent, items)
+		c.compareList(path, tokens, sent, items)
 	case nil: // asks for the default
 	default:
-		if sameValue(sent, held) {
-			return
+		if !sameValue(sent, held) {
+			c.differences = append(c.differences, Difference{Path: path, tokens: tokens, sent: sent, held: held})
 		}
-		text := strings.Join(path, ".") + " is not what the manifest says"
-		if !c.withheld && !ownership.InEnvironment(path...) {
-			text = fmt.Sprintf("%s is %s, and the manifest says %s", strings.Join(path, "."), brief(held), brief(sent))
-		}
-		c.texts = append(c.texts, text+": a mutating webhook has changed it")
 	}
 }
 
 // compareList compares lists whose items have names by these, and others of the same
 // length by position. Only the API server knows which other lists are associative.
-func (c *comparison) compareList(path []string, sent, held []any) {
+func (c *comparison) compareList(path string, tokens []string, sent, held []any) {
 	named := map[string]any{}
 	for _, item := range held {
 		if name, ok := nameOf(item); ok {
@@ -80,9 +108,9 @@ func (c *comparison) compareList(path []string, sent, held []any) {
 		name, ok := nameOf(item)
 		switch found, there := named[name]; {
 		case ok && there:
-			c.compare(append(slices.Clip(path), "["+name+"]"), item, found)
+			c.compare(fmt.Sprintf("%s[name=%q]", path, name), append(slices.Clip(tokens), "["+name+"]"), item, found)
 		case !ok && len(sent) == len(held):
-			c.compare(append(slices.Clip(path), fmt.Sprintf("[%d]", i)), item, held[i])
+			c.compare(fmt.Sprintf("%s[%d]", path, i), append(slices.Clip(tokens), fmt.Sprintf("[%d]", i)), item, held[i])
 		}
 	}
 }
@@ -95,7 +123,7 @@ func nameOf(item any) (string, bool) {
 }
 
 // sameValue reports whether two values are the same, perhaps written in another way: as a
-// quantity, a duration, or a number in quotes.
+// quantity, a duration, a number in quotes, base64 with line ends, or an IP address.
 func sameValue(sent, held any) bool {
 	a, b := fmt.Sprint(sent), fmt.Sprint(held)
 	switch {
@@ -107,6 +135,16 @@ func sameValue(sent, held any) bool {
 	if x, err := resource.ParseQuantity(a); err == nil {
 		if y, err := resource.ParseQuantity(b); err == nil {
 			return x.Cmp(y) == 0
+		}
+	}
+	if x, err := netip.ParseAddr(a); err == nil {
+		if y, err := netip.ParseAddr(b); err == nil {
+			return x.Unmap() == y.Unmap()
+		}
+	}
+	if strings.ContainsAny(a, "\r\n") && strings.NewReplacer("\r", "", "\n", "").Replace(a) == b {
+		if _, err := base64.StdEncoding.DecodeString(b); err == nil {
+			return true
 		}
 	}
 	x, errX := time.ParseDuration(a)

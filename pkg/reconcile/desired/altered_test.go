@@ -18,26 +18,28 @@ func TestAltered(t *testing.T) {
 		want       []string
 	}{
 		"same":      {reason: "what is there besides is no difference", sent: `data: {a: x}`, held: `data: {a: x, b: y}`},
-		"value":     {reason: "another value is", sent: `data: {a: x}`, held: `data: {a: z}`, want: []string{`data.a is "z", and the manifest says "x": a mutating webhook has changed it`}},
-		"missing":   {reason: "none is, too", sent: `data: {a: x}`, held: `data: {}`, want: []string{`data.a is missing, and the manifest says "x": a mutating webhook has changed it`}},
+		"value":     {reason: "another value is", sent: `data: {a: x}`, held: `data: {a: z}`, want: []string{`data.a is "z", and the manifest says "x": because`}},
+		"missing":   {reason: "none is, too", sent: `data: {a: x}`, held: `data: {}`, want: []string{`data.a is missing, and the manifest says "x": because`}},
 		"empty":     {reason: "what is empty is left out", sent: `{data: {a: ""}, spec: {on: false, n: 0, none: null, list: [], map: {}}}`, held: `{}`},
 		"quantity":  {reason: "quantities are written in many ways", sent: `spec: {cpu: "0.5", memory: 1024Mi, n: 1}`, held: `spec: {cpu: 500m, memory: 1Gi, n: "1"}`},
 		"duration":  {reason: "and so are durations", sent: `spec: {d: 720h}`, held: `spec: {d: 720h0m0s}`},
-		"names":     {reason: "items with names may stand in another order", sent: `l: [{name: a, v: 1}, {name: b, v: 2}]`, held: `l: [{name: injected}, {name: b, v: 2}, {name: a, v: 3}]`, want: []string{`l.[a].v is 3, and the manifest says 1: a mutating webhook has changed it`}},
-		"in order":  {reason: "others may not", sent: `l: [x, v]`, held: `l: [x, z]`, want: []string{`l.[1] is "z", and the manifest says "v": a mutating webhook has changed it`}},
+		"names":     {reason: "items with names may stand in another order", sent: `l: [{name: a, v: 1}, {name: b, v: 2}]`, held: `l: [{name: injected}, {name: b, v: 2}, {name: a, v: 3}]`, want: []string{`l[name="a"].v is 3, and the manifest says 1: because`}},
+		"in order":  {reason: "others may not", sent: `l: [x, v]`, held: `l: [x, z]`, want: []string{`l[1] is "z", and the manifest says "v": because`}},
 		"more":      {reason: "of a list that is longer nobody can say", sent: `l: [x, v]`, held: `l: [w, x, v]`},
-		"many":      {reason: "a few are enough", sent: `data: {a: x, b: x, c: x, d: x, e: x}`, held: `{}`, want: []string{`data.a is missing, and the manifest says "x": a mutating webhook has changed it`, `data.b is missing, and the manifest says "x": a mutating webhook has changed it`, `data.c is missing, and the manifest says "x": a mutating webhook has changed it`, "and 2 more fields"}},
+		"many":      {reason: "a few are enough", sent: `data: {a: x, b: x, c: x, d: x, e: x}`, held: `{}`, want: []string{`data.a is missing, and the manifest says "x": because`, `data.b is missing, and the manifest says "x": because`, `data.c is missing, and the manifest says "x": because`, "and 2 more fields"}},
+		"base64":    {reason: "base64 with line ends is the same", sent: `{binaryData: {a: "aGVs\nbG8="}}`, held: `{binaryData: {a: aGVsbG8=}}`},
+		"dotted":    {reason: "a name with dots is quoted, as in Events", sent: `data: {a.b: x}`, held: `data: {a.b: z}`, want: []string{`data["a.b"] is "z", and the manifest says "x": because`}},
 		"status":    {reason: "which is not applied", sent: `status: {a: x}`, held: `status: {a: y}`},
-		"sensitive": {reason: "values of a Secret are not told", sent: `{apiVersion: v1, kind: Secret, data: {a: x}}`, held: `{apiVersion: v1, kind: Secret, data: {a: y}}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
-		"before":    {reason: "nor those of an object that was sensitive before", before: true, sent: `data: {a: x}`, held: `data: {a: y}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
-		"manifest":  {reason: "nor those of one that the manifest calls sensitive", sent: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: x}}`, held: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: y}}`, want: []string{`data.a is not what the manifest says: a mutating webhook has changed it`}},
+		"sensitive": {reason: "values of a Secret are not told", sent: `{apiVersion: v1, kind: Secret, data: {a: x}}`, held: `{apiVersion: v1, kind: Secret, data: {a: y}}`, want: []string{`data.a is not what the manifest says: because`}},
+		"before":    {reason: "nor those of an object that was sensitive before", before: true, sent: `data: {a: x}`, held: `data: {a: y}`, want: []string{`data.a is not what the manifest says: because`}},
+		"manifest":  {reason: "nor those of one that the manifest calls sensitive", sent: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: x}}`, held: `{metadata: {annotations: {infrahub.operators.com/sensitive: "true"}}, data: {a: y}}`, want: []string{`data.a is not what the manifest says: because`}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			sent, held := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 			require.NoError(t, yaml.Unmarshal([]byte(tt.sent), &sent.Object))
 			require.NoError(t, yaml.Unmarshal([]byte(tt.held), &held.Object))
-			require.Equal(t, tt.want, AlteredByWebhook(sent, held, ownership.Disclose(tt.before, false, false)), tt.reason)
+			require.Equal(t, tt.want, Altered(Differences(sent, held), "because", sent, held, ownership.Disclose(tt.before, false, false)), tt.reason)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unique"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -196,7 +197,7 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 		}
 		mapping, err := kinds.Mapping(ctx, gvk)
 		if err != nil {
-			missing[gvk] = object.Unavailable(gvk, err)
+			missing[gvk] = unavailable(ctx, kinds, gvk, err)
 			continue
 		}
 		if len(mapping.MissingVerbs) > 0 {
@@ -206,6 +207,16 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 		mappings[gvk] = mapping
 	}
 	return mappings, missing
+}
+
+// unavailable returns why a kind cannot be applied. It names the version that the API server serves where the manifest has another one.
+func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersionKind, err error) *object.Failure {
+	if meta.IsNoMatchError(err) {
+		if served, other := kinds.MappingInAnyVersion(ctx, gvk); other == nil {
+			return object.NotServedVersion(gvk, served.GVR.GroupVersion())
+		}
+	}
+	return object.Unavailable(gvk, err)
 }
 
 // newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its

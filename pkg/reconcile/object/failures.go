@@ -28,11 +28,19 @@ func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	return &Failure{v1alpha1.ReasonApplyFailed, err.Error()}
 }
 
-// NotServed returns the failure of an object whose kind the API server does not serve.
+// NotServed returns the failure of an object whose kind the API server does not serve. See NotServedVersion for a kind that is served in
+// another version.
 func NotServed(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
 		"kind %s of %s is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion",
 		gvk.Kind, gvk.GroupVersion())}
+}
+
+// NotServedVersion returns the failure of an object whose kind the API server serves in another version alone.
+func NotServedVersion(gvk schema.GroupVersionKind, served schema.GroupVersion) *Failure {
+	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+		"kind %s is not served in %s here, but in %s: set apiVersion to %s, and check the fields, which may differ between versions",
+		gvk.Kind, gvk.GroupVersion(), served, served)}
 }
 
 // MaxReason is how many bytes of a reason or rule that a user gave are reported.
@@ -214,7 +222,11 @@ func invalidText(err error) string {
 	}
 	var parts []string
 	for _, cause := range status.Status().Details.Causes {
-		parts = append(parts, cause.Field+": "+causeText(cause.Field, cause.Message))
+		text := causeText(cause.Field, cause.Message)
+		if cause.Field != "" && cause.Field != noField { // a policy names none
+			text = cause.Field + ": " + text
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(slices.Compact(parts), "; ")
 }

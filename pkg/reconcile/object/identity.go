@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
@@ -81,9 +81,9 @@ func ReferenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
 	}
 }
 
-// String names an object in messages: kind, namespace and name.
+// String names an object in messages: kind, namespace and name. A kind that has the name of one of Kubernetes gets its group.
 func (id Identity) String() string {
-	return display.Name(id.Kind, id.Namespace, id.Name)
+	return kindname.Of(id.GroupKind, id.Namespace, id.Name)
 }
 
 // Subject is how problems name the object in every version of its kind.

@@ -1,6 +1,8 @@
 package object
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -22,6 +24,6 @@ func InProgress(reason string) bool {
 func ProblemOf(object *v1alpha1.ProblemObject, reason, message string, conditions ...string) v1alpha1.Problem {
 	return v1alpha1.Problem{
 		Conditions: conditions, Object: object, Reason: reason, Transient: InProgress(reason),
-		Message: display.Truncate(message, v1alpha1.MaxProblemMessage),
+		Message: display.Truncate(strings.Join(strings.Fields(message), " "), v1alpha1.MaxProblemMessage),
 	}
 }

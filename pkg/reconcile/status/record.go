@@ -162,7 +162,11 @@ func (p *Recorder) emit(r apply.Result) {
 		return change
 	}
 	revert := func(action events.Action, fields []ownership.Change) events.Change {
-		return note(events.Change{Action: action, Fields: fields, Note: r.Glass.Problem(), Place: r.Known.Desired.Place.In(p.VR)})
+		change := events.Change{Action: action, Fields: fields, Note: r.Glass.Problem(), Place: r.Known.Desired.Place.In(p.VR)}
+		if !r.Cause.Since.IsZero() && !r.Answered.IsZero() {
+			change.Took = r.Answered.Sub(r.Cause.Since)
+		}
+		return note(change)
 	}
 	switch r.Action {
 	case "":
@@ -172,7 +176,7 @@ func (p *Recorder) emit(r apply.Result) {
 		p.Contend(r.Known, r.Fields, r.Requests())
 	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
 		events.Retyped, events.Deleted, events.Rotated, events.Progressed, events.Detected, events.Contended, events.Settled, events.Answered:
-		note(events.Change{Action: r.Action})
+		note(events.Change{Action: r.Action, Adopted: r.Why == plan.WhyNew && r.Cause.Found != nil && !r.Begun})
 	}
 	if len(r.Reverted) > 0 {
 		s.Healed(revert(events.Restored, r.Reverted), p.Now, 0)

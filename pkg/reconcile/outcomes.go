@@ -1,0 +1,147 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+)
+
+const (
+	// outcomeBurst is how many lines about one object are logged at once, and outcomeInterval after how long there is another one.
+	outcomeBurst, outcomeInterval = 5, 10 * time.Second
+	// outcomeForget is after how long without an outcome an object is forgotten whose lines were all logged.
+	outcomeForget = 10 * time.Minute
+	// maxOutcomeFields is how many fields a line names.
+	maxOutcomeFields = 10
+)
+
+// outcomes logs a line for each revert, deletion, adoption, refusal and recovery, without values. Lines about one object are limited;
+// the next one counts those that were suppressed. The zero value is ready. It is safe for concurrent use.
+type outcomes struct {
+	// mu guards objects and cleaned.
+	mu      sync.Mutex
+	objects map[outcomeKey]*outcomeLimit
+	cleaned time.Time
+}
+
+type outcomeKey struct{ vidraResource, object string }
+
+type outcomeLimit struct {
+	*rate.Limiter
+	suppressed int
+	last       time.Time
+}
+
+// outcomeMessages are the lines by what was done to an object. Other changes are not logged.
+var outcomeMessages = map[events.Action]string{
+	events.Restored: "Reverted an object", events.Recreated: "Created a deleted object again", events.Relabelled: "Restored the label of an object",
+	events.Pruned: "Deleted an object", events.Orphaned: "Released an object", events.Released: "Released an object that other owners keep",
+	events.Replaced: "Deleted an object to create it again",
+}
+
+// log logs what a reconcile did, from the statuses before and after it and its changes.
+func (o *outcomes) log(log logr.Logger, vidraResource string, before, after v1alpha1.VidraResourceStatus, changes []events.Change, now time.Time) {
+	for _, change := range changes {
+		message := outcomeMessages[change.Action]
+		if change.Adopted {
+			message = "Adopted an object"
+		}
+		if message == "" {
+			continue
+		}
+		values := []any{"outcome", string(change.Action)}
+		var managers, fields []string
+		for _, field := range change.Fields {
+			if field.Manager != "" && !slices.Contains(managers, field.Manager) {
+				managers = append(managers, field.Manager)
+			}
+			if len(fields) < maxOutcomeFields {
+				fields = append(fields, field.Path)
+			}
+		}
+		if len(managers) > 0 {
+			values = append(values, "managers", managers)
+		}
+		if len(fields) > 0 {
+			values = append(values, "fields", fields)
+		}
+		if change.Took > 0 {
+			values = append(values, "duration", change.Took.Round(time.Millisecond).String())
+		}
+		o.line(log, message, vidraResource, events.Name(change.Object), now, values...)
+	}
+	for _, p := range problemsOnlyIn(after, before) {
+		o.line(log, "Refused", vidraResource, p.ObjectName(), now, "outcome", p.Reason)
+	}
+	for _, p := range problemsOnlyIn(before, after) {
+		values := []any{"outcome", p.Reason}
+		if !p.Since.IsZero() {
+			values = append(values, "duration", now.Sub(p.Since.Time).Round(time.Second).String())
+		}
+		o.line(log, "Recovered", vidraResource, p.ObjectName(), now, values...)
+	}
+}
+
+// problemsOnlyIn returns the problems with an Event of one status that another one does not have, whatever their messages.
+func problemsOnlyIn(one, other v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
+	type key struct {
+		reason  string
+		subject v1alpha1.Subject
+	}
+	known := map[key]bool{}
+	for i := range other.Problems {
+		known[key{other.Problems[i].Reason, other.Problems[i].Subject()}] = true
+	}
+	var only []v1alpha1.Problem
+	for i := range one.Problems {
+		if p := one.Problems[i]; events.IsProblem(p.Reason) && !known[key{p.Reason, p.Subject()}] {
+			only = append(only, p)
+		}
+	}
+	return only
+}
+
+// line logs a line about an object, or counts it.
+func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, now time.Time, values ...any) {
+	o.mu.Lock()
+	if o.objects == nil || now.Sub(o.cleaned) > outcomeForget {
+		o.cleaned = now
+		if o.objects == nil {
+			o.objects = map[outcomeKey]*outcomeLimit{}
+		}
+		for key, limit := range o.objects {
+			if limit.suppressed == 0 && now.Sub(limit.last) > outcomeForget {
+				delete(o.objects, key)
+			}
+		}
+	}
+	key := outcomeKey{vidraResource, object}
+	limit := o.objects[key]
+	if limit == nil {
+		limit = &outcomeLimit{Limiter: rate.NewLimiter(rate.Every(outcomeInterval), outcomeBurst)}
+		o.objects[key] = limit
+	}
+	limit.last = now
+	if !limit.AllowN(now, 1) {
+		limit.suppressed++
+		o.mu.Unlock()
+		return
+	}
+	suppressed := limit.suppressed
+	limit.suppressed = 0
+	o.mu.Unlock()
+	all := []any{"VidraResource", vidraResource}
+	if object != "" {
+		all = append(all, "object", object)
+	}
+	if all = append(all, values...); suppressed > 0 {
+		all = append(all, "suppressed", suppressed)
+	}
+	log.Info(message, all...)
+}
