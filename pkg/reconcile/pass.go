@@ -25,17 +25,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// additionsOf is the policy of a VidraResource. A mode that ignores drift ignores additions.
+// additionsOf is the policy of a VidraResource.
 func (r *Reconciler) additionsOf(vr *v1alpha1.VidraResource) plan.Additions {
-	policy := vr.Additions(r.Additions)
-	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
-		return plan.Additions{Policy: v1alpha1.AdditionsKeep}
-	}
 	tools := r.PeopleTools
 	if tools == nil {
 		tools = ownership.DefaultTools
 	}
-	return plan.Additions{Policy: policy, Tools: tools}
+	return plan.AdditionsOf(vr, r.Additions, tools)
 }
 
 // pass is one reconcile of one VidraResource.
