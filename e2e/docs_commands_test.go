@@ -23,18 +23,19 @@ import (
 // reason. TestDocsCommands in e2e/generate checks the targets, packages and tests in them.
 var docsNotRun = map[string]string{
 	`^kubectl delete (-k config/|customresource)`: "the VidraResources of other tests exist, so that it is denied; TestUninstall does it",
-	`^vidra diff -f shop `:                        "its files are an example, TestDiff has some",
-	`^git clone `:                                 "needs the network, and the test runs in a checkout",
-	`^git tag `:                                   "changes the checkout",
-	`^make `:                                      "runs this test, or needs docker",
-	`^(kind load|docker) `:                        "needs docker",
-	`^(podman|skopeo) `:                           "needs the image, which make builds",
-	`^(\w+=\S+ )?go (test|run) `:                  "runs tests in a test, or takes minutes",
-	` port-forward `:                              "no node runs the Pod",
-	` scale deployment/\$FIRST `:                  "the first operator is not installed",
-	`^curl `:                                      "needs the port-forward",
-	`^vidra drill `:                               "the sample has no sentinel; TestDrill runs it",
-	`^vidra ui `:                                  "serves until it is interrupted; e2e/ui runs it",
+	`^VIDRA_PLANS=`:              "takes minutes, and TestTransitions is in make test",
+	`^vidra diff -f shop `:       "its files are an example, TestDiff has some",
+	`^git clone `:                "needs the network, and the test runs in a checkout",
+	`^git tag `:                  "changes the checkout",
+	`^make `:                     "runs this test, or needs docker",
+	`^(kind load|docker) `:       "needs docker",
+	`^(podman|skopeo) `:          "needs the image, which make builds",
+	`^(\w+=\S+ )?go (test|run) `: "runs tests in a test, or takes minutes",
+	` port-forward `:             "no node runs the Pod",
+	` scale deployment/\$FIRST `: "the first operator is not installed",
+	`^curl `:                     "needs the port-forward",
+	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
+	`^vidra ui `:                 "serves until it is interrupted; e2e/ui runs it",
 }
 
 // docsArguments are added to commands of the docs, with the reason.
