@@ -155,8 +155,9 @@ func (c *Cluster) measure(ctx context.Context, o Object, within time.Duration) (
 	}
 	m := &measurement{keepers: keepers, within: within, heal: Heal{Object: o}, cluster: c}
 	first := keepers[0]
+	version := "" // as new as etcd
 	for attempt := 0; ; attempt++ {
-		list, err := first.resource().List(ctx, metav1.ListOptions{FieldSelector: first.only()})
+		list, err := first.resource().List(ctx, metav1.ListOptions{FieldSelector: first.only(), ResourceVersion: version})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", o, err)
 		}
@@ -171,6 +172,7 @@ func (c *Cluster) measure(ctx context.Context, o Object, within time.Duration) (
 		case !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) || attempt == listAttempts:
 			return nil, fmt.Errorf("watch %s: %w", o, err)
 		}
+		version = "0" // the transport of a destination expects it of a list that a WATCH continues, and reads as new as etcd
 	}
 }
 

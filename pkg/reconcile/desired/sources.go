@@ -75,7 +75,7 @@ func (w *source) note(err error) (changed bool) {
 }
 
 // failure returns the error of the last request, and since when requests fail; nil if they do not.
-func (w *source) failure() (err error, since time.Time) { //nolint:revive // the error is the value
+func (w *source) failure() (err error, since time.Time) { //nolint:revive,staticcheck // the error is the value
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err, w.since
