@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type installation struct {
 	helm   func(ctx context.Context, args ...string) error
 	// namespace and crd are what helm does not remove.
 	namespace *corev1.Namespace
-	crd       *apiextensionsv1.CustomResourceDefinition
+	crds      []client.Object
 	say       func(format string, args ...any)
 }
 
@@ -48,7 +49,7 @@ func (r *run) install(ctx context.Context) (remove func() error, err error) {
 	if err != nil {
 		return nothing, err
 	}
-	for _, object := range []client.Object{i.namespace, i.crd} {
+	for _, object := range append([]client.Object{i.namespace}, i.crds...) {
 		switch err := i.client.Get(ctx, client.ObjectKeyFromObject(object), object); {
 		case err == nil:
 			return nothing, fmt.Errorf("the cluster has the %T %s: the tests stop and restart the operator, so they use a cluster without Vidra", object, object.GetName())
@@ -99,7 +100,10 @@ func (r *run) newInstallation(ctx context.Context) (*installation, error) {
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: testenv.OperatorNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 		}},
-		crd: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "vidraresources." + v1alpha1.GroupVersion.Group}},
+		crds: []client.Object{
+			&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "vidraresources." + v1alpha1.GroupVersion.Group}},
+			&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "infrahubsyncs." + v1alpha1.GroupVersion.Group}},
+		},
 	}, nil
 }
 
@@ -126,7 +130,7 @@ func (i *installation) remove() error {
 		i.deleteVidraResources(ctx),
 		i.helm(ctx, "uninstall", releaseName, "--wait", "--ignore-not-found", "--timeout="+readyTimeout.String()),
 	)
-	for _, object := range []client.Object{i.crd, i.namespace} {
+	for _, object := range append(slices.Clone(i.crds), i.namespace) {
 		err = errors.Join(err, i.delete(ctx, object))
 	}
 	return err
