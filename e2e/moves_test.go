@@ -199,9 +199,10 @@ func TestMove(t *testing.T) {
 			uid := get(t, page).GetUID()
 
 			tc.move(t, ns, one, two, tc.is(ns))
-			live := requireMoved(t, two, page, uid)
+			requireMoved(t, two, page, uid)
 			awaitReady(t, two)
 			requireInOrder(t, two, page)
+			live := get(t, page) // the new owner gets the fields of the former one before it applies its own
 			_, dropped, err := unstructured.NestedString(live.Object, "data", "dropped")
 			require.NoError(t, err)
 			require.False(t, dropped, "a field of the former manifest stays")
