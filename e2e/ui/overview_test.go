@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -112,21 +111,20 @@ func TestObject(t *testing.T) {
 func TestMany(t *testing.T) {
 	shop(t)
 	const many = 5000
-	var creating errgroup.Group
-	creating.SetLimit(24)
-	for i := range many {
-		creating.Go(func() error {
-			return admin.Create(t.Context(), &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{
-				Name: fmt.Sprintf("many-%04d", i), Labels: map[string]string{v1alpha1.InstallationLabel: "none", "many": "yes"},
-			}})
-		})
+	each := func(do func(*v1alpha1.VidraResource) error) {
+		var group errgroup.Group
+		group.SetLimit(24)
+		for i := range many {
+			group.Go(func() error {
+				return do(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("many-%04d", i), Labels: map[string]string{v1alpha1.InstallationLabel: "none", "many": "yes"},
+				}})
+			})
+		}
+		require.NoError(t, group.Wait())
 	}
-	require.NoError(t, creating.Wait())
-	defer func() {
-		suite.Await(t, func(c *assert.CollectT) { // the API server ends a request after a minute
-			require.NoError(c, admin.DeleteAllOf(context.Background(), &v1alpha1.VidraResource{}, client.MatchingLabels{"many": "yes"}))
-		})
-	}()
+	each(func(v *v1alpha1.VidraResource) error { return admin.Create(t.Context(), v) })
+	defer each(func(v *v1alpha1.VidraResource) error { return admin.Delete(context.Background(), v) })
 	p := start(t, kubeconfig)
 	suite.Await(t, func(c *assert.CollectT) {
 		_, body := p.get(c, "?labels=many%3Dyes&part=summary")
