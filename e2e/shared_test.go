@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -119,6 +122,51 @@ func TestSharedNamespaceInDisagreement(t *testing.T) {
 	awaitReady(t, two)
 	requireInOrder(t, two, declaredObject(t, ns, manifestTwo, "Namespace", ns))
 	awaitEvent(t, second, corev1.EventTypeNormal, "Recovered", "Apply", "VidraResource "+one)
+}
+
+// TestEditGivesTheObjectToNobodyElse edits an object that one VidraResource owns while another one wants another value of it. The edit is
+// reverted by the owner, also if that is suspended or down at the time of the edit: the other one gets nothing.
+func TestEditGivesTheObjectToNobodyElse(t *testing.T) {
+	t.Parallel()
+	edits := map[string]string{
+		"value": `{"data":{"greeting":"edited"}}`, "removed": `{"data":{"greeting":null}}`, "other field": `{"metadata":{"labels":{"team":"edited"}}}`,
+		"both": `{"data":{"greeting":"edited"},"metadata":{"labels":{"team":null}}}`, "owner mark": `{"metadata":{"annotations":null}}`,
+	}
+	for name, body := range edits {
+		for _, suspended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, suspended: %t", name, suspended), func(t *testing.T) {
+				t.Parallel()
+				ns := newNamespace(t)
+				one, two := ns+"-one", ns+"-two"
+				labelled := func(greeting string) string {
+					return strings.Replace(configMap("page", greeting), "metadata:\n", "metadata:\n  labels: {team: "+greeting+"}\n", 1)
+				}
+				newVidraResource(t, ns, labelled("one"), named(one))
+				awaitReady(t, one)
+				newVidraResource(t, ns, labelled("two"), named(two))
+				awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
+				page := declaredObject(t, ns, labelled("one"), "ConfigMap", "page")
+				for i := range 5 {
+					require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":%t}}`, suspended))
+					if suspended {
+						awaitCondition(t, one, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
+					}
+					require.NoError(t, mergePatch(page, "%s", body))
+					request := fmt.Sprint(i)
+					require.NoError(t, mergePatch(getVidraResource(t, two), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReconcileRequestedAtAnnotation, request))
+					await(t, func(c *assert.CollectT) {
+						require.Equal(c, request, getVidraResource(c, two).Status.LastHandledReconcileAt)
+					})
+					require.NotEqual(t, "two", greeting(t, page))
+					require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":false}}`))
+					awaitInOrder(t, one, page)
+				}
+				awaitReady(t, one)
+				awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
+				requireInOrder(t, one, page)
+			})
+		}
+	}
 }
 
 // TestF31WinnerIsDeleted has two VidraResources that want another value, and deletes the

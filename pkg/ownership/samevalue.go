@@ -2,7 +2,10 @@ package ownership
 
 import (
 	"bytes"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,4 +48,50 @@ func valueAt(value any, path fieldpath.Path) (any, bool) {
 		value = child
 	}
 	return value, true
+}
+
+// Disagreement returns the path of a field to which two configurations give different values; false if there is none. Fields that
+// one of them lacks are no disagreement. Items of lists are compared by their name, and lists without names as a whole.
+func Disagreement(a, b *unstructured.Unstructured) (path string, differs bool) {
+	return disagreement("", a.Object, b.Object)
+}
+
+func disagreement(at string, a, b any) (path string, differs bool) {
+	switch a := a.(type) {
+	case map[string]any:
+		if b, is := b.(map[string]any); is {
+			for _, name := range slices.Sorted(maps.Keys(a)) {
+				other, has := b[name]
+				if !has {
+					continue
+				}
+				if path, differs := disagreement(strings.TrimPrefix(at+"."+name, "."), a[name], other); differs {
+					return path, true
+				}
+			}
+			return "", false
+		}
+	case []any:
+		if named, is := byName(a); is {
+			if others, is := byName(b); is {
+				return disagreement(at, named, others)
+			}
+		}
+	}
+	return at, !reflect.DeepEqual(a, b)
+}
+
+// byName returns the items of a list by their names; false if one has none.
+func byName(list any) (items map[string]any, named bool) {
+	all, is := list.([]any)
+	items = make(map[string]any, len(all))
+	for _, item := range all {
+		fields, _ := item.(map[string]any)
+		name, has := fields["name"].(string)
+		if !has {
+			return nil, false
+		}
+		items[name] = fields
+	}
+	return items, is
 }

@@ -40,3 +40,33 @@ func TestSameValue(t *testing.T) {
 		})
 	}
 }
+
+func TestDisagreement(t *testing.T) {
+	t.Parallel()
+	type fields = map[string]any
+	cases := map[string]struct {
+		reason string
+		a, b   fields
+		path   string
+	}{
+		"equal":         {"Equal values agree.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"a": "1"}}, ""},
+		"disjoint":      {"Fields of one of them are shared by nobody.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"b": "2"}}, ""},
+		"value":         {"A value.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"a": "2"}}, "data.a"},
+		"empty":         {"An empty value is a value.", fields{"data": fields{"a": ""}}, fields{"data": fields{"a": "2"}}, "data.a"},
+		"other type":    {"A value of another type.", fields{"data": fields{"a": "1"}}, fields{"data": "a"}, "data"},
+		"other items":   {"Two lists of named items can be merged.", fields{"l": []any{fields{"name": "x"}}}, fields{"l": []any{fields{"name": "y"}}}, ""},
+		"item":          {"A field of an item.", fields{"l": []any{fields{"name": "x", "v": "1"}}}, fields{"l": []any{fields{"name": "x", "v": "2"}}}, "l.x.v"},
+		"unnamed items": {"Lists without names.", fields{"l": []any{"a"}}, fields{"l": []any{"b"}}, "l"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, other := &unstructured.Unstructured{Object: tc.a}, &unstructured.Unstructured{Object: tc.b}
+			for _, pair := range [][2]*unstructured.Unstructured{{one, other}, {other, one}} {
+				path, differs := Disagreement(pair[0], pair[1])
+				require.Equal(t, tc.path, path, tc.reason)
+				require.Equal(t, tc.path != "", differs, tc.reason)
+			}
+		})
+	}
+}

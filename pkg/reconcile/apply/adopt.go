@@ -22,8 +22,8 @@ import (
 // the task again with the object, or refuses it if the object may not be adopted.
 func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
-	switch refused := new(owners.Refusal); {
-	case errors.As(err, &refused):
+	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
+	case errors.As(err, &refused), errors.As(err, &conflict):
 		done.Err = err
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
@@ -54,15 +54,17 @@ func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error)
 // mayTake fails if an object that exists may not be applied for the first time. It may
 // be if we applied it before, if it is ours or another VidraResource's, to own it together, by
 // the rule of owners.Claimant.Owns, or if it is adopted. Marks that a user copied with the object name
-// an owner, and prove nothing.
+// an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
 func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	if a.Applied(live) {
-		return nil
+	others, err := a.Finder.Conflicting(ctx, t.Key, live)
+	if err == nil {
+		err = owners.RivalOf(others, t.Unstructured())
 	}
-	others, err := a.Finder.CoOwners(ctx, t.Key, live)
 	switch {
 	case err != nil:
 		return err
+	case a.Applied(live):
+		return nil
 	case len(others) >= owners.MaxOwners:
 		return owners.Crowded(others)
 	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.Owns(live, t.Known.Entry):

@@ -79,11 +79,7 @@ func next(r request, got answer) request {
 	case claim:
 		return r.goalAnswered(answer{err: errors.Join(r.refused, got.err)})
 	case recheck:
-		if got.err != nil {
-			return r.goalAnswered(got)
-		}
-		r.kind = apply
-		return r
+		return r.rechecked(got)
 	case read:
 		return r.reread(got)
 	case readUnowned:
@@ -162,6 +158,7 @@ func (r request) created(got answer) request {
 // apply returns the apply of r.live, after the release of the fields that ignore rules name.
 func (r request) apply() request {
 	r.kind, r.force, r.repairs, r.listsReplaced, r.reduced = apply, false, 0, false, nil
+	r.exact = r.as == plan.WhyNew && r.live != nil
 	if r.Ignored != nil && (r.live != nil || r.base != nil) {
 		r.kind = releaseIgnored
 	}
@@ -191,6 +188,8 @@ func (r request) applyAnswered(got answer) request {
 	switch {
 	case object.Unmergeable(got.err) && r.as != plan.WhyNew && !r.listsReplaced:
 		r.kind, r.unreadable = replaceLists, got.err
+	case r.exact && apierrors.IsConflict(got.err) && len(owners.FieldConflictsIn(got.err)) == 0:
+		r.kind, r.refused = recheck, got.err
 	case !got.forced && apierrors.IsConflict(got.err):
 		r.kind, r.refused = askOwners, got.err
 	default:
@@ -199,8 +198,26 @@ func (r request) applyAnswered(got answer) request {
 	return r
 }
 
+// rechecked follows the read of an object that changed since it was read.
+func (r request) rechecked(got answer) request {
+	r.rechecks++
+	switch {
+	case got.err != nil:
+		return r.goalAnswered(got)
+	case got.live == nil, r.rechecks > maxRechecks: // it is gone, or others write it without end
+		return r.goalAnswered(answer{err: r.refused})
+	}
+	r.live, r.Cause.Found = got.live, got.live
+	if r.as == plan.WhyNew {
+		return r.change()
+	}
+	r.kind, r.force = apply, false
+	return r
+}
+
 // ownersKnown follows a conflict with other field managers. Fields are taken from them unless
-// they are other VidraResources: two of them would take the field from each other without end.
+// they are other VidraResources: two of them would take the field from each other without end. Where there are other
+// VidraResources, the fields are taken from the object about which the decision was made: after another write, the decision is made again.
 func (r request) ownersKnown(got answer) request {
 	if got.err != nil {
 		return r.goalAnswered(got)
@@ -211,10 +228,12 @@ func (r request) ownersKnown(got answer) request {
 	}
 	r.refused = refused
 	switch {
-	case refused == nil && r.as == plan.WhyNew: // another client may have created or changed it
-		r.kind, r.force = recheck, true
-	case refused == nil:
+	case refused == nil && (r.exact || r.as == plan.WhyDrift || r.as == plan.WhyChanged && len(got.others) == 0):
 		r.kind, r.force = apply, true
+	case refused == nil && r.as == plan.WhyNew: // another client may have created it
+		r.kind = recheck
+	case refused == nil:
+		r.kind, r.live, r.exact = apply, got.live, true
 	case r.as == plan.WhyNew && r.live != nil && !slices.Contains(ownership.Managers(r.live, r.settings.Manager), r.settings.Manager):
 		r.kind = claim
 	default:
@@ -322,12 +341,16 @@ func (r request) ownershipConflict(live *unstructured.Unstructured, others []own
 	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
 		elsewhere = r.settings.OwnersElsewhere(r.Key, live, others)
 	}
-	others = append(slices.DeleteFunc(others, func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
-	return owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
-		i := slices.IndexFunc(others, func(other owners.CoOwner) bool { return other.Manager == manager })
+	genuine := append(slices.DeleteFunc(slices.Clone(others), func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
+	conflict := owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
+		i := slices.IndexFunc(genuine, func(other owners.CoOwner) bool { return other.Manager == manager })
 		if i < 0 {
 			return nil, false
 		}
-		return &others[i], true
+		return &genuine[i], true
 	}, func(other *owners.CoOwner, field string) bool { return other.Agrees(live, r.Unstructured(), field) })
+	if conflict == nil && r.as != plan.WhyDrift {
+		return owners.RivalOf(others, r.Unstructured())
+	}
+	return conflict
 }

@@ -21,7 +21,7 @@ const (
 	replaceLists                  // items that server-side apply cannot read are removed
 	askOwners                     // after a conflict: which VidraResources own the object
 	claim                         // our mark alone
-	recheck                       // whether an object that was just created may be adopted
+	recheck                       // the object again, and whether it may be adopted, after a write of another client
 	read                          // the object, because others write to it
 	readUnowned                   // the object, because defaults may be in the way of an apply
 	tryWithoutUnowned             // a dry run of the apply without these defaults
@@ -76,6 +76,10 @@ type request struct {
 	reduced []byte
 	// force reports that the apply takes fields from all other managers.
 	force bool
+	// exact reports that the apply is for the object as live has it: it fails if another client has written it since. rechecks is how
+	// often live was read again for that.
+	exact    bool
+	rechecks int
 	// unreadable is the error of the apply about the lists that server-side apply cannot read, repairs is how often replaceLists
 	// removed items of such lists, and listsReplaced reports that it may not be sent again.
 	unreadable    error

@@ -160,8 +160,29 @@ func TestRequests(t *testing.T) {
 			[]answer{{err: contested}, {live: wanted, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}}, {}}, []kind{apply, askOwners, claim, failed},
 		},
 		"Recheck": {
-			"Another client may have created a new object meanwhile.", []func(*known){fresh}, []answer{{err: contested}, {live: edited}, {}, forced(wanted)},
-			[]kind{apply, askOwners, recheck, apply, applied},
+			"Another client may have created a new object meanwhile.", []func(*known){fresh},
+			[]answer{{err: contested}, {live: edited}, {live: edited}, {err: contested}, {live: edited}, forced(wanted)},
+			[]kind{apply, askOwners, recheck, apply, askOwners, apply, applied},
+		},
+		"Written meanwhile": {
+			"A decision about an object is made again after a write of another client.", []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }},
+			[]answer{{err: contested}, {live: edited}, {err: stale, forced: true}, {live: edited}, {err: contested}, {live: edited}, forced(wanted)},
+			[]kind{apply, askOwners, apply, recheck, apply, askOwners, apply, applied},
+		},
+		"Written without end": {
+			"The next reconcile tries it again.", []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }},
+			[]answer{{err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}},
+			[]kind{apply, recheck, apply, recheck, apply, recheck, apply, recheck, failed},
+		},
+		"Deleted meanwhile": {
+			"So it does with an object that is gone.", []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }}, []answer{{err: stale}, {}},
+			[]kind{apply, recheck, failed},
+		},
+		"OtherOwners": {
+			"A changed manifest takes fields from other managers beside other VidraResources from the object that was read.", []func(*known){changed},
+			[]answer{{err: contested}, {live: edited, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api"}}}, {err: contested},
+				{live: edited, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api"}}}, {err: stale, forced: true}, {live: edited}, {live: wanted}},
+			[]kind{apply, askOwners, apply, askOwners, apply, recheck, apply, applied},
 		},
 		"NotAdopted": {
 			"Then it may not be adopted.", []func(*known){fresh}, []answer{{err: contested}, {live: edited}, {err: refused}}, []kind{apply, askOwners, recheck, failed},

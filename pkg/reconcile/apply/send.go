@@ -79,8 +79,12 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		}
 		got.live, got.reduced, got.err = a.releaseFields(ctx, r.Task, live)
 	case apply:
-		if got.forced, got.err = a.forces(ctx, r); got.err == nil {
-			got.live, got.err = a.ApplyBody(ctx, r.Key, r.body(), got.forced)
+		body := r.body()
+		if got.forced, got.err = a.forces(ctx, r); got.err == nil && r.exact {
+			body, got.err = withVersion(body, r.live.GetResourceVersion())
+		}
+		if got.err == nil {
+			got.live, got.err = a.ApplyBody(ctx, r.Key, body, got.forced)
 		}
 	case replaceLists:
 		if got.repaired, got.err = a.removeUnreadable(ctx, r); got.repaired || got.err != nil {
@@ -106,7 +110,13 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 	case claim:
 		got.err = a.claim(ctx, r.Task)
 	case recheck:
-		_, got.err = a.Preflight(ctx, r.Task)
+		if r.as != plan.WhyNew {
+			got.live, got.err = a.Get(ctx, r.Key)
+			break
+		}
+		var met plan.Task
+		met, got.err = a.Preflight(ctx, r.Task)
+		got.live = met.Cause.Found
 	case tryWithoutUnowned:
 		got.err = a.dryRunWithout(ctx, r)
 	case read, readUnowned, confirm:
@@ -139,6 +149,19 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 	case asIntended, beingDeleted, unchanged, observed, applied, replaced, completed, failed:
 	}
 	return got
+}
+
+// maxRechecks is how often an object is read again that other clients keep writing, before the apply is left to the next reconcile.
+const maxRechecks = 3
+
+// withVersion returns an applied configuration for an object of a resourceVersion alone.
+func withVersion(body []byte, version string) ([]byte, error) {
+	configuration := &unstructured.Unstructured{}
+	if err := configuration.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	configuration.SetResourceVersion(version)
+	return desired.Encode(configuration)
 }
 
 // forces reports whether an apply takes fields from all other managers. A heal does, unless

@@ -65,6 +65,21 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 	return o.wanted != nil && ownership.SameValue(live, o.Manager, field, o.wanted, applied)
 }
 
+// RivalOf returns a Conflict if one of others owns an object that was edited since its apply, and its latest manifest has another value
+// of a field than applied has. Until it has reverted the edit, managedFields do not show all that it owns: an edit would
+// give the object to the VidraResource that applies it first.
+func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
+	for _, other := range others {
+		if !other.Owns || other.Genuine || other.wanted == nil {
+			continue
+		}
+		if field, differs := ownership.Disagreement(other.wanted, applied); differs {
+			return &Conflict{Manager: other.Manager, other: other.Name, field: field}
+		}
+	}
+	return nil
+}
+
 // ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field, unless agrees reports that its latest
 // manifest has the same value. A manager that only has the name of a VidraResource is a manager like others.
 func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agrees func(other *CoOwner, field string) bool) error {
