@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -52,6 +53,7 @@ func TestMeasuredAtADestination(t *testing.T) {
 	awaitReady(t, d.name+"-here")
 	_, said, code = vidra(t, here.KubeconfigPath, "suspend", d.name+"-here")
 	require.Equal(t, 0, code, said)
+	awaitCondition(t, d.name+"-here", metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
 	require.NoError(t, here.Admin.Delete(t.Context(), configMap(d.name, "page")))
 	_, err = cluster.AwaitHealed(t.Context(), object, time.Second)
 	require.ErrorContains(t, err, "VidraResource "+d.name+"-here is suspended")

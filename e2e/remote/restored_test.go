@@ -150,7 +150,7 @@ func TestRevokedKubeconfig(t *testing.T) {
 			newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
 			awaitReady(t, d.name)
 			configMaps := faultproxy.Match{Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("configmaps")}
-			require.Equal(t, 1, proxy.Streams(configMaps))
+			await(t, func(c *assert.CollectT) { require.Equal(c, 1, proxy.Streams(configMaps)) })
 			tt.revoke(t, d)
 			await(t, func(c *assert.CollectT) { require.Zero(c, proxy.Streams(faultproxy.Match{Verb: "watch"}), tt.reason) })
 			awaitUnreachable(t, d.name)

@@ -16,7 +16,7 @@ import (
 // Patience bounds the wait for anything. It is for slow machines, and for clusters whose Pods run
 // on the same machine; a test of something that has to be fast has a bound of its own. It is far
 // below the default resync interval, so what happens within it was caused by an event.
-var Patience = map[bool]time.Duration{false: 40 * time.Second, true: 80 * time.Second}[Deployed()]
+const Patience = 80 * time.Second
 
 const (
 	// Poll is how often a condition is checked at first, and pollMost how rarely later:

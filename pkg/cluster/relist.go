@@ -20,7 +20,7 @@ import (
 const (
 	// longOutage is how long requests fail without an answer until every informer lists its objects again.
 	longOutage = 3 * time.Second
-	// forgetStream is how long the state of a closed WATCH is kept. An informer whose state is gone lists once more.
+	// forgetStream is how long the state of a closed WATCH is kept. No informer pauses as long between two requests.
 	forgetStream = 15 * time.Minute
 	// versionTimeout bounds the request for the version of the API server.
 	versionTimeout = 15 * time.Second
@@ -42,9 +42,9 @@ type Relister struct {
 
 // informerStream is the state of the WATCHes of one informer.
 type informerStream struct {
-	// epoch is the one in which the last LIST was sent.
+	// epoch is the one in which the last LIST of an informer was sent; 0 if none was.
 	epoch uint64
-	// doubted reports that a WATCH has failed, so that the API server may have been restored.
+	// doubted reports that a request has failed since, so that the API server may have been restored.
 	doubted bool
 	// open are the bodies of the open WATCHes.
 	open map[*watchBody]struct{}
@@ -78,10 +78,13 @@ func (r *Relister) answered(is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch now := time.Now(); {
-	case !is && r.failedFirst.IsZero():
-		r.failedFirst, r.failedLast = now, now
 	case !is:
-		r.failedLast = now
+		for _, s := range r.streams {
+			s.doubted = true
+		}
+		if r.failedLast = now; r.failedFirst.IsZero() {
+			r.failedFirst = now
+		}
 	case r.failedLast.Sub(r.failedFirst) >= longOutage:
 		r.listAgainLocked()
 		fallthrough
@@ -148,6 +151,7 @@ func (t relistTransport) RoundTrip(request *http.Request) (*http.Response, error
 	case lists && listed != 0 && listed != epoch:
 		request = withoutVersion(request) // a version of the time before says nothing
 	case lists || version == "" || version == "0":
+	case listed == 0: // the WATCH of another client, whose LIST was as new as etcd
 	case listed != epoch:
 		return expired(request)
 	case doubted:
@@ -241,7 +245,7 @@ func (t relistTransport) check(watch *http.Request, version string) (*http.Respo
 	switch {
 	case err != nil:
 		return nil, err
-	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
+	case response.StatusCode != http.StatusOK: // the version is not known yet; an API server that starts knows no rights at first
 		return response, nil
 	}
 	var list struct {

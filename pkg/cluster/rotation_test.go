@@ -58,7 +58,7 @@ func TestRotation(t *testing.T) {
 	client := c.Dynamic()
 	require.NoError(t, get(t, client))
 	require.Equal(t, "Bearer old", seen.Load())
-	stream, err := client.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
+	stream, err := client.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true)}) // as an informer does
 	require.NoError(t, err)
 	defer stream.Stop()
 	events <- "before"

@@ -155,29 +155,20 @@ func (c *Cluster) measure(ctx context.Context, o Object, within time.Duration) (
 	}
 	m := &measurement{keepers: keepers, within: within, heal: Heal{Object: o}, cluster: c}
 	first := keepers[0]
-	version := "" // as new as etcd
-	for attempt := 0; ; attempt++ {
-		list, err := first.resource().List(ctx, metav1.ListOptions{FieldSelector: first.only(), ResourceVersion: version})
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", o, err)
-		}
-		if m.live = nil; len(list.Items) > 0 {
-			m.live = &list.Items[0]
-		}
-		w, err := first.resource().Watch(ctx, metav1.ListOptions{FieldSelector: first.only(), ResourceVersion: list.GetResourceVersion()})
-		switch {
-		case err == nil:
-			m.events, m.stop = w.ResultChan(), w.Stop
-			return m, nil
-		case !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) || attempt == listAttempts:
-			return nil, fmt.Errorf("watch %s: %w", o, err)
-		}
-		version = "0" // the transport of a destination expects it of a list that a WATCH continues, and reads as new as etcd
+	list, err := first.resource().List(ctx, metav1.ListOptions{FieldSelector: first.only()})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", o, err)
 	}
+	if len(list.Items) > 0 {
+		m.live = &list.Items[0]
+	}
+	w, err := first.resource().Watch(ctx, metav1.ListOptions{FieldSelector: first.only(), ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", o, err)
+	}
+	m.events, m.stop = w.ResultChan(), w.Stop
+	return m, nil
 }
-
-// listAttempts is how often the object is listed again because the version of the list has expired.
-const listAttempts = 3
 
 // follow reads events until one shows the object as it was before, after another one has shown the edit,
 // and the edit was answered.
