@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
-	"crypto/md5"
-	"encoding/hex"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/infrahub/standin"
@@ -25,8 +30,6 @@ import (
 )
 
 var cleanup = context.Background()
-
-const secretManifest = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: hidden\nstringData:\n  password: sesame-4711\n"
 
 // restartOperator ends the operator as a crash does, and starts it again.
 func restartOperator(t *testing.T) {
@@ -50,6 +53,7 @@ func TestUnusualAnswers(t *testing.T) {
 		"401":           {"the token is refused, and so is that of a new login", v1alpha1.SyncReasonUnauthorized, "username and password", always("/api/query", 401, nil, empty)},
 		"401Login":      {"the login is refused", v1alpha1.SyncReasonUnauthorized, "username and password", always("/api", 401, nil, empty)},
 		"403":           {"the account may not run the query", v1alpha1.SyncReasonForbidden, "right to run the query", always("/api/query", 403, nil, empty)},
+		"405":           {"neither POST nor GET is accepted", v1alpha1.SyncReasonQueryFailed, "405 Method Not Allowed", always("/api/query", 405, nil, empty)},
 		"404":           {"the query does not exist", v1alpha1.SyncReasonNotFound, "the query exists", always("/api/query", 404, nil, `{"errors":[{"message":"Unable to find the query"}]}`)},
 		"429":           {"the server is busy", v1alpha1.SyncReasonRateLimited, "longer spec.interval", always("/api/query", 429, header("Retry-After", "1"), empty)},
 		"500":           {"the server is broken", v1alpha1.SyncReasonServerError, "log of the Infrahub server", always("/api/query", 500, nil, empty)},
@@ -115,7 +119,7 @@ func TestUnappliedArtifacts(t *testing.T) {
 		"Scalar":      {"it is no object", v1alpha1.ArtifactInvalid, "is no manifest", func(a *standin.Artifact) { a.Content = "hello" }},
 		"HTML":        {"it is a page", v1alpha1.ArtifactUnavailable, "HTML page", func(a *standin.Artifact) { a.Content = "<html></html>" }},
 		"Checksum":    {"the content is another one", v1alpha1.ArtifactUnavailable, "checksum", func(a *standin.Artifact) { a.Checksum = strings.Repeat("0", 32) }},
-		"Large":       {"it is too large", v1alpha1.ArtifactUnavailable, "which is the limit", func(a *standin.Artifact) { a.Content += "#" + strings.Repeat("x", 1_400_000) }},
+		"Large":       {"it is too large", v1alpha1.ArtifactInvalid, "split it into several artifacts", func(a *standin.Artifact) { a.Content += "#" + strings.Repeat("x", 2<<20) }},
 		"Unprintable": {"the message has no value of the artifact", v1alpha1.ArtifactInvalid, "is no manifest", func(a *standin.Artifact) { a.Content = secretManifest + "  b: [sesame-4711" }},
 	}
 	for name, tc := range cases {
@@ -204,21 +208,35 @@ func TestFaultsOfTheNetwork(t *testing.T) {
 	for reason, fault := range map[string]faultproxy.Fault{
 		v1alpha1.SyncReasonInvalidAnswer: faultproxy.CutAfter(20),
 		v1alpha1.SyncReasonServerError:   faultproxy.Status(apierrors.NewInternalError(assert.AnError)),
-		v1alpha1.SyncReasonRateLimited:   faultproxy.Status(apierrors.NewTooManyRequests("busy", 3)),
 	} {
 		rule := proxy.Inject(faultproxy.Match{}, fault)
-		mark := proxy.Mark()
 		l.request()
 		l.await(reason)
-		if reason == v1alpha1.SyncReasonRateLimited {
-			sent := proxy.Requests(mark, faultproxy.Match{})
-			time.Sleep(2 * time.Second) // it is asked to wait for 3
-			require.Len(t, proxy.Requests(mark, faultproxy.Match{}), len(sent))
-		}
 		rule.Remove()
 		l.requireResources(t, "a", "b")
 		l.await(v1alpha1.SyncReasonSynced)
 	}
+}
+
+// TestRetryAfter: no request comes before the time that the server asks for, also if one is requested.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	const wait = 5 * time.Second // the first attempt after a failure would come after 2
+	l := newLab(t, standin.Options{})
+	l.credentials(nil)
+	l.Set(l.artifact("a", "hello"))
+	l.sync()
+	l.awaitGreeting("a", "hello")
+	l.Reset()
+	l.Instead(always("/api/query", http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, ""))
+	l.request()
+	l.await(v1alpha1.SyncReasonRateLimited, "longer spec.interval")
+	l.Instead(nil)
+	l.request()
+	l.await(v1alpha1.SyncReasonSynced)
+	sent := l.Requests("/api/query/")
+	require.GreaterOrEqual(t, len(sent), 2)
+	require.GreaterOrEqual(t, sent[1].Time.Sub(sent[0].Time), wait)
 }
 
 // TestRemovals has the rules of deletions: an empty answer, more than half, a confirmation of exactly these, and prune: Confirm.
@@ -251,15 +269,15 @@ func TestRemovals(t *testing.T) {
 
 	l.Set(l.artifact("a", "hello"))
 	l.request()
+	l.awaitResources("a")
 	cluster.AwaitGone(t, configMap(l.ns, "d"))
 	l.await(v1alpha1.SyncReasonSynced)
-	l.requireResources(t, "a")
 	require.Nil(t, l.get(t).Status.PendingRemovals)
 
 	l.Set(l.artifact("b", "hello"), l.artifact("c", "hello"))
 	require.NoError(t, cluster.MergePatch(l.get(t), `{"spec":{"prune":"Confirm"}}`))
 	l.request()
-	l.requireResources(t, "a", "b", "c")
+	l.awaitResources("a", "b", "c") // when the former ones are gone
 	l.Remove(l.id("c"))
 	l.request()
 	is = l.await(v1alpha1.SyncReasonConfirmationRequired, "spec.prune is Confirm")
@@ -270,78 +288,49 @@ func TestRemovals(t *testing.T) {
 	require.Equal(t, foreign.UID, cluster.GetVidraResource(t, foreign.Name).UID)
 }
 
-// TestOtherControllers: a VidraResource of another controller is not touched; two InfrahubSyncs of the same artifacts have different names.
-func TestOtherControllers(t *testing.T) {
+// TestCARotation: a server with a certificate of a new CA is not trusted until the Secret has that, and the Secret is read again at once then.
+func TestCARotation(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, standin.Options{})
-	l.credentials(nil)
+	certificates, cas := [2]tls.Certificate{}, [2][]byte{}
+	for i := range certificates {
+		certificates[i], cas[i] = selfSigned(t, l.host)
+	}
+	var current atomic.Int32
+	listener, err := net.Listen("tcp", l.host+":0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: l.Server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificates[current.Load()], nil },
+	}}
+	server.SetKeepAlivesEnabled(false) // each request sees the certificate of now
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	l.url = "https://" + listener.Addr().String()
+
+	secret := l.credentials(map[string]string{"username": "admin", "password": "infrahub", "ca.crt": string(cas[0])})
 	l.Set(l.artifact("a", "hello"))
 	l.sync()
 	l.awaitGreeting("a", "hello")
-	second := l.get(t)
-	second.ObjectMeta = configMap("", l.ns+"-two").ObjectMeta
-	second.Spec.Destination.Namespace = cluster.NewNamespace(t)
-	require.NoError(t, cluster.Admin.Create(t.Context(), second))
-	t.Cleanup(func() { _ = cluster.Admin.Delete(cleanup, second) })
-	suite.Await(t, func(c *assert.CollectT) {
-		require.NoError(c, cluster.Admin.Get(t.Context(), keyOf(second), second))
-		require.Contains(c, second.Status.LastError, "belongs to InfrahubSync "+l.ns)
-	})
-	require.NoError(t, cluster.MergePatch(second, `{"spec":{"template":{"nameSuffix":"-two"}}}`))
-	suite.Await(t, func(c *assert.CollectT) {
-		require.True(c, cluster.Exists(c, configMap(second.Spec.Destination.Namespace, "a")))
-	})
+	l.await(v1alpha1.SyncReasonSynced)
+	current.Store(1)
+	l.request()
+	l.await(v1alpha1.SyncReasonUnreachable, "add the CA as the key ca.crt")
 	l.requireResources(t, "a")
+	encoded, err := json.Marshal(map[string]any{"stringData": map[string]string{"ca.crt": string(cas[1])}})
+	require.NoError(t, err)
+	require.NoError(t, cluster.MergePatch(secret, "%s", encoded))
+	l.Set(l.artifact("a", "goodbye"))
+	l.awaitGreeting("a", "goodbye")
+	l.await(v1alpha1.SyncReasonSynced)
 }
 
-// TestSecrets: objects with Secrets are in a Secret alone, which goes when it is not needed.
-func TestSecrets(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, standin.Options{})
-	l.credentials(nil)
-	a := l.artifact("a", "hello")
-	plain := a.Content
-	a.Content += "---\n" + secretManifest
-	l.Set(a)
-	l.sync()
-	is := l.await(v1alpha1.SyncReasonSynced)
-	require.Empty(t, is.Status.Checksums, "a checksum helps to guess")
-	suite.Await(t, func(c *assert.CollectT) {
-		require.True(c, cluster.Exists(c, &corev1.Secret{ObjectMeta: configMap(l.ns, "hidden").ObjectMeta}))
-	})
-	vr := cluster.AwaitReady(t, a.ID)
-	text, err := json.Marshal(vr)
+// selfSigned makes a certificate of a host, with its CA.
+func selfSigned(t *testing.T, host string) (certificate tls.Certificate, ca []byte) {
+	t.Helper()
+	chain, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
 	require.NoError(t, err)
-	sum := md5.Sum([]byte(a.Content))
-	require.NotContains(t, string(text), "sesame")
-	require.NotContains(t, string(text), hex.EncodeToString(sum[:]))
-	require.Equal(t, strings.TrimSpace(plain), strings.TrimSpace(vr.Spec.Manifest))
-	from := vr.Spec.ManifestFrom[0]
-	part := &corev1.Secret{ObjectMeta: configMap(from.Namespace, from.Name).ObjectMeta}
-	require.Equal(t, vr.UID, cluster.Get(t, part).GetOwnerReferences()[0].UID)
-	l.Reset()
-	l.request()
-	l.requireRequests(0, 1, 0)
-
-	// An edit of the Secret is undone at the next sync.
-	require.NoError(t, cluster.MergePatch(part, `{"stringData":{"manifest":"no"}}`))
-	l.request()
-	require.NoError(t, cluster.Admin.Get(t.Context(), keyOf(part), part))
-	require.Contains(t, string(part.Data["manifest"]), "sesame")
-
-	a.Content = plain
-	l.Set(a)
-	l.request()
-	cluster.AwaitGone(t, &corev1.Secret{ObjectMeta: configMap(l.ns, "hidden").ObjectMeta})
-	cluster.AwaitGone(t, part)
-
-	a.Content += "---\n" + secretManifest
-	l.Set(a, l.artifact("b", "hello"), l.artifact("c", "hello"))
-	l.request()
-	suite.Await(t, func(c *assert.CollectT) { require.True(c, cluster.Exists(c, part)) })
-	l.Remove(a.ID)
-	l.request()
-	cluster.AwaitGone(t, part) // with its VidraResource
-
-	require.NotContains(t, suite.LogOf(t, operator), "sesame")
+	certificate, err = tls.X509KeyPair(chain, key)
+	require.NoError(t, err)
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[len(certificate.Certificate)-1]})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -11,58 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/infrahub/standin"
 	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
-
-// TestDefinitionComesAndGoes: the operator runs without the CustomResourceDefinition, and syncs when it is there. While InfrahubSyncs
-// exist, its deletion is denied.
-func TestDefinitionComesAndGoes(t *testing.T) {
-	crd := &unstructured.Unstructured{}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	key := client.ObjectKey{Name: "infrahubsyncs.infrahub.operators.com"}
-	require.NoError(t, cluster.Admin.Get(t.Context(), key, crd))
-	again := crd.DeepCopy()
-	again.SetResourceVersion("")
-	again.SetUID("")
-	unstructured.RemoveNestedField(again.Object, "status")
-
-	suite.Await(t, func(c *assert.CollectT) { require.NoError(c, cluster.Admin.Delete(t.Context(), crd)) })
-	cluster.AwaitGone(t, crd)
-	suite.Await(t, func(c *assert.CollectT) {
-		require.Contains(c, suite.LogOf(t, operator), "InfrahubSyncs are not served")
-	})
-	restartOperator(t) // it is ready without it
-	crd = again.DeepCopy()
-	require.NoError(t, cluster.Admin.Create(t.Context(), crd))
-	l := newLab(t, standin.Options{})
-	l.credentials(nil)
-	l.Set(l.artifact("a", "hello"))
-	suite.Await(t, func(c *assert.CollectT) {
-		require.NoError(c, cluster.Admin.List(t.Context(), &v1alpha1.InfrahubSyncList{}))
-	})
-	is := l.sync()
-	l.awaitGreeting("a", "hello")
-	suite.Await(t, func(c *assert.CollectT) {
-		require.ErrorContains(c, cluster.Admin.Delete(t.Context(), crd, client.DryRunAll), "would be deleted with all others")
-	})
-	require.NoError(t, cluster.Admin.Delete(t.Context(), is))
-	cluster.AwaitGone(t, configMap(l.ns, "a"))
-	suite.Await(t, func(c *assert.CollectT) {
-		require.NoError(c, client.IgnoreNotFound(cluster.Admin.Delete(t.Context(), crd)))
-	})
-	cluster.AwaitGone(t, crd)
-	require.NoError(t, cluster.Admin.Create(t.Context(), again))
-	suite.Await(t, func(c *assert.CollectT) {
-		require.NoError(c, cluster.Admin.List(t.Context(), &v1alpha1.InfrahubSyncList{}))
-	})
-}
 
 // TestAdoption has an InfrahubSync with the VidraResources and objects that the first operator left: no object is written, and a
 // VidraResource whose artifact is gone is deleted.
@@ -94,11 +52,22 @@ func TestAdoption(t *testing.T) {
 		vr.Status.DeployState = v1alpha1.DeploySucceeded
 		require.NoError(t, cluster.Admin.Status().Update(t.Context(), vr, client.FieldOwner("manager")))
 	}
-	before, generation := cluster.Get(t, configMap(l.ns, "a")), l.resources(t)[l.id("a")].Generation
-	restart := func() { require.NoError(t, launch(cleanup)) }
-	restart()
+	generation := l.resources(t)[l.id("a")].Generation
+	// The engine takes the objects over by itself, see TestOff. So the writes below are those of the InfrahubSync.
+	require.NoError(t, launch(cleanup, "--infrahub=false"))
+	for _, name := range []string{"a", "b", "c"} {
+		cluster.AwaitReady(t, l.id(name))
+	}
+	suite.Kill(t, operator)
+	before := cluster.Get(t, configMap(l.ns, "a"))
+	mark := cluster.AuditMark(t)
+	require.NoError(t, launch(cleanup))
 	l.await(v1alpha1.SyncReasonSynced, "2 artifacts")
 	cluster.AwaitGone(t, configMap(l.ns, "c"))
+	l.request()
+	written := cluster.ByOperator(t, mark).ObjectsIn(l.ns).Writes()
+	require.NotEmpty(t, written, "c was deleted")
+	require.Empty(t, written.Only(func(r suite.Request) bool { return r.Name != "c" }), "a and b are adopted without a write")
 	vr := cluster.AwaitReady(t, l.id("a"))
 	require.Equal(t, generation, vr.Generation, "the spec is the same")
 	after := cluster.Get(t, before)
@@ -107,14 +76,82 @@ func TestAdoption(t *testing.T) {
 	is1, _, _ := unstructured.NestedMap(after.Object, "data")
 	require.Equal(t, is0, is1)
 	require.LessOrEqual(t, len(after.GetManagedFields()), 2, "the first operator's entry, and the mark of Vidra")
+}
 
-	// VidraResources that lost their InfrahubSync are adopted by one of the same name.
-	require.NoError(t, cluster.Admin.Delete(t.Context(), is, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	cluster.AwaitGone(t, is)
+// TestOff: with --infrahub=false, the operator does not read InfrahubSyncs and sends no request to their servers. It reconciles VidraResources,
+// and accepts no webhooks.
+func TestOff(t *testing.T) {
+	l := newLab(t, standin.Options{})
+	l.credentials(nil)
+	l.Set(l.artifact("a", "hello"))
+	suite.Kill(t, operator)
+	mark := cluster.AuditMark(t)
+	require.NoError(t, launch(cleanup, "--infrahub=false"))
 	l.sync()
-	l.await(v1alpha1.SyncReasonSynced)
-	l.requireResources(t, "a", "b")
-	require.Equal(t, before.GetUID(), cluster.Get(t, before).GetUID())
+	vr := cluster.NewVidraResource(t, l.ns, suite.Greeting("page", "hello"), suite.Named(l.ns+"-page"))
+	cluster.AwaitReady(t, vr.Name)
+	require.Empty(t, cluster.ByOperator(t, mark).Only(func(r suite.Request) bool { return r.Resource == "infrahubsyncs" }))
+	require.Empty(t, l.Requests("/"))
+	require.Empty(t, l.get(t).Status.Conditions)
+	for series := range suite.Metrics(t, operator) {
+		require.NotContains(t, series, "vidra_infrahub")
+	}
+	_, err := net.Dial("tcp", webhooks)
+	require.Error(t, err)
+	restartOperator(t)
+	l.awaitGreeting("a", "hello")
+}
+
+// TestShards: the operator of a shard syncs the InfrahubSyncs of the shard, and no others. Their VidraResources are of the shard of their own
+// labels.
+func TestShards(t *testing.T) {
+	const key = "sharding.fluxcd.io/key"
+	suite.Kill(t, operator)
+	main, err := cluster.StartOperator(cleanup, testenv.OperatorOptions{Binary: operatorBinary, Args: []string{"--watch-label-selector=!" + key}})
+	require.NoError(t, err)
+	one, err := cluster.StartOperator(cleanup, testenv.OperatorOptions{Binary: operatorBinary, Args: []string{"--watch-label-selector=" + key + "=one"}})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		suite.Kill(t, main)
+		suite.Kill(t, one)
+		require.NoError(t, launch(cleanup))
+	})
+	cases := map[string]struct {
+		reason          string
+		sync, resources map[string]string
+		syncs, applies  *testenv.Operator
+	}{
+		"Main":    {"no label", nil, nil, main, main},
+		"Shard":   {"the label of the shard", map[string]string{key: "one"}, map[string]string{key: "one"}, one, one},
+		"Crossed": {"the VidraResources are of the main shard", map[string]string{key: "one"}, nil, one, main},
+		"Given":   {"the VidraResources are of the other shard", nil, map[string]string{key: "one"}, main, one},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, standin.Options{})
+			l.credentials(nil)
+			l.Set(l.artifact("a", "hello"), l.artifact("b", "hello"))
+			l.sync(func(is *v1alpha1.InfrahubSync) {
+				is.Labels = tc.sync
+				is.Spec.Template = &v1alpha1.VidraResourceTemplate{Labels: tc.resources}
+			})
+			l.await(v1alpha1.SyncReasonSynced)
+			l.awaitGreeting("a", "hello")
+			for _, o := range []*testenv.Operator{main, one} {
+				want := map[bool]int{true: 1}[o == tc.syncs]
+				require.Equal(t, want, suite.Metric(t, o, `vidra_infrahubsync_ready{name="`+l.ns+`"}`), tc.reason)
+			}
+			require.Len(t, l.Requests("/api/query"), 1)
+			l.Set(l.artifact("a", "goodbye"))
+			l.Remove(l.id("b"))
+			l.request()
+			l.awaitGreeting("a", "goodbye")
+			cluster.AwaitGone(t, configMap(l.ns, "b"))
+			l.Reset()
+			l.request()
+			l.requireRequests(0, 1, 0)
+		})
+	}
 }
 
 // TestRestart: an operator that starts again reads no artifact and writes no VidraResource.
@@ -246,8 +283,15 @@ func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, standin.Options{})
 	l.credentials(nil)
-	l.Set(l.artifact("a", "hello"))
-	l.sync(func(is *v1alpha1.InfrahubSync) { is.Spec.Interval = &metav1.Duration{Duration: time.Hour} })
+	// A webhook is for all InfrahubSyncs of its branch: those of the other tests are of another one.
+	const branch = "webhooks"
+	artifact := func(greeting string) standin.Artifact {
+		a := l.artifact("a", greeting)
+		a.Branch = branch
+		return a
+	}
+	l.Set(artifact("hello"))
+	l.sync(func(is *v1alpha1.InfrahubSync) { is.Spec.Source.TargetBranch = branch })
 	l.awaitGreeting("a", "hello")
 	l.await(v1alpha1.SyncReasonSynced)
 	requested := l.get(t).Annotations[v1alpha1.SyncRequestedAtAnnotation]
@@ -255,7 +299,7 @@ func TestWebhooks(t *testing.T) {
 	const updated = "infrahub.artifact.updated"
 	now := time.Now()
 	sign := func(key string, at time.Time) (http.Header, []byte) {
-		return standin.Webhook(key, l.ns+at.String(), updated, "main", at)
+		return standin.Webhook(key, l.ns+at.String(), updated, branch, at)
 	}
 	good, body := sign(webhookKey, now)
 	without := func(name string) http.Header { h := good.Clone(); h.Del(name); return h }
@@ -281,16 +325,22 @@ func TestWebhooks(t *testing.T) {
 	} {
 		require.Equal(t, one.status, l.post(one.header, one.body), why)
 	}
-	ignored, ignoredBody := standin.Webhook(webhookKey, l.ns+"-ignored", "infrahub.node.updated", "main", now)
+	ignored, ignoredBody := standin.Webhook(webhookKey, l.ns+"-ignored", "infrahub.node.updated", branch, now)
 	require.Equal(t, http.StatusNoContent, l.post(ignored, ignoredBody))
 	require.Equal(t, requested, l.get(t).Annotations[v1alpha1.SyncRequestedAtAnnotation])
 
-	l.Set(l.artifact("a", "goodbye"))
+	elsewhere, elsewhereBody := standin.Webhook(webhookKey, l.ns+"-elsewhere", updated, "elsewhere", now)
+	require.Equal(t, http.StatusNoContent, l.post(elsewhere, elsewhereBody))
+
+	l.Set(artifact("goodbye"))
+	l.Reset()
 	began := time.Now()
 	require.Equal(t, http.StatusNoContent, l.post(good, body))
 	l.awaitGreeting("a", "goodbye")
 	t.Logf("from the webhook to the live object: %s", time.Since(began))
 	l.await(v1alpha1.SyncReasonSynced)
+
+	require.Len(t, l.Requests("/api/query/"), 1, "webhooks of other events and branches request no query")
 
 	// It is accepted once.
 	again := l.get(t).Annotations[v1alpha1.SyncRequestedAtAnnotation]

@@ -47,6 +47,9 @@ func TestMain(m *testing.M) {
 }
 
 func setUp(ctx context.Context) (err error) {
+	// Attempts after a failure follow at growing intervals: what a slow machine waits for comes later still. No test waits
+	// for the next query at the interval, see lab.sync.
+	suite.Patience = max(suite.Patience, 2*time.Minute)
 	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
@@ -72,10 +75,10 @@ func setUp(ctx context.Context) (err error) {
 }
 
 // launch starts the operator as its Deployment does, with the receiver of webhooks.
-func launch(ctx context.Context) (err error) {
-	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary, Args: []string{
+func launch(ctx context.Context, flags ...string) (err error) {
+	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary, Args: append([]string{
 		"--infrahub-webhook-bind-address=" + webhooks, "--infrahub-webhook-key-file=" + keyFile,
-	}})
+	}, flags...)})
 	return err
 }
 
@@ -120,7 +123,8 @@ func (l *lab) credentials(data map[string]string) *corev1.Secret {
 	return secret
 }
 
-// sync makes an InfrahubSync of the server with the name of the namespace.
+// sync makes an InfrahubSync of the server with the name of the namespace. Its interval is so long that what happens in a test
+// is caused by an event.
 func (l *lab) sync(options ...func(*v1alpha1.InfrahubSync)) *v1alpha1.InfrahubSync {
 	l.t.Helper()
 	is := &v1alpha1.InfrahubSync{
@@ -128,6 +132,7 @@ func (l *lab) sync(options ...func(*v1alpha1.InfrahubSync)) *v1alpha1.InfrahubSy
 		Spec: v1alpha1.InfrahubSyncSpec{
 			Source:      v1alpha1.InfrahubSyncSource{InfrahubAPIURL: l.url, TargetBranch: "main", ArtifactName: artifactName},
 			Destination: v1alpha1.InfrahubSyncDestination{Namespace: l.ns, ReconcileOnEvents: true},
+			Interval:    &metav1.Duration{Duration: time.Hour},
 		},
 	}
 	for _, option := range options {
@@ -201,6 +206,12 @@ func (l *lab) requireResources(t require.TestingT, names ...string) {
 		want = append(want, l.id(name))
 	}
 	require.ElementsMatch(t, want, slices.Collect(maps.Keys(l.resources(t))))
+}
+
+// awaitResources waits until the VidraResources are those of artifacts.
+func (l *lab) awaitResources(names ...string) {
+	l.t.Helper()
+	suite.Await(l.t, func(c *assert.CollectT) { l.requireResources(c, names...) })
 }
 
 // awaitGreeting waits until the ConfigMap of an artifact has a greeting.

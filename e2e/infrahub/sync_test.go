@@ -101,6 +101,7 @@ func TestContract(t *testing.T) {
 		server      standin.Options
 		credentials map[string]string
 		sync        func(*v1alpha1.InfrahubSync)
+		artifact    func(*standin.Artifact)
 		check       func(*testing.T, *lab)
 	}{
 		"Password": {reason: "a login gives the bearer token of the query with its variable", check: func(t *testing.T, l *lab) {
@@ -118,9 +119,54 @@ func TestContract(t *testing.T) {
 				require.Empty(t, l.Requests("/api/auth/login"))
 			},
 		},
-		"ReadOnly": {reason: "an account that may only read sends the query by GET", server: standin.Options{ReadOnly: true}, check: func(t *testing.T, l *lab) {
+		"ReadOnly": {reason: "an account that may only read sends the query by GET", server: standin.Options{RefusePost: http.StatusForbidden}, check: func(t *testing.T, l *lab) {
 			require.Equal(t, http.MethodGet, query(l).Method)
 			require.Equal(t, artifactName, query(l).Query.Get("artifactname"))
+		}},
+		"NoPost": {reason: "a server without the query by POST has it by GET", server: standin.Options{RefusePost: http.StatusMethodNotAllowed}},
+		"PostUnknown": {reason: "it may not know the path with POST", server: standin.Options{RefusePost: http.StatusNotFound}, check: func(t *testing.T, l *lab) {
+			l.Reset()
+			l.request()
+			require.Len(t, l.Requests("/api/query/"), 1, "it is sent with GET at once")
+		}},
+		"NoStorage": {reason: "without a storage id, an artifact is read by its id", server: standin.Options{NoStorage: true}, check: func(t *testing.T, l *lab) {
+			require.Len(t, l.Requests("/api/artifact/"+l.id("a")), 1)
+			require.Equal(t, "main", l.Requests("/api/artifact/")[0].Query.Get("branch"))
+		}},
+		"Moved": {reason: "the same content in another place is no change of the objects", check: func(t *testing.T, l *lab) {
+			vr, live := cluster.AwaitReady(t, l.id("a")), cluster.Get(t, configMap(l.ns, "a"))
+			moved := l.artifact("a", "hello")
+			moved.Storage = "elsewhere"
+			l.Set(moved)
+			l.Reset()
+			l.request()
+			l.requireRequests(0, 1, 1)
+			require.Equal(t, vr.Generation, l.resources(t)[l.id("a")].Generation)
+			require.Equal(t, live.GetResourceVersion(), cluster.Get(t, live).GetResourceVersion())
+		}},
+		"JSON": {reason: "an artifact may be JSON", artifact: func(a *standin.Artifact) {
+			a.ContentType, a.Content = "application/json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"greeting":"hello"}}`
+		}},
+		"JSONList": {reason: "or a List", artifact: func(a *standin.Artifact) {
+			a.ContentType, a.Content = "application/json", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"greeting":"hello"}}]}`
+		}},
+		"Documents": {reason: "an artifact may have several documents", artifact: func(a *standin.Artifact) {
+			a.Content = "---\n# first\n---\n" + a.Content + "---\n" + suite.Greeting("second", "hello") + "...\n"
+		}, check: func(_ *testing.T, l *lab) { l.awaitGreeting("second", "hello") }},
+		"TokenExpires": {reason: "a token that expires between the query and the artifact is renewed", check: func(_ *testing.T, l *lab) {
+			l.Set(l.artifact("a", "goodbye"))
+			l.Instead(func(_ http.ResponseWriter, r *http.Request) bool {
+				if strings.HasPrefix(r.URL.Path, "/api/storage") {
+					l.Instead(nil)
+					l.Revoke()
+				}
+				return false
+			})
+			l.Reset()
+			l.request()
+			l.await(v1alpha1.SyncReasonSynced)
+			l.awaitGreeting("a", "goodbye")
+			l.requireRequests(1, 1, 2)
 		}},
 		"Plain": {reason: "the query of the first operator asks for no status and no content type", server: standin.Options{Plain: true}},
 		"Pages": {reason: "a query with a limit is read page by page", server: standin.Options{PageSize: 1}, check: func(t *testing.T, l *lab) {
@@ -173,6 +219,9 @@ func TestContract(t *testing.T) {
 			for _, branch := range []string{"main", "feature/x"} {
 				a := l.artifact("a", "hello")
 				a.Branch = branch
+				if tc.artifact != nil {
+					tc.artifact(&a)
+				}
 				l.Set(a)
 			}
 			is := l.sync(func(is *v1alpha1.InfrahubSync) {
@@ -196,11 +245,10 @@ func TestTargetDate(t *testing.T) {
 	l := newLab(t, standin.Options{})
 	l.credentials(nil)
 	l.Set(l.artifact("a", "old"))
-	then := time.Now()
-	time.Sleep(1100 * time.Millisecond) // dates have seconds
+	l.Age(time.Hour)
 	l.Set(l.artifact("a", "new"))
 	l.sync(func(is *v1alpha1.InfrahubSync) {
-		is.Spec.Source.TargetDate = then.Add(time.Second).UTC().Format(time.RFC3339)
+		is.Spec.Source.TargetDate = time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	})
 	l.awaitGreeting("a", "old")
 	for date, ago := range map[string]time.Duration{"now-2h": 2 * time.Hour, "-2d": 48 * time.Hour} {
@@ -234,9 +282,9 @@ func TestSettings(t *testing.T) {
 		require.NoError(t, cluster.Admin.Delete(cleanup, settings))
 		restartOperator(t)
 	})
-	l.sync()
+	l.sync(func(is *v1alpha1.InfrahubSync) { is.Spec.Interval = nil })
 	l.awaitGreeting("a", "hello")
-	suite.Await(t, func(c *assert.CollectT) { require.GreaterOrEqual(c, len(l.Requests("/api/query/Mine")), 2) }, "it queries every 11 seconds")
+	suite.AwaitFor(t, 50*time.Second, func(c *assert.CollectT) { require.GreaterOrEqual(c, len(l.Requests("/api/query/Mine")), 2) }, "it queries every 11 seconds, and not every minute")
 }
 
 // TestTokenIsKept requires one login for many syncs, and one more when the server refuses the token.
@@ -304,17 +352,18 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestSecretsOfTenants: a Secret in the namespace of the operator counts, and otherwise the oldest one.
+// TestSecretsOfTenants: a Secret in the namespace of the operator precedes those of others, which are older. Of others, the oldest one
+// counts: TestSecretsInOrder.
 func TestSecretsOfTenants(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, standin.Options{})
-	l.credentials(nil)
-	other := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.NewNamespace(t), Name: "a", Labels: map[string]string{v1alpha1.InfrahubURLLabel: l.host}},
-		StringData: map[string]string{"username": "tenant", "password": "other"},
+	l.credentials(map[string]string{"username": "tenant", "password": "other"})
+	own := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: l.ns, Labels: map[string]string{v1alpha1.InfrahubURLLabel: l.host}},
+		StringData: map[string]string{"username": "admin", "password": "infrahub"},
 	}
-	time.Sleep(1100 * time.Millisecond) // times of creation have seconds
-	require.NoError(t, cluster.Admin.Create(t.Context(), other))
+	require.NoError(t, cluster.Admin.Create(t.Context(), own))
+	t.Cleanup(func() { require.NoError(t, cluster.Admin.Delete(cleanup, own)) })
 	l.Set(l.artifact("a", "hello"))
 	l.sync()
 	l.await(v1alpha1.SyncReasonSynced)
@@ -352,6 +401,10 @@ func TestAccount(t *testing.T) {
 	vr := l.resources(t)[a.ID]
 	require.Equal(t, "deployer", vr.Spec.ServiceAccountName)
 	require.Equal(t, l.ns, vr.Spec.ManifestFrom[0].Namespace, "the account can be granted Secrets there alone")
+	part := &corev1.Secret{ObjectMeta: configMap(l.ns, vr.Spec.ManifestFrom[0].Name).ObjectMeta}
+	require.NoError(t, cluster.MergePatch(l.get(t), `{"spec":{"serviceAccountName":null}}`))
+	cluster.AwaitGone(t, part) // it moves
+	require.Equal(t, testenv.OperatorNamespace, l.resources(t)[a.ID].Spec.ManifestFrom[0].Namespace)
 	err := cluster.Admin.Create(t.Context(), &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: l.ns + "-x"}, Spec: v1alpha1.InfrahubSyncSpec{
 		Source: v1alpha1.InfrahubSyncSource{InfrahubAPIURL: l.url, ArtifactName: "x"}, ServiceAccountName: "deployer",
 	}})

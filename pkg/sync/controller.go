@@ -199,10 +199,7 @@ func (r *Reconciler) onVidraResource() handler.TypedEventHandler[*v1alpha1.Vidra
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	enqueue := func(q queue, vr *v1alpha1.VidraResource, generation int64) {
 		owner := metav1.GetControllerOf(vr)
-		if owner == nil || owner.Kind != v1alpha1.SyncKind {
-			return
-		}
-		if r.session(owner.Name).changed(vr.Name, generation) {
+		if s := r.sessionOf(owner); s != nil && s.changed(vr.Name, generation) {
 			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
 		}
 	}

@@ -142,8 +142,7 @@ func (r *Reconciler) server(ctx context.Context, is *v1alpha1.InfrahubSync, s *s
 	one.checked = time.Now()
 	one.mu.Unlock()
 	if s.server != one {
-		s.server = one
-		r.servers.retain(r.used())
+		r.setServer(s, one)
 	}
 	return one, nil
 }
@@ -178,11 +177,16 @@ func (r *Reconciler) secretFor(ctx context.Context, to string) (*corev1.Secret, 
 	if len(list.Items) == 0 {
 		return nil, missing("no Secret %s has the label %s=%s: create one with the keys username and password, or token, for example with vidra infrahub credentials apply", where, v1alpha1.InfrahubURLLabel, host)
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Secret) int {
-		return cmp.Or(cmp.Compare(boolRank(a.Namespace == r.Namespace), boolRank(b.Namespace == r.Namespace)),
+	sortSecrets(list.Items, r.Namespace)
+	return &list.Items[0], nil
+}
+
+// sortSecrets sorts Secrets with credentials by precedence: those in the namespace of the operator, then the oldest ones.
+func sortSecrets(all []corev1.Secret, namespace string) {
+	slices.SortFunc(all, func(a, b corev1.Secret) int {
+		return cmp.Or(cmp.Compare(boolRank(a.Namespace == namespace), boolRank(b.Namespace == namespace)),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
-	return &list.Items[0], nil
 }
 
 // boolRank puts true before false.

@@ -35,12 +35,14 @@ const (
 // problem is why an artifact is not applied.
 type problem struct {
 	v1alpha1.ArtifactProblem
+	// transient means that it may end without a change of the artifact, or of the InfrahubSync.
+	transient bool
 }
 
 func newProblem(id, reason, format string, args ...any) *problem {
-	return &problem{v1alpha1.ArtifactProblem{
+	return &problem{ArtifactProblem: v1alpha1.ArtifactProblem{
 		ID: display.Truncate(id, validation.DNS1123SubdomainMaxLength), Reason: reason, Message: display.Truncate(fmt.Sprintf(format, args...), maxMessage),
-	}}
+	}, transient: reason == v1alpha1.ArtifactUnavailable || reason == v1alpha1.ArtifactRefused}
 }
 
 func (p *problem) Error() string { return p.Message }

@@ -3,7 +3,6 @@ package sync
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	gosync "sync"
 	"time"
 
@@ -68,94 +67,6 @@ type Reconciler struct {
 	sessions map[string]*session
 }
 
-// session is what the operator remembers of an InfrahubSync between syncs. Nothing of it is needed after a restart.
-type session struct {
-	// generation, request and confirmation are those of the last sync.
-	generation            int64
-	request, confirmation string
-	// started is when the last sync began, and next when the next one is due.
-	started, next time.Time
-	// failures counts the failed syncs since the last successful one.
-	failures int
-	// server is the Infrahub server that was queried last.
-	server *server
-	// secrets are the versions of the Secrets that were written or found unchanged, by name.
-	secrets map[string]string
-	// confirmed are the VidraResources whose removal was confirmed.
-	confirmed map[types.UID]bool
-
-	// mu guards the fields below.
-	mu gosync.Mutex
-	// written are the generations of the VidraResources after the last writes, by name.
-	written map[string]int64
-	// dirty means that another client changed or deleted one of them.
-	dirty bool
-}
-
-func newSession() *session {
-	return &session{secrets: map[string]string{}, confirmed: map[types.UID]bool{}, written: map[string]int64{}}
-}
-
-// session returns the session of an InfrahubSync.
-func (r *Reconciler) session(name string) *session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sessions == nil {
-		r.sessions = map[string]*session{}
-	}
-	if r.sessions[name] == nil {
-		r.sessions[name] = newSession()
-	}
-	return r.sessions[name]
-}
-
-// forget ends the session of an InfrahubSync.
-func (r *Reconciler) forget(name string) {
-	r.mu.Lock()
-	delete(r.sessions, name)
-	r.mu.Unlock()
-	r.Metrics.forget(name)
-	r.servers.retain(r.used())
-}
-
-// used returns the servers of all sessions.
-func (r *Reconciler) used() map[*server]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	used := map[*server]bool{}
-	for _, s := range r.sessions {
-		used[s.server] = true
-	}
-	return used
-}
-
-// noteWritten records the generation of a VidraResource after a write.
-func (s *session) noteWritten(name string, generation int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written[name] = generation
-}
-
-// changed records that a VidraResource has a generation. It reports whether another client made it.
-func (s *session) changed(name string, generation int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if was, known := s.written[name]; known && was == generation {
-		return false
-	}
-	s.dirty = true
-	return true
-}
-
-// takeDirty reports whether another client changed a VidraResource since the last call.
-func (s *session) takeDirty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.dirty
-	s.dirty = false
-	return was
-}
-
 // Reconcile syncs an InfrahubSync if that is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	is := &v1alpha1.InfrahubSync{}
@@ -166,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := r.session(is.Name)
+	s := r.session(is)
 	now := time.Now()
 	if !s.due(is, now) {
 		return ctrl.Result{RequeueAfter: s.next.Sub(now)}, nil
@@ -210,35 +121,6 @@ func (r *Reconciler) unlessEnded(ctx context.Context, s *session, err error) err
 	return err
 }
 
-// due reports whether a sync is due: by the time, by a change of the InfrahubSync, or by another client that changed
-// a VidraResource.
-func (s *session) due(is *v1alpha1.InfrahubSync, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dirty || !now.Before(s.next) || s.generation != is.Generation || s.request != is.SyncRequest() ||
-		s.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
-}
-
-// waits returns how long a sync that is due has to wait: until minGap after the last one, and as the server asked.
-func (s *session) waits(now time.Time) time.Duration {
-	wait := minGap - now.Sub(s.started)
-	if s.server != nil {
-		wait = max(wait, s.server.waits(now))
-	}
-	return wait
-}
-
-// wait returns the time until the next sync: the interval with a random part, or that of a retry.
-func (s *session) wait(interval time.Duration, result result) time.Duration {
-	if result.failure == nil && result.complete() {
-		s.failures = 0
-		return interval + time.Duration(rand.Int64N(int64(interval/10)+1)) //nolint:gosec // no secret
-	}
-	s.failures++
-	wait := min(retryMin<<min(s.failures-1, 16), retryMax, interval)
-	return max(wait, result.retryAfter)
-}
-
 // result is what a sync found and did.
 type result struct {
 	// failure is why the server was not queried, or the query or the writes failed; nil if they did not.
@@ -255,17 +137,8 @@ type result struct {
 	created, updated, deleted []string
 	// answered means that the answer was complete.
 	answered bool
-}
-
-// complete reports whether nothing has to be tried again before the next interval: what only a user or the server can change
-// is.
-func (r *result) complete() bool {
-	for _, p := range r.problems {
-		if p.Reason == v1alpha1.ArtifactUnavailable || p.Reason == v1alpha1.ArtifactRefused {
-			return false
-		}
-	}
-	return true
+	// incomplete means that an artifact is tried again before the next interval: its problem may end without a change in Infrahub.
+	incomplete bool
 }
 
 // failed returns the result of a sync that failed with an error.

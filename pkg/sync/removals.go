@@ -2,11 +2,15 @@ package sync
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -77,5 +81,89 @@ func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
 	}
 	return &v1alpha1.PendingRemovals{
 		Confirmation: digest(ids...), Count: int32(min(len(gone), 1<<30)), Names: names[:min(len(names), maxNames)], //nolint:gosec // it is bounded
+	}
+}
+
+// deleteAttempts is how often a deletion is tried while another client changes the VidraResource.
+const deleteAttempts = 3
+
+// controlled returns the VidraResources that the InfrahubSync controls, before the sync changes any. If one of them is not listed, they are
+// those of the API server, since the cache may lack some that were written recently: then more than half seem to be gone.
+// listed are the names of the VidraResources of listed artifacts.
+func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
+	if r.Shard == "" && !r.session.wroteOthers(listed) {
+		list := &v1alpha1.VidraResourceList{}
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list VidraResources: %w", err)
+		}
+		gone := false
+		for i := range list.Items {
+			if vr := &list.Items[i]; metav1.IsControlledBy(vr, r.is) {
+				found, gone = append(found, vr), gone || !listed[vr.Name]
+			}
+		}
+		if !gone {
+			return found, nil
+		}
+	}
+	return r.controlledNow(ctx)
+}
+
+// controlledNow lists the VidraResources that the InfrahubSync controls at the API server, without their content.
+func (r *run) controlledNow(ctx context.Context) (found []*v1alpha1.VidraResource, err error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind + "List"))
+	if err := r.API.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list VidraResources: %w: grant list on vidraresources to the operator", err)
+	}
+	exists := map[string]bool{}
+	for i := range list.Items {
+		if one := &list.Items[i]; metav1.IsControlledBy(one, r.is) {
+			exists[one.Name] = true
+			found = append(found, &v1alpha1.VidraResource{ObjectMeta: one.ObjectMeta})
+		}
+	}
+	r.session.retain(exists)
+	return found, nil
+}
+
+// remove deletes the VidraResources whose artifacts are gone, as far as that is permitted.
+func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, listed map[string]bool) error {
+	plan := planRemovals(r.is, controlled, listed, len(r.result.problems), r.session.confirmed)
+	r.result.pending, r.result.pendingWhy = plan.pending, plan.why
+	r.session.confirmed = plan.confirmed
+	var faults []error
+	for _, vr := range plan.now {
+		deleted, err := r.delete(ctx, vr)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("delete VidraResource %s: %w", vr.Name, err))
+		} else if deleted {
+			r.result.deleted = append(r.result.deleted, vr.Name)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// delete deletes a VidraResource that this InfrahubSync controls.
+func (r *run) delete(ctx context.Context, vr *v1alpha1.VidraResource) (bool, error) {
+	key := client.ObjectKeyFromObject(vr)
+	for attempt := 1; ; attempt++ {
+		err := r.Client.Delete(ctx, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: vr.Name}}, client.Preconditions{UID: &vr.UID, ResourceVersion: &vr.ResourceVersion})
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case !apierrors.IsConflict(err) || attempt == deleteAttempts:
+			return err == nil, err
+		}
+		now := &v1alpha1.VidraResource{}
+		if err := r.API.Get(ctx, key, now); apierrors.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		if now.UID != vr.UID || !metav1.IsControlledBy(now, r.is) {
+			return false, nil // it is not ours any more
+		}
+		vr = now
 	}
 }

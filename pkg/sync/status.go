@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -141,9 +143,15 @@ func (r *Reconciler) writeStatus(ctx context.Context, is *v1alpha1.InfrahubSync,
 	if equality.Semantic.DeepEqual(status, is.Status) {
 		return nil
 	}
-	changed := is.DeepCopy()
-	changed.Status = status
-	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(is), client.FieldOwner(FieldManager)); err != nil {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": is.UID}, // one that was created again does not get the status
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return err
+	}
+	changed := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}
+	if err := r.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("write the status of InfrahubSync %s: %w", is.Name, err)
 	}
 	is.Status = changed.Status

@@ -155,6 +155,84 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestOwnWrites: the event of a write of the sync itself is no reason for another sync, also if it comes before the answer.
+func TestOwnWrites(t *testing.T) {
+	type report = int64
+	cases := map[string]struct {
+		reason         string
+		before         report // during the write
+		answer         int64
+		after          []report
+		dirty, enqueue bool
+	}{
+		"Before":  {reason: "the watch is faster than the answer", before: 2, answer: 2},
+		"After":   {reason: "the answer is faster", answer: 2, after: []report{2}},
+		"Late":    {reason: "an event of an earlier write comes late", answer: 3, after: []report{2, 3}},
+		"Edit":    {reason: "another client edits it afterwards", answer: 2, after: []report{2, 3}, dirty: true, enqueue: true},
+		"Within":  {reason: "another client edits it before the answer is here", before: 3, answer: 2, dirty: true},
+		"Failed":  {reason: "the write failed, and another client edited it", before: 2, dirty: true},
+		"Deleted": {reason: "it is deleted", answer: 2, after: []report{-1}, dirty: true, enqueue: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSession("is")
+			s.beginWrite("a")
+			if tc.before != 0 {
+				require.True(t, s.changed("a", tc.before), "what it means is known after the answer")
+			}
+			s.endWrite("a", tc.answer)
+			enqueued := false
+			for _, generation := range tc.after {
+				enqueued = s.changed("a", generation)
+			}
+			require.Equal(t, tc.enqueue, enqueued, tc.reason)
+			require.Equal(t, tc.dirty, s.takeDirty(), tc.reason)
+		})
+	}
+	require.True(t, newSession("is").changed("unknown", 1))
+}
+
+// TestSessions: an InfrahubSync that is created again begins anew, and VidraResources of the former one do not concern it.
+func TestSessions(t *testing.T) {
+	r := &Reconciler{Metrics: NewMetrics()}
+	is := func(uid types.UID) *v1alpha1.InfrahubSync {
+		return &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: uid, Generation: 1}}
+	}
+	owner := func(uid types.UID) *metav1.OwnerReference {
+		return metav1.GetControllerOf(controlledBy(is(uid), "a")[0])
+	}
+	first, now := r.session(is("1")), time.Now()
+	first.generation, first.next = 1, now.Add(time.Hour)
+	require.False(t, r.session(is("1")).due(is("1"), now))
+	require.Same(t, first, r.sessionOf(owner("1")))
+	require.True(t, r.session(is("2")).due(is("2"), now), "it is another one")
+	require.Nil(t, r.sessionOf(owner("1")))
+	require.NotNil(t, r.sessionOf(owner("2")))
+	r.forget("is")
+	require.Nil(t, r.sessionOf(owner("2")))
+}
+
+// TestSecretsInOrder: of several Secrets with credentials, one in the namespace of the operator counts, else the oldest one.
+func TestSecretsInOrder(t *testing.T) {
+	secret := func(namespace, name string, second int) corev1.Secret {
+		return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.Unix(int64(second), 0)}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		all    []corev1.Secret
+		want   string
+	}{
+		"Own":    {"the newest is in the namespace of the operator", []corev1.Secret{secret("a", "x", 1), secret("vidra", "x", 9)}, "vidra/x"},
+		"Oldest": {"a new one in another namespace replaces none", []corev1.Secret{secret("a", "x", 2), secret("b", "x", 1)}, "b/x"},
+		"Name":   {"the order of the same second is that of the names", []corev1.Secret{secret("b", "x", 1), secret("a", "y", 1), secret("a", "x", 1)}, "a/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sortSecrets(tc.all, "vidra")
+			require.Equal(t, tc.want, tc.all[0].Namespace+"/"+tc.all[0].Name, tc.reason)
+		})
+	}
+}
+
 // TestTransitions: an Event when Ready changes, and when VidraResources are written.
 func TestTransitions(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {

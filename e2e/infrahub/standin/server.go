@@ -32,6 +32,8 @@ type Artifact struct {
 	Status, ContentType string
 	// Checksum is the MD5 of the content unless set.
 	Checksum string
+	// Storage is where the content is stored: another one has another storage id.
+	Storage string
 }
 
 func (a Artifact) checksum() string {
@@ -42,7 +44,7 @@ func (a Artifact) checksum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (a Artifact) storageID() string { return "storage-" + a.checksum() + "-" + a.ID }
+func (a Artifact) storageID() string { return "storage-" + a.Storage + a.checksum() + "-" + a.ID }
 
 // Request is a request that the server received.
 type Request struct {
@@ -52,19 +54,23 @@ type Request struct {
 	Body string
 	// Bearer and Key are the credentials.
 	Bearer, Key string
+	// Time is when the server received it.
+	Time time.Time
 }
 
 // Options configure a Server. The zero value accepts admin with the password infrahub, and no key.
 type Options struct {
 	Username, Password, Key string
-	// ReadOnly refuses the query by POST.
-	ReadOnly bool
+	// RefusePost is the status that answers the query by POST; none if 0. Infrahub sends 403 to accounts that may only read.
+	RefusePost int
 	// QueryName is ArtifactIDs unless set.
 	QueryName string
 	// PageSize is how many artifacts a page has; 0 for all. The answer has the count then.
 	PageSize int
 	// Plain leaves out what the query of the first operator does not ask for: status, content type and definition.
 	Plain bool
+	// NoStorage leaves out the storage id.
+	NoStorage bool
 }
 
 // Server is an http.Handler. It is safe for concurrent use.
@@ -121,6 +127,15 @@ func (s *Server) change(do func(map[string]Artifact)) {
 	do(s.artifacts)
 }
 
+// Age makes the history of the artifacts older.
+func (s *Server) Age(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.past {
+		s.past[i].until = s.past[i].until.Add(-by)
+	}
+}
+
 // Revoke has the server refuse all tokens that it has issued.
 func (s *Server) Revoke() {
 	s.mu.Lock()
@@ -163,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	query := strings.HasPrefix(path, "/api/query/")
 	s.mu.Lock()
-	received := Request{Method: r.Method, Path: path, Query: r.URL.Query(), Key: r.Header.Get("X-INFRAHUB-KEY")}
+	received := Request{Time: time.Now(), Method: r.Method, Path: path, Query: r.URL.Query(), Key: r.Header.Get("X-INFRAHUB-KEY")}
 	received.Bearer, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if query {
 		received.Body = string(body)
@@ -186,8 +201,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "Authentication is required")
 	case query && strings.TrimPrefix(path, "/api/query/") != s.options.QueryName:
 		refuse(w, http.StatusNotFound, "Unable to find the GraphQL query")
-	case query && r.Method == http.MethodPost && s.options.ReadOnly:
-		refuse(w, http.StatusForbidden, "You are not allowed to perform this operation")
+	case query && r.Method == http.MethodPost && s.options.RefusePost > 0:
+		refuse(w, s.options.RefusePost, "You are not allowed to perform this operation")
 	case query:
 		s.list(w, r, body)
 	case strings.HasPrefix(path, "/api/artifact/"):
@@ -275,6 +290,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, body []byte) {
 	for _, a := range found {
 		node := map[string]any{
 			"id": a.ID, "storage_id": map[string]any{"id": a.storageID()}, "checksum": map[string]any{"value": a.checksum()}, "name": map[string]any{"value": a.Name},
+		}
+		if s.options.NoStorage {
+			delete(node, "storage_id")
 		}
 		if !s.options.Plain {
 			node["status"] = map[string]any{"value": orDefault(a.Status, "Ready")}

@@ -162,15 +162,23 @@ func looksLikeHTML(body []byte) bool {
 	return strings.HasPrefix(begin, "<!doctype html") || strings.HasPrefix(begin, "<html")
 }
 
+// hashSize returns the size in bytes of a checksum that can be compared; 0 for others.
+func hashSize(checksum string) int {
+	switch sum, err := hex.DecodeString(checksum); {
+	case err != nil:
+		return 0
+	case len(sum) == md5.Size, len(sum) == sha1.Size, len(sum) == sha256.Size:
+		return len(sum)
+	}
+	return 0
+}
+
 // Verify compares content with its checksum: an MD5, SHA-1 or SHA-256 in hexadecimal digits. Other checksums identify the
 // content for Infrahub alone, and verify nothing.
 func Verify(content []byte, checksum string) error {
-	want, err := hex.DecodeString(checksum)
-	if err != nil {
-		return nil //nolint:nilerr // no checksum that can be compared
-	}
+	want, _ := hex.DecodeString(checksum)
 	var is []byte
-	switch len(want) {
+	switch hashSize(checksum) {
 	case md5.Size:
 		sum := md5.Sum(content) //nolint:gosec // the checksums of Infrahub
 		is = sum[:]
@@ -198,6 +206,7 @@ func At(date string, now time.Time) (string, error) {
 	if date == "" {
 		return "", nil
 	}
+	now = now.UTC() // days have 24 hours
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(date)); err == nil {
 		return at.UTC().Format(time.RFC3339Nano), nil
 	}
@@ -218,5 +227,5 @@ func At(date string, now time.Time) (string, error) {
 		unit := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[parts[2]]
 		now = now.Add(-time.Duration(n) * unit)
 	}
-	return now.UTC().Format(time.RFC3339), nil
+	return now.Format(time.RFC3339), nil
 }

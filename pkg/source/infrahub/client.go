@@ -135,15 +135,17 @@ type Query struct {
 // Artifacts lists the artifacts of a query: all of them, or it fails.
 func (c *Client) Artifacts(ctx context.Context, q Query) ([]Artifact, error) {
 	var all []Artifact
+	twice := 0 // the artifacts that a page has more than once, which count
 	for {
-		p, err := c.page(ctx, q, len(all))
+		p, err := c.page(ctx, q, len(all)+twice)
 		if err != nil {
 			return nil, err
 		}
 		before := len(all)
 		all = merge(all, p.artifacts)
+		twice += len(p.artifacts) - len(merge(nil, p.artifacts))
 		switch {
-		case p.count <= len(all):
+		case p.count <= len(all)+twice:
 			return all, nil
 		case len(all) > MaxArtifacts:
 			return nil, invalid("query "+q.Name, c.base, fmt.Sprintf("the server lists more than %d artifacts: use several artifact definitions", MaxArtifacts))
@@ -154,8 +156,13 @@ func (c *Client) Artifacts(ctx context.Context, q Query) ([]Artifact, error) {
 	}
 }
 
-// page reads one page of the list. It sends the query with POST, and with GET where POST is refused, as it is to
-// accounts that may only read.
+// refusesPost has the answers of servers that do not accept the query with POST: for accounts that may only read, and for versions
+// without it.
+var refusesPost = map[int]bool{
+	http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusUnsupportedMediaType: true, http.StatusNotImplemented: true,
+}
+
+// page reads one page of the list. It sends the query with POST, and with GET where POST is refused.
 func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	variables := map[string]any{"artifactname": q.ArtifactName}
 	if offset > 0 {
@@ -168,13 +175,12 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	c.mu.Lock()
 	get := c.get
 	c.mu.Unlock()
-	post := request{kind: "query", what: "query " + q.Name, method: http.MethodPost, path: []string{"api", "query", q.Name}, query: q.params(), body: body, limit: maxListBytes}
+	post := request{kind: "query", what: "query " + q.Name, method: http.MethodPost, path: []string{"api", "query", q.Name}, query: q.params(), body: body, limit: maxListBytes, verified: true}
 	var answer []byte
+	var refused *Error
 	if !get {
 		answer, _, err = c.do(ctx, post)
-		if e := (*Error)(nil); errors.As(err, &e) && (e.Status == http.StatusForbidden || e.Status == http.StatusMethodNotAllowed) {
-			get = true
-		}
+		get = errors.As(err, &refused) && refusesPost[refused.Status]
 	}
 	if get {
 		fallback := post
@@ -187,6 +193,9 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 		c.mu.Lock()
 		c.get = err == nil
 		c.mu.Unlock()
+		if e := (*Error)(nil); refused != nil && errors.As(err, &e) && refusesPost[e.Status] {
+			err = refused // neither is accepted: the first answer has the reason
+		}
 	}
 	if err != nil {
 		return page{}, err
@@ -216,14 +225,14 @@ func (q Query) params() url.Values {
 func (c *Client) Content(ctx context.Context, a Artifact, branch, at string) (content []byte, contentType string, err error) {
 	if a.StorageID != "" {
 		content, contentType, err = c.do(ctx, request{
-			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "storage", "object", a.StorageID}, limit: MaxArtifactBytes,
+			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "storage", "object", a.StorageID}, limit: MaxArtifactBytes, verified: hashSize(a.Checksum) > 0,
 		})
 	}
 	if e := (*Error)(nil); a.StorageID == "" || errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
 		query := Query{Branch: branch, At: at}.params()
 		query.Del("update_group")
 		content, contentType, err = c.do(ctx, request{
-			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "artifact", a.ID}, query: query, limit: MaxArtifactBytes,
+			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "artifact", a.ID}, query: query, limit: MaxArtifactBytes, verified: hashSize(a.Checksum) > 0,
 		})
 	}
 	if err != nil {
@@ -249,6 +258,8 @@ type request struct {
 	body  []byte
 	// limit is how many bytes the answer may have.
 	limit int64
+	// verified means that the answer shows by itself that it is complete: it is JSON, or has a checksum.
+	verified bool
 }
 
 // do sends a request. If the server refuses the token of a login, it logs in once more.
@@ -288,7 +299,7 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, _, err := c.send(ctx, request{kind: "login", what: "login", method: http.MethodPost, path: []string{"api", "auth", "login"}, body: body, limit: maxErrorBytes}, "")
+	answer, _, err := c.send(ctx, request{kind: "login", what: "login", method: http.MethodPost, path: []string{"api", "auth", "login"}, body: body, limit: maxErrorBytes, verified: true}, "")
 	if err != nil {
 		return "", err
 	}
@@ -340,9 +351,18 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	case err != nil:
 		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
 	case int64(len(body)) > limit:
-		return nil, "", invalid(r.what, c.base, fmt.Sprintf("the answer has more than %d bytes, which is the limit", limit))
+		e := invalid(r.what, c.base, fmt.Sprintf("the answer has more than %d bytes, which is the limit", limit))
+		e.TooLarge = true
+		return nil, "", e
+	case endUnknown(response) && !r.verified:
+		return nil, "", invalid(r.what, c.base, "the answer has neither a length nor a checksum, and may be half of it: have the query return checksum, or see the proxies before the server")
 	}
 	return body, response.Header.Get("Content-Type"), nil
+}
+
+// endUnknown reports whether the end of the connection is the end of the answer, so that one that is cut off looks complete.
+func endUnknown(r *http.Response) bool {
+	return r.ProtoMajor < 2 && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed
 }
 
 // setHeaders sets the headers of a request, with the credentials.

@@ -1,6 +1,7 @@
 package infrahub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,6 +29,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Status is the HTTP status; 0 without an answer.
 	Status int
+	// TooLarge means that the answer is larger than its limit.
+	TooLarge bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -112,24 +115,36 @@ func invalid(what string, base *url.URL, why string) *Error {
 // origin returns scheme and host of a URL.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// messagesOf returns the messages of the errors in an answer of Infrahub; empty if it has none.
+// messagesOf returns the messages of the errors in an answer of Infrahub; empty if it has none. An error without a message
+// counts, in whatever form it is.
 func messagesOf(body []byte) string {
 	var answer struct {
-		Errors []struct {
-			Message string `json:"message"`
-		} `json:"errors"`
+		Errors json.RawMessage `json:"errors"`
 	}
-	if json.Unmarshal(body, &answer) != nil {
+	var errs []json.RawMessage
+	switch text := ""; {
+	case json.Unmarshal(body, &answer) != nil, len(answer.Errors) == 0, string(answer.Errors) == "null":
 		return ""
+	case json.Unmarshal(answer.Errors, &text) == nil && text != "":
+		return display.Truncate(text, maxDetail)
+	case json.Unmarshal(answer.Errors, &errs) != nil:
+		return noMessage
 	}
 	var all []string
-	for _, e := range answer.Errors {
-		if text := strings.Join(strings.Fields(e.Message), " "); text != "" {
-			all = append(all, text)
+	for _, one := range errs {
+		var e struct {
+			Message string `json:"message"`
 		}
+		if json.Unmarshal(one, &e) != nil {
+			_ = json.Unmarshal(one, &e.Message) // a text, or without a message
+		}
+		all = append(all, cmp.Or(strings.Join(strings.Fields(e.Message), " "), noMessage))
 	}
 	return display.Truncate(strings.Join(all, "; "), maxDetail)
 }
+
+// noMessage stands for an error of the server without a message.
+const noMessage = "an error without a message"
 
 // retryAfter returns the time of a header Retry-After (RFC 9110, 10.2.3), at most maxRetryAfter; 0 if it has none.
 func retryAfter(value string, now time.Time) time.Duration {

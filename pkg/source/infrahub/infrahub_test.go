@@ -87,6 +87,139 @@ func TestParsePage(t *testing.T) {
 	require.Equal(t, -1, p.count)
 }
 
+// TestArtifacts has a row for each way in which a list is complete, or is not.
+func TestArtifacts(t *testing.T) {
+	page := func(count string, ids ...string) string {
+		nodes := make([]string, 0, len(ids))
+		for _, id := range ids {
+			nodes = append(nodes, `{"node":{"id":"`+id+`"}}`)
+		}
+		return `{"data":{"CoreArtifact":{` + count + `"edges":[` + strings.Join(nodes, ",") + `]}}}`
+	}
+	cases := map[string]struct {
+		reason string
+		pages  []string
+		want   []string
+		fault  string
+	}{
+		"All":         {"the query has no limit", []string{page("", "a", "b")}, []string{"a", "b"}, ""},
+		"Count":       {"the list has as many as the count", []string{page(`"count":2,`, "a", "b")}, []string{"a", "b"}, ""},
+		"Pages":       {"two pages", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`, "c")}, []string{"a", "b", "c"}, ""},
+		"NoOffset":    {"the query ignores the offset", []string{page(`"count":4,`, "a", "b"), page(`"count":4,`, "a", "b")}, nil, "2 of 4 artifacts"},
+		"Short":       {"the last page is missing", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`)}, nil, "2 of 3 artifacts"},
+		"Twice":       {"a page has one twice, which counts", []string{page(`"count":3,`, "a", "a", "b")}, []string{"a", "b"}, ""},
+		"TwicePages":  {"so does another page", []string{page(`"count":4,`, "a", "a"), page(`"count":4,`, "b", "c")}, []string{"a", "b", "c"}, ""},
+		"Moved":       {"an artifact moved between the pages", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`, "b")}, nil, "2 of 3 artifacts"},
+		"Errors":      {"errors beside data", []string{`{"errors":[{"message":"no"}],` + page("", "a")[1:]}, nil, "failed: no"},
+		"NoMessage":   {"an error without a message", []string{`{"errors":[{}],` + page("", "a")[1:]}, nil, "without a message"},
+		"ErrorText":   {"an error that is a text", []string{`{"errors":["no"],` + page("", "a")[1:]}, nil, "failed: no"},
+		"ErrorsText":  {"errors that are a text", []string{`{"errors":"no",` + page("", "a")[1:]}, nil, "failed: no"},
+		"ErrorsOther": {"errors that are a number", []string{`{"errors":7,` + page("", "a")[1:]}, nil, "without a message"},
+		"NoErrors":    {"an empty list of errors", []string{`{"errors":[],` + page("", "a")[1:]}, []string{"a"}, ""},
+		"NullErrors":  {"errors that are null", []string{`{"errors":null,` + page("", "a")[1:]}, []string{"a"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(tc.pages[min(sent, len(tc.pages)-1)]))
+				sent++
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Credentials: Credentials{Token: "t"}})
+			require.NoError(t, err)
+			all, err := c.Artifacts(t.Context(), Query{Name: "q"})
+			if tc.fault != "" {
+				require.ErrorContains(t, err, tc.fault, tc.reason)
+				return
+			}
+			require.NoError(t, err, tc.reason)
+			var ids []string
+			for _, a := range all {
+				require.False(t, a.Ambiguous)
+				ids = append(ids, a.ID)
+			}
+			require.Equal(t, tc.want, ids, tc.reason)
+		})
+	}
+}
+
+// TestPostRefused: a query that is refused with POST is sent with GET from then on. If GET is refused, too, the error is the first one.
+func TestPostRefused(t *testing.T) {
+	for post, get := range map[int]int{403: 200, 404: 200, 405: 200, 415: 200, 501: 200, 400: 0, 401: 0, 500: 0, 429: 0} {
+		var methods []string
+		status := get
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			methods = append(methods, r.Method)
+			if r.Method == http.MethodPost {
+				w.WriteHeader(post)
+				return
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"data":{"CoreArtifact":{"edges":[{"node":{"id":"` + r.URL.Query().Get("artifactname") + `"}}]}}}`))
+		}))
+		c, err := New(Options{URL: server.URL, Credentials: Credentials{Token: "t"}})
+		require.NoError(t, err)
+		query := func() ([]Artifact, error) { return c.Artifacts(t.Context(), Query{Name: "q", ArtifactName: "n"}) }
+		all, err := query()
+		if get == 0 {
+			require.Error(t, err)
+			require.Equal(t, []string{"POST"}, methods, post)
+			server.Close()
+			continue
+		}
+		require.NoError(t, err, post)
+		require.Equal(t, "n", all[0].ID)
+		_, err = query()
+		require.NoError(t, err)
+		require.Equal(t, []string{"POST", "GET", "GET"}, methods, post)
+		status = http.StatusMethodNotAllowed
+		_, err = query()
+		require.Error(t, err)
+		_, err = query()
+		e := (*Error)(nil)
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, post, e.Status, "the answer to POST")
+		server.Close()
+	}
+}
+
+// TestHalfContent: an answer without a length that ends with the connection may be half of a manifest, which is as valid as the whole.
+func TestHalfContent(t *testing.T) {
+	const text = "hello"
+	for name, tc := range map[string]struct {
+		head, checksum string
+		fault          string
+	}{
+		"Length":   {head: "Content-Length: 5\r\n"},
+		"Short":    {head: "Content-Length: 6\r\n", fault: "ends early"},
+		"Unknown":  {fault: "neither a length nor a checksum"},
+		"ETag":     {checksum: "etag-1", fault: "neither a length nor a checksum"},
+		"Checksum": {checksum: "5d41402abc4b2a76b9719d911017c592"},
+		"Damaged":  {checksum: strings.Repeat("0", 32), fault: "does not have the checksum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n" + tc.head + "Connection: close\r\n\r\n" + text))
+					_ = conn.Close()
+				}
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Credentials: Credentials{Token: "t"}})
+			require.NoError(t, err)
+			content, _, err := c.Content(t.Context(), Artifact{ID: "a", StorageID: "s", Checksum: tc.checksum}, "main", "")
+			if tc.fault != "" {
+				require.ErrorContains(t, err, tc.fault)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, text, string(content))
+		})
+	}
+}
+
 // TestOneLogin: many requests at a time log in once, and no error has the password or the token.
 func TestOneLogin(t *testing.T) {
 	var mu sync.Mutex

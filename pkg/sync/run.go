@@ -1,0 +1,134 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	gosync "sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source/infrahub"
+)
+
+// as is errors.As.
+func as(err error, target **infrahub.Error) bool { return errors.As(err, target) }
+
+// run is one sync.
+type run struct {
+	*Reconciler
+	is      *v1alpha1.InfrahubSync
+	session *session
+	queried *server
+	at      string
+	// secretNamespace has the Secrets with parts of manifests, and secrets are their versions and annotations, by name.
+	secretNamespace string
+	secrets         map[string]*metav1.PartialObjectMetadata
+
+	// mu guards result.
+	mu     gosync.Mutex
+	result result
+}
+
+// sync queries the server, writes the VidraResources and deletes those whose artifacts are gone.
+func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *session) result {
+	if is.Spec.Suspend {
+		return result{}
+	}
+	at, err := infrahub.At(is.Spec.Source.TargetDate, time.Now())
+	if err != nil {
+		return failed(&infrahub.Error{Reason: v1alpha1.SyncReasonSpecInvalid, Message: err.Error()})
+	}
+	query, err := r.query(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	server, err := r.server(ctx, is, s)
+	if err != nil {
+		return failed(err)
+	}
+	branch := is.Spec.Source.TargetBranch
+	artifacts, err := server.client.Artifacts(ctx, infrahub.Query{Name: query, ArtifactName: is.Spec.Source.ArtifactName, Branch: branch, At: at})
+	if err != nil {
+		server.refused(err)
+		return failed(err)
+	}
+	one := &run{Reconciler: r, is: is, session: s, queried: server, at: at, secretNamespace: r.secretNamespaceOf(is)}
+	one.result.answered, one.result.artifacts = true, len(artifacts)
+	if err := one.all(ctx, artifacts); err != nil {
+		server.refused(err)
+		broken := failed(err)
+		one.result.failure, one.result.retryAfter = broken.failure, broken.retryAfter
+	}
+	slices.Sort(one.result.checksums)
+	slices.SortFunc(one.result.problems, func(a, b v1alpha1.ArtifactProblem) int { return strings.Compare(a.ID, b.ID) })
+	for _, names := range [][]string{one.result.created, one.result.updated, one.result.deleted} {
+		slices.Sort(names)
+	}
+	return one.result
+}
+
+// refused has the credentials and the CA read again if the server refused them, or is not trusted, and no request sent for as
+// long as it asks.
+func (s *server) refused(err error) {
+	var e *infrahub.Error
+	if as(err, &e) && slices.Contains([]string{v1alpha1.SyncReasonUnauthorized, v1alpha1.SyncReasonForbidden, v1alpha1.SyncReasonUnreachable}, e.Reason) {
+		s.expire()
+	}
+	s.delay(err)
+}
+
+// all brings all VidraResources to the artifacts of a complete answer. The error is one of the server or of the API server that
+// concerns all of them.
+func (r *run) all(ctx context.Context, artifacts []infrahub.Artifact) error {
+	listed := make(map[string]bool, len(artifacts))
+	for _, a := range artifacts {
+		listed[nameOf(r.is, a.ID)] = true
+	}
+	controlled, err := r.controlled(ctx, listed)
+	if err != nil {
+		return err
+	}
+	if err := r.listSecrets(ctx, controlled); err != nil {
+		return err
+	}
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(downloads)
+	for _, a := range artifacts {
+		group.Go(func() error {
+			if working.Err() != nil {
+				return working.Err()
+			}
+			return r.one(working, a)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return errors.Join(r.remove(ctx, controlled, listed), r.dropOrphans(ctx, controlled, listed))
+}
+
+// one brings the VidraResource of one artifact to it. It records the outcome, and returns an error that concerns all artifacts.
+func (r *run) one(ctx context.Context, a infrahub.Artifact) error {
+	sensitive, err := r.apply(ctx, a)
+	var p *problem
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case errors.As(err, &p):
+		r.result.problems = append(r.result.problems, p.ArtifactProblem)
+		r.result.incomplete = r.result.incomplete || p.transient
+		return nil
+	case err != nil:
+		return err
+	}
+	r.result.applied++
+	if a.Checksum != "" && !sensitive {
+		r.result.checksums = append(r.result.checksums, a.Checksum)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package sync
+
+import (
+	"maps"
+	"math/rand/v2"
+	gosync "sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// session is what the operator remembers of an InfrahubSync between syncs. Nothing of it is needed after a restart.
+type session struct {
+	// uid is that of the InfrahubSync.
+	uid types.UID
+	// generation, request and confirmation are those of the last sync.
+	generation            int64
+	request, confirmation string
+	// started is when the last sync began, and next when the next one is due.
+	started, next time.Time
+	// failures counts the failed syncs since the last successful one.
+	failures int
+	// server is the Infrahub server that was queried last.
+	server *server
+	// secretsListed means that the Secrets of the InfrahubSync were listed.
+	secretsListed bool
+	// confirmed are the VidraResources whose removal was confirmed.
+	confirmed map[types.UID]bool
+
+	// mu guards the fields below.
+	mu gosync.Mutex
+	// written are the VidraResources that were written, by name.
+	written map[string]*written
+	// secrets are the versions of the Secrets that were written, by name.
+	secrets map[string]string
+	// dirty means that another client changed or deleted one of them.
+	dirty bool
+}
+
+// written is a VidraResource that was written.
+type written struct {
+	// generation after the last write.
+	generation int64
+	// writing means that a write is in progress, and seen is the latest generation that the watch reported meanwhile: that of the
+	// write, or of a later edit.
+	writing bool
+	seen    int64
+}
+
+func newSession(uid types.UID) *session {
+	return &session{uid: uid, secrets: map[string]string{}, confirmed: map[types.UID]bool{}, written: map[string]*written{}}
+}
+
+// session returns the session of an InfrahubSync. One that was deleted and created again has a new session.
+func (r *Reconciler) session(is *v1alpha1.InfrahubSync) *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sessions == nil {
+		r.sessions = map[string]*session{}
+	}
+	if s := r.sessions[is.Name]; s == nil || s.uid != is.UID {
+		r.sessions[is.Name] = newSession(is.UID)
+	}
+	return r.sessions[is.Name]
+}
+
+// sessionOf returns the session of the controller of a VidraResource; nil if that is no InfrahubSync, or was not synced yet.
+func (r *Reconciler) sessionOf(owner *metav1.OwnerReference) *session {
+	if owner == nil || owner.Kind != v1alpha1.SyncKind {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sessions[owner.Name]; s != nil && s.uid == owner.UID {
+		return s
+	}
+	return nil
+}
+
+// setServer records the server that a session uses, and ends those that none uses.
+func (r *Reconciler) setServer(s *session, to *server) {
+	r.mu.Lock()
+	s.server = to
+	r.mu.Unlock()
+	r.servers.retain(r.used())
+}
+
+// forget ends the session of an InfrahubSync.
+func (r *Reconciler) forget(name string) {
+	r.mu.Lock()
+	delete(r.sessions, name)
+	r.mu.Unlock()
+	r.Metrics.forget(name)
+	r.servers.retain(r.used())
+}
+
+// used returns the servers of all sessions.
+func (r *Reconciler) used() map[*server]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used := map[*server]bool{}
+	for _, s := range r.sessions {
+		used[s.server] = true
+	}
+	return used
+}
+
+// beginWrite records that a VidraResource is about to be written. endWrite follows.
+func (s *session) beginWrite(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written[name] == nil {
+		s.written[name] = &written{}
+	}
+	s.written[name].writing, s.written[name].seen = true, 0
+}
+
+// endWrite records the generation of a VidraResource after a write; 0 if it failed.
+func (s *session) endWrite(name string, generation int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.written[name]
+	if generation > 0 {
+		w.generation = generation
+	}
+	w.writing = false
+	s.dirty = s.dirty || w.seen > w.generation
+}
+
+// changed records that the watch reported a generation of a VidraResource; -1 for its deletion, or the loss of its
+// controller. It reports whether the InfrahubSync has to be enqueued, because another client made the change or may have.
+func (s *session) changed(name string, generation int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.written[name]
+	switch {
+	case w != nil && w.writing && generation > 0: // the answer of the write decides
+		w.seen = max(w.seen, generation)
+		return true
+	case w != nil && generation > 0 && generation <= w.generation:
+		return false
+	}
+	s.dirty = true
+	return true
+}
+
+// retain forgets the written VidraResources that do not exist.
+func (s *session) retain(exists map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.written, func(name string, _ *written) bool { return !exists[name] })
+}
+
+// wroteOthers reports whether a VidraResource was written that is none of the listed ones.
+func (s *session) wroteOthers(listed map[string]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.written {
+		if !listed[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// takeDirty reports whether another client changed a VidraResource since the last call.
+func (s *session) takeDirty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.dirty
+	s.dirty = false
+	return was
+}
+
+// due reports whether a sync is due: by the time, by a change of the InfrahubSync, or by another client that changed
+// a VidraResource.
+func (s *session) due(is *v1alpha1.InfrahubSync, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dirty || !now.Before(s.next) || s.generation != is.Generation || s.request != is.SyncRequest() ||
+		s.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
+}
+
+// waits returns how long a sync that is due has to wait: until minGap after the last one, and as the server asked.
+func (s *session) waits(now time.Time) time.Duration {
+	wait := minGap - now.Sub(s.started)
+	if s.server != nil {
+		wait = max(wait, s.server.waits(now))
+	}
+	return wait
+}
+
+// wait returns the time until the next sync: the interval with a random part, or that of a retry.
+func (s *session) wait(interval time.Duration, result result) time.Duration {
+	if result.failure == nil && !result.incomplete {
+		s.failures = 0
+		return interval + time.Duration(rand.Int64N(int64(interval/10)+1)) //nolint:gosec // no secret
+	}
+	s.failures++
+	wait := min(retryMin<<min(s.failures-1, 16), retryMax, interval)
+	return max(wait, result.retryAfter)
+}
+
+// secretVersion returns the version of a Secret after the last write; empty without one.
+func (s *session) secretVersion(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.secrets[name]
+}
+
+// retainSecrets forgets the written Secrets that do not exist.
+func (s *session) retainSecrets(exist map[string]*metav1.PartialObjectMetadata) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.secrets, func(name, _ string) bool { return exist[name] == nil })
+}
+
+// hasSecrets reports whether a Secret was written.
+func (s *session) hasSecrets() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.secrets) > 0
+}
+
+// noteSecret records the version of a Secret; empty if it is deleted.
+func (s *session) noteSecret(name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == "" {
+		delete(s.secrets, name)
+		return
+	}
+	s.secrets[name] = version
+}
