@@ -40,9 +40,10 @@ type HistoryEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	User string `json:"user,omitempty"`
-	// FirstTime is when Vidra found the edit for the first time, and LastTime for the last time.
+	// FirstTime is when Vidra found the edit for the first time.
 	FirstTime metav1.Time `json:"firstTime"`
-	LastTime  metav1.Time `json:"lastTime"`
+	// LastTime is when Vidra found the edit for the last time.
+	LastTime metav1.Time `json:"lastTime"`
 	// Count is how often it did.
 	Count int64 `json:"count"`
 }
