@@ -60,6 +60,8 @@ var suite = []suiteRun{
 		smallSize: "-clusters 3 -per-resource 2 -rounds 1 -delay 100ms", normalSize: "-clusters 5", fullSize: ""}},
 	{"shards", "shards", map[string]string{
 		smallSize: "-resources 4 -per-resource 2 -shards 2", normalSize: "-resources 20", fullSize: ""}},
+	{"webhook", "webhook", map[string]string{
+		smallSize: "-rounds 1 -artifacts 3 -pause 10ms", normalSize: "-rounds 10", fullSize: ""}},
 	{"memory", "memory", map[string]string{
 		smallSize: "-objects 50 -per-resource 10", normalSize: "-objects 5000", fullSize: "-objects 100000 -timeout 30m"}},
 }

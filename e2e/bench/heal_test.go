@@ -62,6 +62,9 @@ func TestBenchmarks(t *testing.T) {
 	line := r.Lines[len(r.Lines)-2]
 	require.Equal(t, compareNumber, line.Name)
 	require.InDelta(t, 2*3*2, line.side(fluxSide).Median, 4, "a GET and a dry run of each object, and discovery")
+
+	r = run(&webhookOptions{rounds: 2, artifacts: 3, pause: 10 * time.Millisecond, timeout: time.Minute}, 2)
+	require.Equal(t, 2, r.cost(vidraSide).Of)
 }
 
 // TestHeal measures heals in small, with and without a storm, and once more with the operator dead.

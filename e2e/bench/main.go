@@ -13,6 +13,7 @@
 //	go run ./e2e/bench remotes                   many clusters, of which one is slow and one dead
 //	go run ./e2e/bench memory                    what it takes to watch objects
 //	go run ./e2e/bench shards                    several operators that share the objects
+//	go run ./e2e/bench webhook                   from a webhook of Infrahub to the live object
 //	go run ./e2e/bench all                       all of them
 //	go run ./e2e/bench plots -from figures.json  pictures of what -json has written
 //
@@ -66,6 +67,7 @@ var benchmarks = map[string]func() benchmark{
 	"shards":  func() benchmark { return &shardsOptions{} },
 	"steady":  func() benchmark { return &steadyOptions{} },
 	"storm":   func() benchmark { return &healOptions{updates: stormUpdates} },
+	"webhook": func() benchmark { return &webhookOptions{} },
 }
 
 // others are the sub-commands that measure with several benchmarks, or none.

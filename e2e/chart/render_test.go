@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,14 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "a component", flags: []string{"--set=replicas=2"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/high-availability"}},
 		},
+		"webhooks": {
+			reason: "a component with a Service, a port and a Secret", flags: []string{"--set=infrahub.webhook.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/infrahub-webhook"}},
+		},
+		"restricted with Infrahub": {
+			reason: "a component that turns a flag and its rights on again", flags: []string{"--set=restricted=true,infrahub.enabled=true"},
+			overlay: overlay{Resources: []string{"restricted"}, Components: []string{"components/infrahub"}},
+		},
 		"network policy": {
 			reason: "a component", flags: []string{"--set=networkPolicy.enabled=true"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/network-policy"}},
@@ -205,7 +214,7 @@ func TestChartIsKustomize(t *testing.T) {
 		},
 		"all": {
 			reason:  "components can be combined",
-			flags:   []string{"--set=restricted=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
+			flags:   []string{"--set=restricted=true,infrahub.enabled=true,infrahub.webhook.enabled=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
 			overlay: overlay{Resources: []string{"restricted"}, Components: components(t)},
 		},
 	}
@@ -228,6 +237,7 @@ func TestChartIsKustomize(t *testing.T) {
 				delete(annotations, "helm.sh/resource-policy")
 				crd.SetAnnotations(annotations)
 			}
+			dropOverridden(t, want["Deployment "+namespace+"/vidra-operator"])
 			for id := range want {
 				require.Contains(t, got, id, tt.reason)
 				require.Equal(t, want[id].Object, got[id].Object, "%s: %s", id, tt.reason)
@@ -235,6 +245,27 @@ func TestChartIsKustomize(t *testing.T) {
 			require.Len(t, got, len(want), tt.reason)
 		})
 	}
+}
+
+// dropOverridden removes --infrahub=false, and the later --infrahub=true, from the arguments of a Deployment: a component can only add a flag, of
+// which the last one counts, and it is the default.
+func dropOverridden(t *testing.T, deployment *unstructured.Unstructured) {
+	t.Helper()
+	if deployment == nil {
+		return // it has another name
+	}
+	containers, found, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	require.NoError(t, err)
+	require.True(t, found)
+	operator, _ := containers[0].(map[string]any)
+	args, _ := operator["args"].([]any)
+	off, on := slices.Index(args, any("--infrahub=false")), slices.Index(args, any("--infrahub=true"))
+	if on < 0 {
+		return
+	}
+	require.Less(t, off, on)
+	operator["args"] = slices.Delete(slices.Delete(args, on, on+1), off, off+1)
+	require.NoError(t, unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"))
 }
 
 // crdName is the name of the CustomResourceDefinition.
@@ -248,11 +279,7 @@ func components(t *testing.T) (folders []string) {
 		require.NoError(t, err)
 		require.NotEmpty(t, found)
 		for _, file := range found {
-			folder := filepath.Base(filepath.Dir(file))
-			if strings.HasPrefix(folder, "infrahub") { // the chart has other flags for it, and no receiver of webhooks
-				continue
-			}
-			folders = append(folders, filepath.Join(parent, folder))
+			folders = append(folders, filepath.Join(parent, filepath.Base(filepath.Dir(file))))
 		}
 	}
 	return folders

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/infrahub/standin"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// webhookLine is the line of webhook, and webhookName the name of its artifacts, InfrahubSync and Secrets.
+	webhookLine = "changed artifact live"
+	webhookName = "bench"
+	webhookKey  = "a key of the benchmark"
+)
+
+// webhookOptions are the flags of webhook.
+type webhookOptions struct {
+	rounds, artifacts int
+	pause, timeout    time.Duration
+}
+
+func (o *webhookOptions) flags(fs *flag.FlagSet) {
+	fs.IntVar(&o.rounds, "rounds", 20, "How many artifacts are changed.")
+	fs.IntVar(&o.artifacts, "artifacts", 200, "How many artifacts the Infrahub server lists.")
+	fs.DurationVar(&o.pause, "pause", 1500*time.Millisecond, "How long to wait between two changes. Vidra leaves a second between two syncs.")
+	fs.DurationVar(&o.timeout, "timeout", time.Minute, "How long a change may take, and all artifacts at the beginning.")
+}
+
+func (o *webhookOptions) check() error {
+	return errors.Join(atLeastOne("rounds", o.rounds), atLeastOne("artifacts", o.artifacts))
+}
+
+func (o *webhookOptions) setup() setup { return setup{} }
+
+// measure measures the time from a webhook of Infrahub until the object of the changed artifact is live. The floor is one PATCH of a
+// ConfigMap. One watch shows both.
+func (o *webhookOptions) measure(ctx context.Context, l *lab) (*report, error) {
+	infrahub := standin.New(standin.Options{})
+	server := httptest.NewServer(infrahub)
+	defer server.Close()
+	address, err := o.acceptWebhooks(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.artifacts {
+		infrahub.Set(webhookArtifact(i, "0"))
+	}
+	if err := bounded(ctx, o.timeout, func(ctx context.Context) error { return o.sync(ctx, l, server.URL) }); err != nil {
+		return nil, err
+	}
+	r := &report{Settings: fmt.Sprintf("%d rounds, %d artifacts", o.rounds, o.artifacts), Environment: l.environment}
+	bar := newProgress("webhook", o.rounds)
+	defer bar.end()
+	used, mark := readUsage(l.operator.PID), l.env.AuditMark()
+	for round := range o.rounds {
+		i, version := round%o.artifacts, fmt.Sprint(round+1)
+		floor, err := o.timed(ctx, l, floorNamespace, webhookObject(i), version, func(ctx context.Context) error {
+			object := corev1ac.ConfigMap(webhookObject(i), floorNamespace).WithData(map[string]string{"version": version})
+			return l.client.Apply(ctx, object, client.FieldOwner(floorSide), client.ForceOwnership)
+		})
+		if err != nil {
+			return nil, err
+		}
+		vidra, err := o.timed(ctx, l, vidraNamespace, webhookObject(i), version, func(ctx context.Context) error {
+			infrahub.Set(webhookArtifact(i, version))
+			return sendWebhook(ctx, address, version)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w; see %s", round+1, err, l.operator.Log)
+		}
+		r.add(webhookLine, "ms", floorSide, floor)
+		r.add(webhookLine, "ms", vidraSide, vidra)
+		bar.step("round %d of %d", round+1, o.rounds)
+		if err := sleep(ctx, o.pause); err != nil {
+			return nil, err
+		}
+	}
+	audited, err := l.env.AuditSince(mark)
+	if err != nil {
+		return nil, err
+	}
+	r.sumUp()
+	c := r.cost(vidraSide)
+	c.Usage, c.Requests, c.Of, c.Per = readUsage(l.operator.PID).since(used), countRequests(audited, operatorUser), o.rounds, "webhook"
+	r.Notes = append(r.Notes, "Between the webhook and the object are an annotation of the InfrahubSync, a query, the content of the artifact, and a write of the VidraResource.")
+	return r, nil
+}
+
+// acceptWebhooks starts the operator again, with a receiver of webhooks, and returns its address.
+func (o *webhookOptions) acceptWebhooks(ctx context.Context, l *lab) (address string, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
+	if err != nil {
+		return "", err
+	}
+	address = listener.Addr().String()
+	key := filepath.Join(l.env.Dir, "webhook.key")
+	err = errors.Join(listener.Close(), os.WriteFile(key, []byte(webhookKey), 0o600), l.operator.Stop(time.Minute))
+	if err != nil {
+		return "", err
+	}
+	return address, l.startOperator(ctx, "--infrahub-webhook-bind-address="+address, "--infrahub-webhook-key-file="+key)
+}
+
+// sync makes an InfrahubSync of a server, and waits until all its artifacts are applied and their objects are there.
+func (o *webhookOptions) sync(ctx context.Context, l *lab, url string) error {
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: webhookName}}
+	is.Spec.Source = v1alpha1.InfrahubSyncSource{InfrahubAPIURL: url, ArtifactName: webhookName}
+	is.Spec.Destination = v1alpha1.InfrahubSyncDestination{Namespace: vidraNamespace, ReconcileOnEvents: true}
+	is.Spec.Interval = &metav1.Duration{Duration: time.Hour}
+	err := errors.Join(
+		l.client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: webhookName, Labels: map[string]string{v1alpha1.InfrahubURLLabel: "127.0.0.1"}},
+			StringData: map[string]string{"username": "admin", "password": "infrahub"},
+		}),
+		l.client.Create(ctx, is))
+	for err == nil {
+		var live corev1.ConfigMapList
+		if err = l.client.List(ctx, &live, client.InNamespace(vidraNamespace), client.HasLabels{v1alpha1.ManagedByLabel}); err == nil && len(live.Items) == o.artifacts {
+			return l.awaitQuiet(ctx)
+		}
+		err = errors.Join(err, sleep(ctx, 100*time.Millisecond))
+	}
+	return err
+}
+
+// timed returns the milliseconds from the call of change until a watch shows a version of a ConfigMap.
+func (o *webhookOptions) timed(ctx context.Context, l *lab, namespace, name, version string, change func(context.Context) error) (ms float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	events, err := l.client.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return 0, err
+	}
+	defer events.Stop()
+	began := time.Now()
+	if err := change(ctx); err != nil {
+		return 0, err
+	}
+	for event := range events.ResultChan() {
+		if cm, is := event.Object.(*corev1.ConfigMap); is && event.Type != watch.Deleted && cm.Data["version"] == version {
+			return float64(time.Since(began).Microseconds()) / 1000, nil
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("version %s of ConfigMap %s/%s was not seen", version, namespace, name), ctx.Err())
+}
+
+// webhookObject returns the name of the object of an artifact.
+func webhookObject(i int) string { return fmt.Sprintf("artifact-%d", i) }
+
+// webhookArtifact returns a version of an artifact.
+func webhookArtifact(i int, version string) standin.Artifact {
+	name := webhookObject(i)
+	return standin.Artifact{ID: name, Name: webhookName, Branch: "main", Content: fmt.Sprintf(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  version: %q\n", name, version)}
+}
+
+// sendWebhook sends a webhook as Infrahub does.
+func sendWebhook(ctx context.Context, address, id string) error {
+	header, body := standin.Webhook(webhookKey, id, "infrahub.artifact.updated", "main", time.Now())
+	return post(ctx, "http://"+address+"/infrahub", header, body)
+}
+
+// post sends a request that must be accepted.
+func post(ctx context.Context, url string, header http.Header, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header = header
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // there is nothing in it
+	if response.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("the receiver of webhooks answered %s", response.Status)
+	}
+	return nil
+}
