@@ -47,9 +47,6 @@ func TestMain(m *testing.M) {
 }
 
 func setUp(ctx context.Context) (err error) {
-	// Attempts after a failure follow at growing intervals: what a slow machine waits for comes later still. No test waits
-	// for the next query at the interval, see lab.sync.
-	suite.Patience = max(suite.Patience, 2*time.Minute)
 	if operatorBinary, err = suite.BuildOperator(ctx); err != nil {
 		return err
 	}
