@@ -125,7 +125,7 @@ func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.F
 		OnWatch: func(owner watchregistry.Owner, _ watchregistry.Key, _ watchregistry.Status) {
 			enqueue(owner)
 		},
-		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { enqueue(owner) },
+		OnKind:   func(owner watchregistry.Owner, _ watchregistry.Kind) { factory.EnqueueRetry(owner) },
 		OnRelist: func(owner watchregistry.Owner, _ watchregistry.Key) { enqueue(owner) },
 		OnList: func(key watchregistry.Key) func(string) {
 			listed := factory.BeginList(key.Cluster, key.GVR, key.Namespace)

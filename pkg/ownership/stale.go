@@ -3,26 +3,51 @@ package ownership
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// helm3 is the field manager of the Update entries of Helm 3.
-const helm3 = "helm"
+// releaseTools are deployment tools that write only when a user runs them, and whose Update entries they never renew for a field that
+// their configuration dropped: Helm 3, the Kubernetes providers of Terraform (which name the program of HashiCorp) and of Pulumi, and kapp.
+// Controllers, such as those of Flux and Argo CD, write by themselves. An Apply entry of any program is withdrawn by its next apply.
+var releaseTools = Tools{"helm", "HashiCorp", "terraform-provider-kubernetes*", "pulumi-resource-kubernetes", "kapp"}
 
 // staleOwner reports whether an entry is one that states no lasting wish: the entry that the API
-// server makes up, or one that a client of users wrote without server-side apply.
-func (r record) staleOwner() bool {
+// server makes up, or one that a client of users wrote without server-side apply. tools are those clients.
+func (r record) staleOwner(tools Tools) bool {
 	manager := r.text("manager")
 	return r.text("operation") == string(metav1.ManagedFieldsOperationUpdate) && r.text("subresource") == "" && r.fields() != nil &&
-		(manager == beforeFirstApply || manager == helm3 || DefaultTools.Has(manager))
+		(manager == beforeFirstApply || releaseTools.Has(manager) || tools.Has(manager))
 }
 
-// HasStaleOwners reports whether obj has an owner for which WithoutStaleOwners may return another result.
-func HasStaleOwners(obj *unstructured.Unstructured) bool {
-	for r := range records(obj) {
-		if r.staleOwner() {
+// CoOwned reports whether another manager owns a field of obj that a manager with prefix applied.
+func CoOwned(obj *unstructured.Unstructured, prefix string) bool {
+	for ours := range records(obj) {
+		if !ours.applies() || !strings.HasPrefix(ours.text("manager"), prefix) {
+			continue
+		}
+		for r := range records(obj) {
+			if (!r.applies() || !strings.HasPrefix(r.text("manager"), prefix)) && share(r.fields(), ours.fields()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// share reports whether two trees have a leaf in common.
+func share(fields, ours fieldsV1) bool {
+	for key, sub := range fields {
+		same, shared := ours[key]
+		if key == "." || !shared {
+			continue
+		}
+		below, _ := sub.(map[string]any)
+		oursBelow, _ := same.(map[string]any)
+		if len(below) == 0 || len(oursBelow) == 0 || share(below, oursBelow) {
 			return true
 		}
 	}
@@ -30,26 +55,67 @@ func HasStaleOwners(obj *unstructured.Unstructured) bool {
 }
 
 // WithoutStaleOwners returns the managedFields of obj without the fields that manager applied in the
-// Update entries of before-first-apply, of Helm 3 and of [DefaultTools]. Such an entry is never renewed,
+// Update entries of before-first-apply, of deployment tools such as Helm 3, and of tools. Such an entry is never renewed,
 // so its field would stay in obj when the configuration drops it. Fields that manager did not apply keep
 // their owner. changed is false if no such entry has a field of manager. See ReleaseFields for how to
 // write the result.
-func WithoutStaleOwners(obj *unstructured.Unstructured, manager string) (managedFields []any, changed bool) {
+func WithoutStaleOwners(obj *unstructured.Unstructured, manager string, tools Tools) (managedFields []any, changed bool) {
 	ours := applied(obj, manager)
-	if ours == nil || !HasStaleOwners(obj) {
+	if ours == nil {
 		return nil, false
 	}
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	list = slices.DeleteFunc(list, func(item any) bool {
 		m, _ := item.(map[string]any)
 		r := record(m)
-		if !r.staleOwner() || !removeShared(r.fields(), ours) {
+		if !r.staleOwner(tools) || !removeShared(r.fields(), ours) {
 			return false
 		}
 		changed = true
 		return len(r.fields()) == 0
 	})
 	return list, changed
+}
+
+// KeptField is a field that manager does not apply any more and that stays for another field manager.
+type KeptField struct {
+	Path, Manager string
+	hash          uint32
+}
+
+// KeptPaths returns the paths of fields.
+func KeptPaths(fields []KeptField) Paths {
+	var hashes []uint32
+	for _, field := range fields {
+		hashes = append(hashes, field.hash)
+	}
+	return pathsOf(hashes)
+}
+
+// Kept returns the fields that manager applied to before, does not apply to after, and that other field managers without prefix own in
+// after, in the order of their paths.
+func Kept(before, after *unstructured.Unstructured, manager, prefix string, known Disclosure) (kept []KeptField) {
+	dropped := setOf(applied(before, manager)).Difference(setOf(applied(after, manager)))
+	if dropped.Empty() {
+		return nil
+	}
+	withheld := known.With(before).With(after).Withholds()
+	for r := range records(after) {
+		if r.applies() && strings.HasPrefix(r.text("manager"), prefix) || r.fields() == nil {
+			continue
+		}
+		dropped.Intersection(setOf(r.fields())).Leaves().Iterate(func(path fieldpath.Path) {
+			hash := pathHash(0)
+			for _, element := range path {
+				if text, err := fieldpath.SerializePathElement(element); err == nil {
+					hash = hash.child(text)
+				}
+			}
+			kept = append(kept, KeptField{Path: render(path, withheld), Manager: r.text("manager"), hash: hash.short()})
+		})
+	}
+	slices.SortStableFunc(kept, func(a, b KeptField) int { return strings.Compare(a.Path, b.Path) })
+	return kept
 }
 
 // removeShared removes from fields the leaves that ours has, and the nodes above that have no other

@@ -30,7 +30,7 @@ func TestWithoutStaleOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := widget(t, content, tt.entries...)
 			before := obj.DeepCopy()
-			got, changed := WithoutStaleOwners(obj, manager)
+			got, changed := WithoutStaleOwners(obj, manager, DefaultTools)
 			require.Equal(t, before, obj, "the argument is not modified")
 			require.Equal(t, tt.left != nil, changed, tt.reason)
 			if !changed {

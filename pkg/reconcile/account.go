@@ -66,7 +66,7 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 // awaitRights has it noticed when the rights are granted that are missing now.
 func (p *pass) awaitRights(all bool) {
 	s := p.state
-	if p.grants == nil || !all || p.applier.Client == nil { // nil if no request is sent
+	if p.grants == nil || p.applier.Client == nil { // nil if no request is sent
 		return
 	}
 	missing := maps.Clone(s.unreadable)
@@ -88,7 +88,10 @@ func (p *pass) awaitRights(all bool) {
 			}
 		}
 	}
-	p.grants.Await(p.Owner, missing)
+	p.missing = missing
+	if all {
+		p.grants.Await(p.Owner, missing)
+	}
 }
 
 // granted makes an owner retry what it lacked a right for.

@@ -14,6 +14,7 @@ type Watches interface {
 	Ensure(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Sync(owner watchregistry.Owner, want []watchregistry.Key) map[watchregistry.Key]watchregistry.Status
 	Await(owner watchregistry.Owner, kinds []watchregistry.Kind)
+	NoticesKinds(cluster string) bool
 	Release(owner watchregistry.Owner)
 	Get(key watchregistry.Key, namespace, name string) (obj any, found, synced bool)
 	List(key watchregistry.Key) (objs []any, synced bool)

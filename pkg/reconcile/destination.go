@@ -40,7 +40,7 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 // became unreachable or reachable, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
 	r.Watches.Wake(name)
-	r.Trigger.EnqueueAll(r.clusters.Owners(name)...)
+	r.Trigger.EnqueueRetry(r.clusters.Owners(name)...)
 }
 
 // destinations returns the clusters that objects are applied to.

@@ -133,6 +133,8 @@ func (l *lab) AddCluster(string, watchregistry.Cluster) {}
 
 func (l *lab) RemoveCluster(string) {}
 
+func (l *lab) NoticesKinds(string) bool { return false }
+
 func (l *lab) WakeWatch(watchregistry.Key) {}
 
 func (l *lab) Wake(string) {}

@@ -72,7 +72,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	slices.SortFunc(ids, plan.CompareForRemoval)
 	if !p.applier.Orphans { // otherwise nothing is deleted
-		ids = p.SettleRemovals(ids, plan.Settling)
+		ids = p.RestRemovals(p.SettleRemovals(ids, plan.Settling))
 	}
 	p.remover().Prune(ctx, ids)
 	if len(s.Inventory()) > 0 {

@@ -29,6 +29,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	got, why := from.Gather(ctx, p.Owner, p.VR)
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	if why != nil {
+		why.Awaited = why.Reason == v1alpha1.ReasonSourceUnavailable && p.watchesSources(got.Versions)
 		s.unread = why
 		return why
 	}
@@ -122,6 +123,19 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.
 	p.state.adopt(p.VR.Generation, w.Objects, w.Unresolved)
 	p.state.Unmatched, p.state.scope = w.Unmatched, p.applier.Allowed
 	return nil
+}
+
+// watchesSources reports whether all sources of the manifest are watched, and have the versions that were read, so that a change of
+// them is noticed. Rights that are missing are noticed elsewhere.
+func (p *pass) watchesSources(read map[desired.SourceKey]string) bool {
+	for _, source := range p.VR.Spec.ManifestFrom {
+		key := desired.SourceKeyOf(p.VR, source)
+		version, known := p.sources.Version(key)
+		if was, is := read[key]; !known || is && was != version {
+			return false
+		}
+	}
+	return true
 }
 
 // sourcesChanged reports whether what spec.manifestFrom names differs from what was read

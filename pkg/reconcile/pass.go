@@ -34,11 +34,15 @@ func (r *Reconciler) additionsOf(vr *v1alpha1.VidraResource) plan.Additions {
 	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
 		return plan.Additions{Policy: v1alpha1.AdditionsKeep}
 	}
-	tools := r.PeopleTools
-	if tools == nil {
-		tools = ownership.DefaultTools
+	return plan.Additions{Policy: policy, Tools: r.tools()}
+}
+
+// tools are the field managers of the clients that users work with.
+func (r *Reconciler) tools() ownership.Tools {
+	if r.PeopleTools == nil {
+		return ownership.DefaultTools
 	}
-	return plan.Additions{Policy: policy, Tools: tools}
+	return r.PeopleTools
 }
 
 // pass is one reconcile of one VidraResource.
@@ -62,6 +66,8 @@ type pass struct {
 	starting bool
 	// shards are those that reconcile the VidraResource.
 	shards []string
+	// missing are the rights that the last requests lacked.
+	missing map[access.Right]dynamic.Interface
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
 }
@@ -76,12 +82,12 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
-		Additions: r.additionsOf(vr), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
+		Additions: r.additionsOf(vr), Tools: r.tools(), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
 		Reconciler: r, state: s, before: s.Status, shards: shards,
 		Planner: &plan.Planner{
-			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute},
+			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute, Obstacles: r.watchedObstacles()},
 			Settings: by, VR: vr, State: &s.State,
 			Now: time.Now(), Causes: causes, PendingDrift: map[trigger.ObjectKey]trigger.Cause{},
 			First: first || s.unbegun, SkippedBefore: map[object.Identity]*plan.Drift{},
@@ -159,7 +165,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.applyAll(ctx, todo.Apply)
 	p.RecordBlocked(todo)
 	if todo.Prune = p.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
-		todo.Prune = p.SettleRemovals(todo.Prune, p.removalDelay(ctx))
+		todo.Prune = p.RestRemovals(p.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.remover().Prune(ctx, todo.Prune)
 		p.watch(ctx)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -92,6 +93,7 @@ type Reconciler struct {
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
 	sources       desired.Sources
+	obstacles     metawatch.Watches
 	named         owners.Named
 	definition    definitionState
 	grants        *access.Grants
@@ -209,6 +211,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.Inventories.Forget(owner.Name)
 	r.namespaces.Set(owner, func(func(string) bool) {})
 	r.sources.Release(owner)
+	r.obstacles.Release(owner)
 	r.named.Forget(owner.Name)
 	if r.grants != nil {
 		r.grants.Await(owner, nil)

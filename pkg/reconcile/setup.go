@@ -25,8 +25,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
 	r.sources.Changed = r.Trigger.EnqueueAll
 	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf
-	r.grants = access.NewGrants(r.granted)
-	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
+	r.grants = access.NewGrants(r.granted, r.rolesWatched)
+	r.obstacles.Max, r.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
+	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(&r.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
 	changed := predicate.Or[client.Object](predicate.Funcs{

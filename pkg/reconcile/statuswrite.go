@@ -72,10 +72,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	o.Source = p.source
 	p.Conclusion(&o)
 	p.awaitRights(o.All)
-	p.AwaitRefused()
+	p.awaitRefused()
 	s.ForgetUnused()
 	after := status.Summarize(s.Status, o)
-	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil || o.Source != nil, Unobserved: o.Unobserved != nil}
+	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.Schedule.Attempted(p.Failed(end), end.All, p.Now)
 	restores, later := p.restores(ctx)
 	next := plan.Earliest(append(p.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus}))

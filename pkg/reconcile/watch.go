@@ -15,6 +15,7 @@ import (
 // manifest, those of what is still to be removed, and the ones that are missing.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
+	p.KindsNoticed = p.applier.Watched && p.applier.Destination != nil && p.Watches.NoticesKinds(p.applier.Destination.Name())
 	switch {
 	case !p.applier.Watched:
 		p.Watches.Release(p.Owner)
@@ -26,13 +27,12 @@ func (p *pass) watch(ctx context.Context) {
 	case !p.Scope.All:
 		return // nothing that a watch depends on has changed
 	}
-	want, complete := p.needed(ctx)
+	want, kinds, complete := p.needed(ctx)
 	if complete {
 		s.Watches = p.Watches.Sync(p.Owner, want)
 	} else {
 		s.Watches = p.Watches.Ensure(p.Owner, want)
 	}
-	var kinds []watchregistry.Kind
 	for _, u := range s.Unresolved {
 		if u.AwaitsKind() {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
@@ -41,9 +41,9 @@ func (p *pass) watch(ctx context.Context) {
 	p.Watches.Await(p.Owner, kinds)
 }
 
-// needed lists what has to be watched. It is not complete when discovery cannot
-// say how something is served that is still to be removed.
-func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete bool) {
+// needed lists what has to be watched, and the kinds of objects to be removed that are not served. It is not complete when discovery
+// cannot say how something is served that is still to be removed.
+func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true
 	for _, o := range p.state.Manifest {
 		want = append(want, p.applier.WatchKey(o.Desired.Key))
@@ -56,9 +56,11 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, complete b
 		switch {
 		case err == nil:
 			want = append(want, p.applier.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))
-		case !meta.IsNoMatchError(err):
+		case meta.IsNoMatchError(err):
+			missing = append(missing, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: object.GVKOf(o.Entry)})
+		default:
 			complete = false
 		}
 	}
-	return want, complete
+	return want, missing, complete
 }

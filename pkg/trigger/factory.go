@@ -23,6 +23,9 @@ const driftPriority = 100
 // the drift is reverted is bounded.
 const ContendedPriority = 50
 
+// deletingDelay is the delay of the reconcile after a change of an object that is being deleted.
+const deletingDelay = time.Second
+
 // Factory returns the callbacks of watches and fills the work queue. It is safe for concurrent
 // use.
 type Factory struct {
@@ -103,8 +106,8 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 		f.enqueueHealth(j.owner, o)
 		f.act(key.objectKey(), j)
 	}
-	for _, owner := range f.refusals.ended(key, o.snapshot, o.deleted) {
-		f.EnqueueAll(owner)
+	for owner, delay := range f.refusals.ended(key, o.snapshot, o.deleted) {
+		f.EnqueueAfter(delay, owner)
 	}
 	f.releaseObject(key, o.snapshot)
 }
@@ -220,6 +223,14 @@ func (f *Factory) Release(owner Owner) {
 // EnqueueAll enqueues owners to compare all their objects. Everything that an owner needs and that
 // is no event of its objects ends here: its watches, kinds, cluster, namespaces and sources.
 func (f *Factory) EnqueueAll(owners ...Owner) { f.enqueueWith(Causes{All: true}, owners...) }
+
+// EnqueueAfter is EnqueueAll after a delay, within which further causes cost no further reconcile.
+func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
+	for _, owner := range owners {
+		f.pending.merge(owner, Causes{All: true})
+		f.enqueue(owner, priorityqueue.AddOpts{After: delay})
+	}
+}
 
 // EnqueueRetry is EnqueueAll, and retries without a backoff what failed.
 func (f *Factory) EnqueueRetry(owners ...Owner) {

@@ -79,7 +79,7 @@ type marks uint8
 const (
 	// markSensitive is Health.Sensitive.
 	markSensitive marks = 1 << iota
-	// markCoOwned is that a client that states no lasting wish owns fields of the object.
+	// markCoOwned is that another field manager owns fields that Vidra applied to the object.
 	markCoOwned
 	// markSucceeded is that the object ended successfully, and its controller removes it then.
 	markSucceeded
@@ -138,8 +138,8 @@ func Succeeded(kept any) bool {
 	return ok && s != nil && s.special != nil && s.special.marks&markSucceeded != 0
 }
 
-// CoOwned reports whether an object in the store of a watch has an owner that states no lasting wish; see
-// ownership.HasStaleOwners.
+// CoOwned reports whether another field manager owns fields that Vidra applied to an object in the store of a watch; see
+// ownership.CoOwned.
 func CoOwned(kept any) bool {
 	s, ok := kept.(*Snapshot)
 	return ok && s != nil && s.special != nil && s.special.marks&markCoOwned != 0

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -17,6 +18,20 @@ type Evidence struct {
 	// found is whether the object names the manager.
 	found  bool
 	digest ownership.Digest
+	// version is the resourceVersion of the object, if any change of it counts; empty otherwise.
+	version string
+}
+
+// EvidenceOfVersion is the evidence in an object of a resourceVersion, where any change of the object counts.
+func EvidenceOfVersion(version string) Evidence { return Evidence{version: version} }
+
+// VersionIn returns the evidence in an object where any change of it counts. ok is false for an object that is no Snapshot.
+func VersionIn(kept any) (e Evidence, ok bool) {
+	s, ok := kept.(*Snapshot)
+	if !ok || s == nil {
+		return Evidence{}, false
+	}
+	return EvidenceOfVersion(s.version.String()), true
 }
 
 // EvidenceIn returns the evidence in an object: the fields of one field manager, or of all of them if manager is
@@ -86,19 +101,26 @@ func (r *refusals) set(owner Owner, refused map[ObjectKey]Evidence) {
 	}
 }
 
-// ended removes and returns the owners that were refused for other fields than an object has now.
-func (r *refusals) ended(key compactKey, s *Snapshot, deleted bool) (owners []Owner) {
+// ended removes and returns the owners for which an object has other evidence now.
+// delays has the delay of each.
+func (r *refusals) ended(key compactKey, s *Snapshot, deleted bool) (delays map[Owner]time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for owner, evidence := range r.objects[key] {
-		if deleted || s.evidence(evidence.manager) != evidence {
-			owners = append(owners, owner)
+		now, delay := s.evidence(evidence.manager), time.Duration(0)
+		if evidence.version != "" && !deleted { // its finalizers and conditions may change often
+			now, delay = EvidenceOfVersion(s.version.String()), deletingDelay
 		}
-	}
-	for _, owner := range owners {
+		if !deleted && now == evidence {
+			continue
+		}
+		if delays == nil {
+			delays = map[Owner]time.Duration{}
+		}
+		delays[owner] = delay
 		r.removeLocked(owner, key)
 	}
-	return owners
+	return delays
 }
 
 func (r *refusals) removeLocked(owner Owner, key compactKey) {
@@ -108,8 +130,8 @@ func (r *refusals) removeLocked(owner Owner, key compactKey) {
 	}
 }
 
-// AwaitRefused makes the objects whose apply was refused for the fields of another field manager exactly those. When such
-// an object is deleted, or the manager owns other fields or values in it, the owner is enqueued to apply it again.
+// AwaitRefused makes the objects whose apply or removal was refused, or that are being deleted, exactly those. When such an
+// object is deleted, or has other evidence, the owner is enqueued.
 func (f *Factory) AwaitRefused(owner Owner, refused map[ObjectKey]Evidence) {
 	f.refusals.set(owner, refused)
 }

@@ -240,7 +240,7 @@ func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructu
 	managers = withUnknown(managers, applied)
 	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), completion.Succeeded(u), ownership.HasStaleOwners(u)),
+		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), completion.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}

@@ -48,6 +48,8 @@ type clusterWatches struct {
 	pages *semaphore.Weighted
 	// backoffs space the requests of the watches on crds and apiServices.
 	backoffs map[schema.GroupVersionResource]*requestBackoff
+	// noticing counts the watches on crds and apiServices that have listed and do not fail.
+	noticing atomic.Int32
 	// groups is the queue of API groups to check.
 	groups workqueue.TypedRateLimitingInterface[string]
 	// stored counts the objects of each resource, whose watches may be one for each namespace.
@@ -143,13 +145,31 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 			c.enqueueGroup(groupOf(name.Name))
 		}
 	}
-	c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
+	registration := c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: changed,
 	}, gvr.String())
+	c.registry.wg.Go(func() {
+		select {
+		case <-registration.HasSyncedChecker().Done():
+			c.noticing.Add(1)
+		case <-c.ctx.Done():
+		}
+	})
 	informer.RunWithContext(klog.NewContext(c.ctx, logr.Discard()))
 }
+
+// NoticesKinds reports whether the registry notices when the cluster begins or ceases to serve a kind: it watches
+// CustomResourceDefinitions and APIServices.
+func (r *Registry) NoticesKinds(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.clusters[cluster]
+	return c != nil && c.noticesKinds()
+}
+
+func (c *clusterWatches) noticesKinds() bool { return int(c.noticing.Load()) == len(c.backoffs) }
 
 // reporter returns a function that logs when the watch on gvr begins to fail, and when it
 // works again.
@@ -159,8 +179,10 @@ func (c *clusterWatches) reporter(gvr schema.GroupVersionResource) func(event, R
 	return func(what event, reason Reason, err error) {
 		switch {
 		case what == failed && failing.CompareAndSwap(false, true):
+			c.noticing.Add(-1)
 			log.Error(err, "Cannot watch which kinds are served: new kinds are noticed late", "reason", reason)
 		case what == answered && failing.CompareAndSwap(true, false):
+			c.noticing.Add(1)
 			log.Info("Watching which kinds are served works again")
 		}
 	}

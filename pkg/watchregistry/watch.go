@@ -18,6 +18,13 @@ import (
 // the wait of a Pending watch at once.
 var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 9, Cap: 5 * time.Minute}
 
+// sureProbes is the number of probes after which a Pending watch relies on the watches on CustomResourceDefinitions and APIServices,
+// where these work, and noProbe the time after which it probes all the same.
+const (
+	sureProbes = 5
+	noProbe    = time.Hour
+)
+
 // handOverTimeout bounds how long an informer whose resource is no longer served runs on
 // until its handler has received every event. The handler takes events without blocking, so
 // this is only reached where the API server keeps sending changes, or on a defect.
@@ -202,8 +209,12 @@ func (w *watch) beginRun(run *informerRun) bool {
 // was stopped.
 func (w *watch) awaitServed() bool {
 	backoff := probeBackoff
-	for {
-		if sleep(w.ctx, backoff.Step(), w.wake) != nil {
+	for probes := 0; ; probes++ {
+		delay := backoff.Step()
+		if probes >= sureProbes && w.cluster.noticesKinds() {
+			delay = noProbe
+		}
+		if sleep(w.ctx, delay, w.wake) != nil {
 			return false
 		}
 		if served, err := w.cluster.serves(w.ctx, w.key.GVR); err == nil && served {

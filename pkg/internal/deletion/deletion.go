@@ -20,6 +20,15 @@ func Blocked(live *unstructured.Unstructured, now time.Time) bool {
 	return since != nil && now.Sub(since.Time) >= Grace && WaitsFor(live) != ""
 }
 
+// BlockedAt returns when the deletion of an object counts as blocked; zero if the object is not being deleted, or waits for no finalizer.
+func BlockedAt(live *unstructured.Unstructured) time.Time {
+	since := live.GetDeletionTimestamp()
+	if since == nil || WaitsFor(live) == "" {
+		return time.Time{}
+	}
+	return since.Add(Grace)
+}
+
 // WaitsFor returns what has to happen before the object is gone: the finalizers that are to
 // be removed, and what the controller that removes those of a Namespace or of a
 // CustomResourceDefinition reports in its conditions.

@@ -31,6 +31,10 @@ const (
 	grantsMaxInterval = 2 * time.Minute
 	grantsJitter      = 0.2
 	grantsQPS         = 20
+	// grantsAttempts is the number of questions after a change of the roles or bindings, where these are watched: the API server
+	// heeds a change a moment later. grantsDelay is the delay of the first of them.
+	grantsAttempts = 3
+	grantsDelay    = time.Second
 	// reviewTimeout is how long the API server may take to answer one.
 	reviewTimeout = 10 * time.Second
 )
@@ -93,7 +97,7 @@ type reviewer interface {
 
 // Grants notices that rights which were refused have been granted. It asks the API
 // server that refused them as the subject that it refused, which needs no right but
-// that to impersonate the subject: it watches neither roles nor bindings.
+// that to impersonate the subject, when the roles and bindings change, or where these are not watched from time to time.
 //
 // A quota and an admission policy refuse with 403, too. Then the right is there when
 // it is first asked for, so it is not what was missing: no owner is notified, or it
@@ -103,7 +107,9 @@ type reviewer interface {
 type Grants struct {
 	// granted is called when an owner was granted a right. It may be called from
 	// several goroutines, and must not block.
-	granted  func(owner trigger.Owner, right Right)
+	granted func(owner trigger.Owner, right Right)
+	// watched reports whether a change of the roles and bindings on which a right depends is followed by a call of Recheck.
+	watched  func(right Right) bool
 	reviewer reviewer
 	limiter  flowcontrol.RateLimiter
 	// due holds the rights to ask for.
@@ -125,13 +131,15 @@ type missingRight struct {
 	// denied is whether the API server has answered that the right is missing: of the right
 	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
+	// left is the number of questions that are asked without a change, where the roles and bindings are watched.
+	left int
 }
 
 // NewGrants makes grants, which ask nothing before run is called. run must be called,
 // once, for its goroutines to end.
-func NewGrants(granted func(owner trigger.Owner, right Right)) *Grants {
+func NewGrants(granted func(owner trigger.Owner, right Right), watched func(right Right) bool) *Grants {
 	return &Grants{
-		granted:  granted,
+		granted: granted, watched: watched,
 		reviewer: selfReviewer{},
 		limiter:  flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
 		due:      workqueue.NewTypedDelayingQueue[Right](),
@@ -142,7 +150,7 @@ func NewGrants(granted func(owner trigger.Owner, right Right)) *Grants {
 // Await makes the set of rights that owner waits for exactly rights, after a request
 // was refused for want of one of them; nil empties it. Each comes with the client that
 // asks as its subject.
-// Each is asked for at once, and then now and then. Once it is known not to be missing
+// Each is asked for at once, and then when roles or bindings change, or where these are not watched now and then. Once it is known not to be missing
 // any more, it is waited for no longer. It does not block.
 func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) {
 	g.mu.Lock()
@@ -156,11 +164,26 @@ func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) 
 	for right, client := range rights {
 		m := g.missing[right]
 		if m == nil {
-			m = &missingRight{since: time.Now()}
+			m = &missingRight{since: time.Now(), left: grantsAttempts}
 			g.missing[right] = m
 			g.due.Add(right)
 		}
 		m.client = client // the newest credentials
+	}
+}
+
+// Recheck asks again for the rights in a namespace of a cluster, or for all of the cluster, because roles or bindings changed there.
+func (g *Grants) Recheck(cluster, namespace string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for right, m := range g.missing {
+		if right.Cluster != cluster || namespace != "" && right.Namespace != namespace {
+			continue
+		}
+		if m.left == 0 { // otherwise it is asked for soon
+			g.due.AddAfter(right, grantsDelay)
+		}
+		m.left = grantsAttempts
 	}
 }
 
@@ -219,6 +242,11 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 	defer g.mu.Unlock()
 	if err != nil || !allowed {
 		m.denied = m.denied || err == nil || apierrors.IsForbidden(err)
+		if g.watched(right) {
+			if m.left = max(0, m.left-1); m.left == 0 {
+				return nil
+			}
+		}
 		g.due.AddAfter(right, wait.Jitter(m.interval(time.Now()), grantsJitter))
 		return nil
 	}

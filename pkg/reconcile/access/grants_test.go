@@ -49,6 +49,8 @@ var (
 
 // authorizer is a reviewer, and notes who is told.
 type authorizer struct {
+	// watched reports that roles and bindings are watched. It is set before the first right is awaited.
+	watched bool
 	// mu guards what follows.
 	mu      sync.Mutex
 	allowed map[Right]bool
@@ -107,7 +109,7 @@ func withGrants(t *testing.T, test func(t *testing.T, g *Grants, a *authorizer))
 		}
 		g := NewGrants(func(owner trigger.Owner, right Right) {
 			a.set(func() { a.told[owner] = append(a.told[owner], right) })
-		})
+		}, func(Right) bool { return a.watched })
 		g.reviewer = a
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -358,5 +360,29 @@ func TestMissingRightIsAskedForLessOften(t *testing.T) {
 		a.set(func() { a.allowed[mayPatch] = true })
 		after(2 * grantsMaxInterval)
 		require.Len(t, a.toldOf(owner), 1)
+	})
+}
+
+// TestWatchedRolesCostNoQuestions: where roles and bindings are watched, a right that stays missing is asked for when these change.
+func TestWatchedRolesCostNoQuestions(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+		a.watched = true
+		owner := trigger.Owner{Name: "one"}
+		g.Await(owner, asking(nil, mayPatch))
+		after(time.Hour)
+		require.Equal(t, grantsAttempts, a.questions(mayPatch), "nothing changes")
+		g.Recheck(mayPatch.Cluster, "elsewhere")
+		after(time.Hour)
+		require.Equal(t, grantsAttempts, a.questions(mayPatch), "a role of another namespace")
+		g.Recheck(mayPatch.Cluster, mayPatch.Namespace)
+		g.Recheck(mayPatch.Cluster, "")
+		after(time.Hour)
+		require.Equal(t, 2*grantsAttempts, a.questions(mayPatch), "two changes at once")
+		require.Empty(t, a.told)
+		g.Recheck(mayPatch.Cluster, "")
+		after(grantsDelay / 2)
+		a.set(func() { a.allowed[mayPatch] = true })
+		after(grantsDelay)
+		require.Len(t, a.told[owner], 1, "it was granted")
 	})
 }

@@ -126,7 +126,7 @@ func (r request) hasStaleOwners() bool {
 	if r.live == nil {
 		return false
 	}
-	_, stale := ownership.WithoutStaleOwners(r.live, r.settings.Manager)
+	_, stale := ownership.WithoutStaleOwners(r.live, r.settings.Manager, r.settings.Tools)
 	return stale
 }
 
@@ -297,7 +297,7 @@ func (r request) migrated(got answer) request {
 
 func (r request) end() request {
 	if missing := r.settings.Signature().MissingLabel(r.live); missing != "" {
-		return r.failed(fmt.Errorf("the API server took it without its label %s, by which it is watched: look for a mutating webhook that removes the label", missing))
+		return r.failed(object.AsLasting(fmt.Errorf("the API server took it without its label %s, by which it is watched: look for a mutating webhook that removes the label", missing)))
 	}
 	r.kind = applied
 	return r

@@ -1,6 +1,11 @@
 package apply
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +54,8 @@ type Result struct {
 	Aggregated *bool
 	// digest of what is ours in live, and of what is counted with it.
 	digest ownership.Digest
+	// Kept are fields that the manifest dropped and that stay, because other field managers own them.
+	Kept []plan.KeptFields
 	// Others are the paths that other field managers own in Live.
 	Others ownership.Paths
 	// Compared reports that Additions is known: what users added to the object and what is not reverted.
@@ -148,6 +155,9 @@ func (a *Applier) record(r request, warnings []string) Result {
 				done.Action = ""
 			}
 		}
+		if r.Why == plan.WhyChanged && r.Cause.Found != nil {
+			done.Kept = keptFields(ownership.Kept(r.Cause.Found, r.live, a.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
+		}
 		done.Compared = true
 		if len(done.Fields) == 0 && len(done.Reverted) == 0 {
 			done.Reverted = done.Added.Changes
@@ -201,4 +211,29 @@ func withheld(r request, warnings []string, known ownership.Disclosure) []string
 		return []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
 	return warnings
+}
+
+// maxKept is the number of fields that warnings about fields of other owners name.
+const maxKept = 5
+
+// keptFields groups the fields that the manifest dropped and that stay by their owners, and says what to do.
+func keptFields(kept []ownership.KeptField) (groups []plan.KeptFields) {
+	managers := map[string][]ownership.KeptField{}
+	for _, field := range kept {
+		managers[field.Manager] = append(managers[field.Manager], field)
+	}
+	for _, manager := range slices.Sorted(maps.Keys(managers)) {
+		fields := managers[manager]
+		var paths []string
+		for _, field := range fields[:min(len(fields), maxKept)] {
+			paths = append(paths, field.Path)
+		}
+		text := strings.Join(paths, ", ")
+		if more := len(fields) - maxKept; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		groups = append(groups, plan.KeptFields{Paths: ownership.KeptPaths(fields), Text: fmt.Sprintf(
+			"the manifest dropped %s, and the field manager %q keeps it: remove it there, or from the object", text, manager)})
+	}
+	return groups
 }

@@ -141,7 +141,7 @@ func (a *Applier) send(ctx context.Context, r request) (got answer) {
 		}
 	case dropStale:
 		got.live, got.err = a.editManagedFields(ctx, r.Key, r.live, func(live *unstructured.Unstructured) (any, bool, error) {
-			managedFields, changed := ownership.WithoutStaleOwners(live, a.Manager)
+			managedFields, changed := ownership.WithoutStaleOwners(live, a.Manager, a.Tools)
 			return managedFields, changed, nil
 		})
 	case probe:

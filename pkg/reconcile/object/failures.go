@@ -25,13 +25,13 @@ func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	if meta.IsNoMatchError(err) {
 		return NotServed(gvk)
 	}
-	return &Failure{v1alpha1.ReasonApplyFailed, err.Error()}
+	return &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 }
 
 // NotServed returns the failure of an object whose kind the API server does not serve. See NotServedVersion for a kind that is served in
 // another version.
 func NotServed(gvk schema.GroupVersionKind) *Failure {
-	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"kind %s of %s is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion",
 		gvk.Kind, gvk.GroupVersion())}
 }
@@ -50,7 +50,7 @@ const MaxReason = 256
 // kind, or not yet, or not any more.
 func KindGone(err error, name string) bool {
 	return meta.IsNoMatchError(err) || kindTerminating(err) ||
-		apierrors.IsNotFound(err) && !missingNamespace(err) && !IsObject(err, name)
+		apierrors.IsNotFound(err) && !MissingNamespace(err) && !IsObject(err, name)
 }
 
 // kindTerminating reports whether an error means that nothing is created of a kind, because its
@@ -63,7 +63,7 @@ func kindTerminating(err error) bool {
 // CRDTerminating is why no object is applied of a kind whose CustomResourceDefinition is being
 // deleted: the kind comes back, or not, as one that is not served.
 func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
-	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
 			"find out what blocks its deletion, and install it again", gvk.Kind, gvk.GroupVersion())}
 }
@@ -74,7 +74,7 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 	if slices.Equal(lacks, []string{"patch"}) {
 		return CRDTerminating(gvk)
 	}
-	return &Failure{v1alpha1.ReasonManifestInvalid, fmt.Sprintf(
+	return &Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 		"objects of the kind %s of %s cannot be kept, because the API server offers no %s for them: take it out of the manifest",
 		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
 }
@@ -118,9 +118,9 @@ func UnservedVersion(err error) string {
 	return ""
 }
 
-// missingNamespace reports whether an error means that the namespace of the object
+// MissingNamespace reports whether an error means that the namespace of the object
 // does not exist.
-func missingNamespace(err error) bool {
+func MissingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
@@ -128,7 +128,7 @@ func missingNamespace(err error) bool {
 
 // TerminatingNamespace is why an object is not applied whose namespace is terminating.
 func TerminatingNamespace(id Identity) *Failure {
-	return &Failure{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
+	return &Failure{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
 		"waits until the namespace %s, which is being deleted, is there again", id.Namespace)}
 }
 
@@ -171,15 +171,15 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 		return *NotServed(gvk)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return *TerminatingNamespace(id)
-	case missingNamespace(err):
+	case MissingNamespace(err):
 		return Failure{
-			v1alpha1.ReasonApplyFailed,
-			fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
+			Reason:  v1alpha1.ReasonApplyFailed,
+			Message: fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
 		}
 	case !Denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
-		return Failure{v1alpha1.ReasonManifestInvalid, Message(err, known)}
+		return Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: Message(err, known)}
 	default:
-		return Failure{v1alpha1.ReasonApplyFailed, Message(err, known)}
+		return Failure{Reason: v1alpha1.ReasonApplyFailed, Message: Message(err, known)}
 	}
 }
 
@@ -238,4 +238,33 @@ const MaxMessage = v1alpha1.MaxProblemMessage
 type Failure struct {
 	Reason  string
 	Message string
+	// Awaited reports that an event, another object or a user ends it, so that no attempt is made for the time alone.
+	Awaited bool
+}
+
+// lasting is an error for which an attempt fails again while nothing changes.
+type lasting struct{ error }
+
+// Unwrap returns the error.
+func (l lasting) Unwrap() error { return l.error }
+
+// AsLasting returns err as an error that is [Lasting].
+func AsLasting(err error) error { return lasting{err} }
+
+// Lasting reports whether a request would be refused again for the same reason, as long as nothing changes: for a value, a right, a
+// policy or a quota. Others may succeed at the next attempt.
+func Lasting(err error) bool {
+	if errors.As(err, new(lasting)) || MissingNamespace(err) || misfit(err) || Unmergeable(err) || Denied(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
 }

@@ -31,38 +31,38 @@ func TestExplain(t *testing.T) {
 	}{
 		"Invalid": {
 			"What the API server calls invalid is for the author.", apierrors.NewInvalid(deployments, "web", nil), deployment,
-			Failure{v1alpha1.ReasonManifestInvalid, `Deployment.apps "web" is invalid`},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: `Deployment.apps "web" is invalid`},
 		},
 		"InvalidSecret": {
 			"The API server quotes values; those of a Secret are left out.", invalid, secret,
-			Failure{v1alpha1.ReasonManifestInvalid, "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote a sensitive value"},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "the API server answered Invalid for the fields [data.password]; its message is withheld because it may quote a sensitive value"},
 		},
 		"DoesNotFit": {
 			"What does not fit the schema is for the author, though the API server calls it an error of its own.",
 			internal("failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"), deployment,
-			Failure{v1alpha1.ReasonManifestInvalid, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"},
 		},
 		"NotBase64": {
 			"So is a password in plain text, which is not told.",
 			internal("failed to convert new object (shop/s; /v1, Kind=Secret) to proper version: illegal base64 data at input byte 7"), secret,
-			Failure{v1alpha1.ReasonManifestInvalid, "the API server answered an error for the fields []; its message is withheld because it may quote a sensitive value"},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "the API server answered an error for the fields []; its message is withheld because it may quote a sensitive value"},
 		},
 		"NoNamespace": {
 			"The namespace is what is missing, not the kind.",
 			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), deployment,
-			Failure{v1alpha1.ReasonApplyFailed, "namespace shop does not exist: create it, or add it to the manifest"},
+			Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "namespace shop does not exist: create it, or add it to the manifest"},
 		},
 		"NoKind": {
 			"A path that is not served is a kind that is not there.",
 			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "", 0, true), deployment,
-			Failure{v1alpha1.ReasonKindUnavailable, "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion"},
+			Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: "kind Deployment of apps/v1 is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion"},
 		},
 		"CutConnection": {
 			"A webhook that cuts the connection is one problem, from whatever port it was asked.",
 			internal("failed calling webhook \"page.example.com\": read tcp 127.0.0.1:33884->10.0.0.7:443: read: connection reset by peer"), deployment,
-			Failure{v1alpha1.ReasonApplyFailed, "failed calling webhook \"page.example.com\": read tcp 10.0.0.7:443: read: connection reset by peer"},
+			Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "failed calling webhook \"page.example.com\": read tcp 10.0.0.7:443: read: connection reset by peer"},
 		},
-		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, Failure{v1alpha1.ReasonApplyFailed, "timeout"}},
+		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "timeout"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ type Object struct {
 	AwaitsRelease bool
 	// LeftAt is since when the manifest does not have the object, as far as this process knows; zero while it has.
 	LeftAt time.Time
-	// Refused is why the last apply was refused for the fields of other owners; nil if it was not.
+	// Refused is why the last apply or removal was refused, if it would be refused again; nil otherwise.
 	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
 	MissingRights []access.Right
@@ -43,6 +43,8 @@ type Object struct {
 	Additions string
 	// Warnings are those of the API server about the object.
 	Warnings []string
+	// Kept are the fields that the manifest dropped and that other field managers keep.
+	Kept []KeptFields
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
 	// checked is the health that the last checkup found, which the entry may show later.
@@ -66,6 +68,12 @@ type Object struct {
 	KindGoneSince time.Time
 }
 
+// KeptFields are fields that the manifest dropped and that one other field manager keeps, and the warning about them.
+type KeptFields struct {
+	Paths ownership.Paths
+	Text  string
+}
+
 // WasSensitive reports whether the object had the annotation that withholds its values, as far as the inventory has it.
 func (o *Object) WasSensitive() ownership.Sensitivity {
 	return ownership.Sensitivity(o.Entry != nil && o.Entry.Sensitive)
@@ -79,6 +87,11 @@ func (o *Object) unused() bool {
 // Fail notes why the object is not as it should be.
 func (o *Object) Fail(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message}
+}
+
+// Await notes why the object is not as it should be, and that an event or another object ends that.
+func (o *Object) Await(reason, message string) {
+	o.Problem = &object.Failure{Reason: reason, Message: message, Awaited: true}
 }
 
 // In reports whether the object is in the inventory in a state.
@@ -130,7 +143,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	others := s.Others[:0]
 	for _, o := range s.Others {
 		if o.Desired == nil {
-			o.Warnings, o.WarningsKnown, o.lastHealth, o.checked = nil, false, nil, ""
+			o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.checked = nil, false, nil, nil, ""
 			if o.Entry != nil {
 				o.Entry.Health = ""
 			}

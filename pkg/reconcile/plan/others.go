@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -25,6 +27,11 @@ func (p *Planner) RecordOthers() {
 		}
 		if others, known := p.Index.BeforeEdits(p.Owner, key, kept); known {
 			entry.Others = others.Record(p.OthersOf(types.UID(entry.UID)))
+			left := slices.DeleteFunc(slices.Clone(o.Kept), func(kept KeptFields) bool { return kept.Paths.Minus(others) == kept.Paths })
+			if len(left) < len(o.Kept) && !p.Scope.All { // a reconcile of all objects reports it
+				p.Trigger.EnqueueAll(p.Owner)
+			}
+			o.Kept = left
 		}
 	}
 }

@@ -64,7 +64,7 @@ type preconditions struct {
 	changed bool
 	// unobserved reports that no watch shows the object, as after a restart.
 	unobserved bool
-	// coOwned reports that a client that states no lasting wish owns fields of it.
+	// coOwned reports that another field manager owns fields that Vidra applied to it.
 	coOwned bool
 	// terminating reports that its namespace is being deleted.
 	terminating bool

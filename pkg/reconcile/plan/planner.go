@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -40,6 +41,8 @@ type Planner struct {
 	Waits bool
 	// healthDelayed reports that other objects are not healthy, which the status names later.
 	healthDelayed bool
+	// KindsNoticed reports that the VidraResource is enqueued when the API server begins to serve a kind.
+	KindsNoticed bool
 	// HeldUntil is when the first removal is due that waits for a time, such as the end of a break-glass.
 	HeldUntil time.Time
 }
@@ -50,6 +53,8 @@ type Env struct {
 	Index   *trigger.Index
 	Trigger *trigger.Factory
 	Metrics *metrics.Metrics
+	// Obstacles watch what refusals depend on. Optional.
+	Obstacles *metawatch.Watches
 	// Budget shares the heals of contended objects; Recompute spaces the applies that only
 	// find out digests of this version.
 	Budget    *contention.Budget

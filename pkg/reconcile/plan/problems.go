@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -78,10 +80,14 @@ func (s *State) WarningProblems() []v1alpha1.Problem {
 	}
 	all := []v1alpha1.Problem{}
 	for _, o := range s.Manifest {
-		for _, text := range o.Warnings {
+		texts := o.Warnings
+		for _, kept := range o.Kept {
+			texts = append(slices.Clip(texts), kept.Text)
+		}
+		for _, text := range texts {
 			all = append(all, object.ProblemOf(object.ProblemObject(o.Desired.GVK, o.ID), v1alpha1.ReasonWarned, display.Truncate(text, object.MaxReason), v1alpha1.ConditionWarnings))
 		}
-		if len(o.Warnings) == 0 && !o.WarningsKnown {
+		if len(texts) == 0 && !o.WarningsKnown {
 			all = append(all, before[o.ID.Subject()]...)
 		}
 	}

@@ -2,83 +2,249 @@ package plan
 
 import (
 	"errors"
+	"iter"
+	"maps"
+	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Refused is a refusal of an apply that lasts while the object, the manifest and the spec are the same.
+const (
+	// sureAttempts is the number of attempts in a row with the same evidence after which no further one is sent, if the evidence is
+	// all that the refusal depends on. A first attempt may have been refused for a state that was over when the watch was asked.
+	sureAttempts = 2
+	// maxAttempts is that number for other refusals. With the backoff these attempts take half a minute.
+	maxAttempts = 6
+	// maxObstacles is the number of watches on the obstacles of one VidraResource.
+	maxObstacles = 16
+	// readAgain is the delay of a reconcile that reads an object again that is being deleted.
+	readAgain = time.Second
+)
+
+// Refused is a refusal of an apply or of a removal that lasts while the object, the manifest, the spec and the obstacles are the same,
+// or a deletion that waits for finalizers.
 type Refused struct {
+	key trigger.ObjectKey
 	// manager is the field manager that owns the field in conflict; empty if the whole object was the reason.
 	manager string
 	// Other is the VidraResource of that manager; empty if it is not known.
-	Other    string
-	evidence trigger.Evidence
+	Other string
+	// obstacles are the objects beside it that the refusal depends on.
+	obstacles []metawatch.Key
+	// removal reports that the removal of the object was refused, or waits; otherwise its apply was, or does.
+	removal bool
+	// deleting reports that the object is being deleted: each change of it counts.
+	deleting bool
+	// sure reports that the evidence is all that the refusal depends on.
+	sure     bool
+	evidence evidence
 	// configuration is the one that was refused.
 	configuration string
-	// confirmed reports that the evidence was the same before the last attempt. A first attempt may have been refused
-	// for fields that the other manager had released when the watch was asked.
-	confirmed bool
+	// attempts is how many attempts in a row had the same evidence.
+	attempts int
+	// until is when an attempt is made in any case; zero if there is no such time.
+	until time.Time
 }
 
-// NoteRefusal records whether the apply of an object failed because other owners own it or its fields. It must be
-// called for every failure. An object that no watch shows, for example because it is unmanaged, is retried with backoff.
+// evidence is what a refusal depends on, as far as watches show it.
+type evidence struct {
+	// object is the evidence in the object, if its watch shows it.
+	object trigger.Evidence
+	shown  bool
+	// obstacles are the states of the obstacles, if all of them are watched.
+	obstacles string
+	watched   bool
+}
+
+// NoteRefusal records why the apply of an object failed, if the same attempt would fail again until something changes. It must be
+// called for every failure.
 func (p *Planner) NoteRefusal(o *Object, err error) {
+	if o.Desired != nil {
+		p.noteRefusal(o, o.Desired.Key, o.Desired.Configuration, err)
+	}
+}
+
+// NoteRefusedRemoval is NoteRefusal for the removal of an object. Nil is a removal that is held.
+func (p *Planner) NoteRefusedRemoval(o *Object, key trigger.ObjectKey, err error) {
+	p.noteRefusal(o, key, "", err)
+}
+
+// NoteDeleting records that an object of a resourceVersion is being deleted, and waits for finalizers. It is read again when its watch
+// shows another version, and at until.
+func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string, until time.Time) {
+	r := &Refused{key: key, removal: o.Desired == nil, deleting: true, sure: true, attempts: sureAttempts, until: until}
+	if o.Desired != nil {
+		r.configuration = o.Desired.Configuration
+	}
+	r.evidence = evidence{object: trigger.EvidenceOfVersion(version), shown: true}
+	o.Refused = r
+}
+
+func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration string, err error) {
 	before := o.Refused
 	o.Refused = nil
-	var refused Refused
+	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
 	switch conflict, refusal := new(owners.Conflict), new(owners.Refusal); {
 	case errors.As(err, &conflict):
-		refused.manager, refused.Other = conflict.Manager, conflict.Other()
+		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other(), true
 	case errors.As(err, &refusal):
-	default:
+		r.sure = true
+		if _, found, _ := p.Watches.Get(p.WatchKey(key), key.Namespace, key.Name); !found { // it lacks the label
+			r.obstacles = []metawatch.Key{{Cluster: key.Cluster, GVR: key.GVR, Namespace: key.Namespace, Name: key.Name}}
+		}
+	case err != nil && !object.Lasting(err):
 		return
+	default:
+		r.obstacles = obstaclesOf(err, key)
 	}
-	if evidence, shown := p.evidence(o, refused.manager); shown {
-		refused.evidence, refused.configuration = evidence, o.Desired.Configuration
-		refused.confirmed = before != nil && before.manager == refused.manager && before.evidence == evidence && before.configuration == refused.configuration
-		o.Refused = &refused
+	r.evidence = p.evidenceOf(r)
+	if r.attempts = 1; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration && before.evidence == r.evidence {
+		r.attempts = before.attempts + 1
 	}
+	o.Refused = r
 }
 
-// evidence returns the evidence in the object as its watch shows it; shown is false if no watch does.
-func (p *Planner) evidence(o *Object, manager string) (_ trigger.Evidence, shown bool) {
-	kept, found, synced := p.Watches.Get(p.WatchKey(o.Desired.Key), o.Desired.Key.Namespace, o.Desired.Key.Name)
-	if !p.Watched || !found || !synced {
-		return trigger.Evidence{}, false
+// Resources that refusals depend on.
+var (
+	namespaces  = corev1.SchemeGroupVersion.WithResource("namespaces")
+	quotas      = corev1.SchemeGroupVersion.WithResource("resourcequotas")
+	limitRanges = corev1.SchemeGroupVersion.WithResource("limitranges")
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	admission   = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+)
+
+// obstaclesOf returns the objects whose change may end a refusal. The texts are in k8s.io/apiserver/pkg/admission/plugin and
+// k8s.io/kubernetes/plugin/pkg/admission. For other refusals, such as that of an external webhook, the next resync is the next attempt.
+func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
+	if err == nil {
+		return nil
 	}
-	return trigger.EvidenceIn(kept, manager)
+	add := func(gvr schema.GroupVersionResource, namespace, name string) {
+		all = append(all, metawatch.Key{Cluster: key.Cluster, GVR: gvr, Namespace: namespace, Name: name})
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "custom resource definition is terminating"):
+		add(definitions, "", key.GVR.Resource+"."+key.GVR.Group)
+	case object.MissingNamespace(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		add(namespaces, "", key.Namespace)
+	case strings.Contains(text, "exceeded quota: "), strings.Contains(text, "failed quota: "):
+		add(quotas, key.Namespace, "")
+	case strings.Contains(text, "violates PodSecurity"):
+		add(namespaces, "", key.Namespace)
+	case strings.Contains(text, "admission webhook "):
+		add(admission.WithResource("validatingwebhookconfigurations"), "", "")
+		add(admission.WithResource("mutatingwebhookconfigurations"), "", "")
+	case strings.Contains(text, "AdmissionPolicy "):
+		add(admission.WithResource("validatingadmissionpolicies"), "", "")
+		add(admission.WithResource("validatingadmissionpolicybindings"), "", "")
+	case apierrors.IsForbidden(err) && !strings.Contains(text, " is forbidden: User "): // by an admission plugin, such as that of LimitRanges
+		add(limitRanges, key.Namespace, "")
+	case apierrors.IsInvalid(err) && strings.Contains(key.GVR.Group, "."):
+		add(definitions, "", key.GVR.Resource+"."+key.GVR.Group)
+	}
+	return all
 }
 
-// refusalStands reports whether an apply would be refused again, so that a retry is no use. A resync, a changed
-// spec or source, and what the last attempt lacked, such as a right, have it retried in any case.
-func (p *Planner) refusalStands(o *Object) bool {
-	if o.Refused == nil || !o.Refused.confirmed || p.Scope.Resync || p.Scope.Changed || p.Causes.Retry || o.Refused.configuration != o.Desired.Configuration {
+// evidenceOf returns what watches show of the evidence of a refusal.
+func (p *Planner) evidenceOf(r *Refused) (now evidence) {
+	if kept, found, synced := p.Watches.Get(p.WatchKey(r.key), r.key.Namespace, r.key.Name); p.Watched && found && synced {
+		if r.deleting {
+			now.object, now.shown = trigger.VersionIn(kept)
+		} else {
+			now.object, now.shown = trigger.EvidenceIn(kept, r.manager)
+		}
+	}
+	if p.Obstacles == nil {
+		return now
+	}
+	now.watched = len(r.obstacles) > 0
+	for _, key := range r.obstacles {
+		state, known := p.Obstacles.State(key)
+		now.obstacles += state + "/"
+		now.watched = now.watched && known
+	}
+	return now
+}
+
+// rests reports whether the last attempt would be refused again, as far as is known, so that none is sent before something changes.
+func (p *Planner) rests(o *Object) bool {
+	r := o.Refused
+	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !r.until.IsZero() && !p.Now.Before(r.until) {
 		return false
 	}
-	evidence, shown := p.evidence(o, o.Refused.manager)
-	return shown && evidence == o.Refused.evidence
+	enough := maxAttempts
+	if r.sure && (r.evidence.shown || r.evidence.watched) {
+		enough = sureAttempts
+	}
+	return r.attempts >= enough && p.evidenceOf(r) == r.evidence
 }
 
-// AwaitRefused has the VidraResource enqueued when a field manager changes an object for whose fields an apply
-// was refused.
-func (p *Planner) AwaitRefused() {
+// refusalStands reports whether no attempt is made at an object, because it would be refused again. A resync, a changed
+// spec or source, and what the last attempt lacked, such as a right, make one in any case.
+func (p *Planner) refusalStands(o *Object) bool {
+	return !p.Scope.Resync && !p.Scope.Changed && !p.Causes.Retry && p.rests(o)
+}
+
+// RestRemovals returns no object if the removal of all of them would be refused again. Otherwise it returns all, because what is known
+// of one decides about those that hold it.
+func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
+	for _, id := range ids {
+		if !p.refusalStands(p.State.Objects[id]) {
+			return ids
+		}
+	}
+	return nil
+}
+
+// StillDeleting reports whether an object whose deletion was accepted is as it was when it was read last.
+func (p *Planner) StillDeleting(o *Object) bool {
+	return o.Refused != nil && o.Refused.deleting && p.refusalStands(o)
+}
+
+// AwaitRefused has the VidraResource enqueued when an object changes, or an obstacle of it, for which an apply or a removal was
+// refused, and when an object changes that is being deleted. client watches the obstacles, which more are added to; nil watches none.
+func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatch.Key]) {
 	refused := map[trigger.ObjectKey]trigger.Evidence{}
-	for _, o := range p.State.Manifest {
-		if o.Problem != nil && o.Refused != nil && o.Refused.manager != "" {
-			refused[o.Desired.Key] = o.Refused.evidence
+	obstacles := map[metawatch.Key]struct{}{}
+	for key := range more {
+		if len(obstacles) < maxObstacles {
+			obstacles[key] = struct{}{}
+		}
+	}
+	changed, delay := false, time.Duration(0)
+	for o := range p.State.All() {
+		r := o.Refused
+		if o.Problem == nil || r == nil {
+			continue
+		}
+		for _, key := range r.obstacles {
+			if len(obstacles) < maxObstacles {
+				obstacles[key] = struct{}{}
+			}
+		}
+		if r.evidence.shown {
+			refused[r.key] = r.evidence.object
+			// An event may have arrived before. Of an object that was read, its watch may also be behind.
+			if now := p.evidenceOf(r); now.object != r.evidence.object && (now.shown || !r.deleting) {
+				changed, delay = true, max(delay, map[bool]time.Duration{true: readAgain}[r.deleting])
+			}
 		}
 	}
 	p.Trigger.AwaitRefused(p.Owner, refused)
-	if len(refused) == 0 { // as after nearly every reconcile
-		return
+	if p.Obstacles != nil && client != nil {
+		p.Obstacles.Sync(p.Owner, client, maps.Keys(obstacles))
 	}
-	for _, o := range p.State.Manifest { // an event may have arrived before
-		if before, waits := refused[o.Desired.Key]; waits {
-			if now, shown := p.evidence(o, o.Refused.manager); !shown || now != before {
-				p.Trigger.EnqueueAll(p.Owner)
-				return
-			}
-		}
+	if changed {
+		p.Trigger.EnqueueAfter(delay, p.Owner)
 	}
 }

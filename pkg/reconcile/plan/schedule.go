@@ -141,7 +141,7 @@ type Ending struct {
 	// All reports that every object was considered.
 	All bool
 	// Stalled reports that nothing can be done before a user changes the VidraResource;
-	// Blocked, that nothing or not all can be done at present.
+	// Blocked, that nothing or not all can be done at present, and that no event ends that.
 	Stalled, Blocked bool
 	// Unobserved reports that a watch has not shown an applied object yet.
 	Unobserved bool
@@ -198,6 +198,9 @@ func (p *Planner) objectWakes() []Wake {
 		if o.Drift != nil {
 			wakes = append(wakes, Wake{o.Drift.Until, wakeExemption})
 		}
+		if o.Problem != nil && o.Refused != nil {
+			wakes = append(wakes, Wake{o.Refused.until, wakeBlocked})
+		}
 		switch {
 		case o.Desired == nil || !o.Contention.Contended():
 		case p.held(o):
@@ -210,17 +213,19 @@ func (p *Planner) objectWakes() []Wake {
 }
 
 // Failed reports whether something is left to be retried. A revert that is delayed has a time
-// of its own.
+// of its own, and what would be refused again is not retried before something changes.
 func (p *Planner) Failed(e Ending) bool {
-	pending := len(p.PendingDrift)
-	for _, object := range p.State.Manifest {
-		if p.held(object) {
-			if _, waits := p.PendingDrift[object.Desired.Key]; waits {
+	pending, failed := len(p.PendingDrift), false
+	for o := range p.State.All() {
+		rests := p.rests(o)
+		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
+		if o.Desired != nil && (rests || p.held(o)) {
+			if _, waits := p.PendingDrift[o.Desired.Key]; waits {
 				pending--
 			}
 		}
 	}
-	return !e.Stalled && (e.Blocked || p.State.Problems() > 0 || pending > 0)
+	return !e.Stalled && (e.Blocked || failed || pending > 0)
 }
 
 // Requeue returns the result of a reconcile after which the VidraResource is reconciled again

@@ -141,7 +141,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 			continue
 		}
 		p.Waits = true
-		t.Known.Fail(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
+		t.Known.Await(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
 			t.Why, t.Skip = WhyDrift, p.skipReason(t.Known)
 			reported = append(reported, t)
@@ -149,7 +149,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 	}
 	for _, id := range todo.Prune {
 		p.Waits = true
-		p.State.Objects[id].Fail(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
+		p.State.Objects[id].Await(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
 	}
 	todo.Apply, todo.Prune = reported, nil
 	return todo

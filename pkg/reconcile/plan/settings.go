@@ -47,6 +47,8 @@ type Settings struct {
 	GlassRoom func() *BreakGlassRoom
 	// Additions is the policy for what users add to the objects.
 	Additions Additions
+	// Tools are the field managers of the clients that users work with.
+	Tools ownership.Tools
 	// Stamped reports that the annotation ownership.EditedByAnnotation of an object can be trusted.
 	Stamped bool
 	// Watched reports whether events of the objects are wanted.

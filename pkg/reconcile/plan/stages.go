@@ -36,7 +36,8 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool {
 		last := t.Stage == manifest.StageWebhooks && t.Why == WhyNew
 		if last {
-			t.Known.Fail(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
+			t.Known.Await(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
+			p.HoldUntil(p.waitingSince().Add(CRDEstablishTimeout))
 		}
 		return last
 	})
@@ -60,7 +61,7 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 		if s.Objects[id].In(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		s.Objects[id].Fail(v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied")
+		s.Objects[id].Await(v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied")
 		return true
 	})
 }
@@ -97,12 +98,20 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 		if o.In(v1alpha1.ObjectDeleting) || !delay.Endless && !p.Now.Before(due) {
 			return false
 		}
-		if !delay.Endless {
+		if o.Fail(v1alpha1.ReasonProgressing, delay.Message); !delay.Endless {
+			o.Problem.Awaited = true
 			p.HoldUntil(due)
 		}
-		o.Fail(v1alpha1.ReasonProgressing, delay.Message)
 		return true
 	})
+}
+
+// waitingSince returns since when objects wait for kinds that the manifest defines.
+func (p *Planner) waitingSince() time.Time {
+	if p.State.Waiting.IsZero() {
+		return p.Now
+	}
+	return p.State.Waiting
 }
 
 // HoldUntil has the VidraResource reconciled again when a removal that waits for a time is due.

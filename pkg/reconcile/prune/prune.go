@@ -36,6 +36,10 @@ type Removal struct {
 	// object waits for then, as far as it is known; blocked, that it has waited for long.
 	Deleted, blocked bool
 	waitsFor         string
+	// version is the resourceVersion of the object that is being deleted, if it was read, and blockedAt is when its deletion counts as
+	// blocked; zero if it never does.
+	version   string
+	blockedAt time.Time
 	// Released reports that our fields were released and others still own it.
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
@@ -48,9 +52,10 @@ type Removal struct {
 	kept, unsure bool
 	// outOfScope is why no request is sent about it; nil if one is.
 	outOfScope *object.Failure
-	// held is why it is not removed before something else is; occupied reports that a user has to remove that.
-	held     string
-	occupied bool
+	// held is why it is not removed before something else is; occupied reports that a user has to remove that, and unserved that a user
+	// has to have its kind served.
+	held               string
+	occupied, unserved bool
 	// note is the note of the Event about the removal.
 	note string
 	// key is the object.
@@ -114,9 +119,9 @@ func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResource
 	case err != nil:
 		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served, and it is not known whether the kind still exists: %v%s", err, advice)}
 	case definition != "":
-		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served in any version, and %s exists%s", definition, advice)}
+		return Removal{unserved: true, held: fmt.Sprintf("is not removed, because its kind is not served in any version, and %s exists%s", definition, advice)}
 	case e.Aggregated:
-		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served: the APIService %s.%s of an extension API server is missing%s",
+		return Removal{unserved: true, held: fmt.Sprintf("is not removed, because its kind is not served: the APIService %s.%s of an extension API server is missing%s",
 			gvk.Version, gvk.Group, advice)}
 	}
 	return Removal{Gone: true, goneWithKind: true}
@@ -192,7 +197,10 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case live.GetDeletionTimestamp() != nil && stays: // another client deletes it
 		return Removal{Gone: true}
 	case live.GetDeletionTimestamp() != nil:
-		return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
+		return Removal{
+			Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now()),
+			version: live.GetResourceVersion(), blockedAt: deletion.BlockedAt(live),
+		}
 	}
 	if err := a.stale(); err != nil {
 		return Removal{held: "is not removed now: " + err.Error()}

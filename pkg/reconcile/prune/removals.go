@@ -42,7 +42,13 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 // stillThere reports whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.
 func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
-	if entry.State != v1alpha1.ObjectDeleting || a.Plan.Scope.Retry || !a.Watched {
+	if entry.State != v1alpha1.ObjectDeleting || !a.Watched {
+		return false
+	}
+	if o := a.Plan.State.Objects[object.IdentityOf(entry)]; o != nil && a.Plan.StillDeleting(o) {
+		return true
+	}
+	if a.Plan.Scope.Retry {
 		return false
 	}
 	mapping, err := a.Destination.Mapping(ctx, object.GVKOf(entry))
@@ -72,12 +78,14 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		if o.KindGoneSince.IsZero() {
 			o.KindGoneSince = a.Plan.Now
 		}
+		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
 	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
 		// The rights of an account in it were deleted with it, and so was the object.
 	case done.outOfScope != nil:
 		o.Problem = done.outOfScope
+		o.Problem.Awaited = true
 		return
 	case done.held != "":
 		if breakglass.Exempts(done.glass.Status, a.Plan.Now) {
@@ -87,13 +95,18 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		if done.occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
 		}
-		o.Fail(reason, display.Truncate(done.held, object.MaxMessage))
+		if o.Fail(reason, display.Truncate(done.held, object.MaxMessage)); done.occupied || done.unserved {
+			a.Plan.NoteRefusedRemoval(o, done.key, nil)
+		} else {
+			o.Refused, o.Problem.Awaited = nil, breakglass.Exempts(done.glass.Status, a.Plan.Now)
+		}
 		return
 	case done.Err != nil:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
 			entry.State = v1alpha1.ObjectFailed
 		}
 		a.Refused(o, done.Err, done.key, "get", "patch", "delete")
+		a.Plan.NoteRefusedRemoval(o, done.key, done.Err)
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.disclosure)+a.advice(done))
 		return
 	case done.Deleted:
@@ -106,6 +119,16 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting
+		switch {
+		case done.version != "":
+			until := done.blockedAt
+			if done.blocked {
+				until = time.Time{}
+			}
+			a.Plan.NoteDeleting(o, done.key, done.version, until)
+		case done.key.Name != "": // the deletion was accepted a moment ago
+			o.Refused = nil
+		}
 		return
 	}
 	switch {
@@ -120,5 +143,5 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 	if change.Note = o.RemovalNote; change.Action != "" {
 		a.Plan.Note(change)
 	}
-	o.Entry, o.Problem, o.KindGoneSince = nil, nil, time.Time{}
+	o.Entry, o.Problem, o.Refused, o.KindGoneSince = nil, nil, nil, time.Time{}
 }

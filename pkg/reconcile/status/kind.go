@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/deletion"
@@ -40,10 +42,20 @@ func (p *Recorder) noteKind(r apply.Result) {
 
 // beingReplaced is why an object is not applied that is being deleted, to be created again.
 func beingReplaced(r apply.Result) *object.Failure {
-	found := r.Cause.Found
+	found := terminating(r)
 	if found == nil || !deletion.Blocked(found, time.Now()) {
 		return &plan.BeingReplaced
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
 		display.Truncate(deletion.WaitsFor(found), object.MaxMessage)}
+}
+
+// terminating returns the object of a result that is being deleted; nil if none is known.
+func terminating(r apply.Result) *unstructured.Unstructured {
+	for _, live := range []*unstructured.Unstructured{r.Live, r.Cause.Found} {
+		if live != nil && live.GetDeletionTimestamp() != nil {
+			return live
+		}
+	}
+	return nil
 }

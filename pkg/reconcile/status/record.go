@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/completion"
+	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -113,6 +114,13 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	switch {
 	case r.Ending && r.Why != plan.WhyDrift, r.Replaced != "":
 		o.Problem = beingReplaced(r)
+		if live := terminating(r); p.Watched && live != nil {
+			until := deletion.BlockedAt(live)
+			if !time.Now().Before(until) {
+				until = time.Time{}
+			}
+			p.NoteDeleting(o, r.Key, live.GetResourceVersion(), until)
+		}
 		return
 	case r.Ending: // its end will be an event
 		return
@@ -229,13 +237,16 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 				s.Waiting = p.Now
 			}
 			if p.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
-				why = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established"}
+				why = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited}
+				p.HoldUntil(s.Waiting.Add(plan.CRDEstablishTimeout))
 			}
 		}
 		o.Problem = &why
 	}
 	for _, u := range s.Unresolved {
-		await(s.Track(u.ID), u.Why)
+		why := u.Why
+		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.KindsNoticed
+		await(s.Track(u.ID), why)
 		for o := range s.All() {
 			if o.Entry != nil && u.Is(o.ID) {
 				o.Entry.State = v1alpha1.ObjectPending
@@ -243,13 +254,16 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		}
 	}
 	for _, o := range todo.Blocked {
-		await(o, *object.NotServed(o.Desired.GVK))
+		why := *object.NotServed(o.Desired.GVK)
+		why.Awaited = true // its watch notices
+		await(o, why)
 		if o.Entry != nil {
 			o.Entry.State = v1alpha1.ObjectPending
 		}
 	}
 	for _, o := range todo.Terminating {
 		o.Problem = object.TerminatingNamespace(o.ID)
+		o.Problem.Awaited = true
 		if o.Entry != nil {
 			o.Entry.State, o.Entry.Succeeded = v1alpha1.ObjectPending, false // in a new namespace it runs again
 		}
@@ -273,7 +287,7 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 	// The answer to the same configuration is known, but for a restart; and what was
 	// right about an object before it was reverted need not be warned of again.
 	if r.Why == plan.WhyNew || r.Why == plan.WhyChanged {
-		o.Warnings, o.WarningsKnown = nil, true
+		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Kept
 	}
 	if len(r.Warnings) > 0 {
 		o.Warnings = r.Warnings

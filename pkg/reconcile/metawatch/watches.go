@@ -1,0 +1,199 @@
+package metawatch
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// retryForbidden is the time after which Sync begins a watch again that the API server refused.
+const retryForbidden = time.Minute
+
+// Key selects the objects of a watch: one object, or without a name all of the resource in the namespace, or in the cluster.
+type Key struct {
+	// Cluster is the name of the cluster; empty for the local one.
+	Cluster         string
+	GVR             schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// Watches are the watches of all owners. They are safe for concurrent use. The zero value without Changed is not usable.
+type Watches struct {
+	// Changed is called when an object of a key was changed, or was created or deleted. It must not block.
+	Changed func(key Key, existence bool)
+	// Max limits the number of watches. Zero means no limit. A key beyond it is not watched.
+	Max int
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	ended   bool
+	needed  relation.Relation[trigger.Owner, Key]
+	watched map[Key]*watch
+}
+
+// watch is the watch of one key.
+type watch struct {
+	informer cache.SharedIndexInformer
+	listed   cache.ResourceEventHandlerRegistration
+	stop     context.CancelFunc
+	// changes counts the events.
+	changes atomic.Uint64
+	// refused is when the API server refused the watch, in nanoseconds since the epoch; 0 if it did not.
+	refused atomic.Int64
+}
+
+// Sync makes the keys of an owner exactly keys. client watches those that are new. It does not wait for a server.
+func (w *Watches) Sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	_, removed := w.needed.Set(owner, keys)
+	for _, key := range removed {
+		if one := w.watched[key]; one != nil && !w.needed.Needed(key) {
+			one.stop()
+			delete(w.watched, key)
+		}
+	}
+	for _, key := range w.needed.Keys(owner) {
+		one := w.watched[key]
+		if one != nil && one.isRefused() && time.Since(time.Unix(0, one.refused.Load())) > retryForbidden {
+			delete(w.watched, key)
+			one = nil
+		}
+		if one == nil && (w.Max == 0 || len(w.watched) < w.Max) {
+			w.beginLocked(client, key)
+		}
+	}
+}
+
+// Release forgets the keys of an owner.
+func (w *Watches) Release(owner trigger.Owner) { w.Sync(owner, nil, func(func(Key) bool) {}) }
+
+// Start ends the watches when ctx ends. It makes the watches a manager's runnable.
+func (w *Watches) Start(ctx context.Context) error {
+	<-ctx.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	for _, one := range w.watched {
+		one.stop()
+	}
+	return nil
+}
+
+// Owners returns the owners of a key.
+func (w *Watches) Owners(key Key) []trigger.Owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.needed.Owners(key)
+}
+
+// Version returns the resourceVersion of the object of a key with a name, empty if the object does not exist. It is not known before
+// the watch has listed the object, nor if the API server refuses the watch.
+func (w *Watches) Version(key Key) (version string, known bool) {
+	one := w.synced(key)
+	if one == nil {
+		return "", false
+	}
+	obj, found, err := one.informer.GetStore().GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
+	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok && found && err == nil {
+		return kept.ResourceVersion, true
+	}
+	return "", true
+}
+
+// State returns a text that differs after each change of an object of the key. It is not known when Version is not.
+func (w *Watches) State(key Key) (state string, known bool) {
+	one := w.synced(key)
+	if one == nil {
+		return "", false
+	}
+	return strconv.FormatUint(one.changes.Load(), 10), true
+}
+
+// synced returns the watch of a key that has listed its objects; nil if there is none.
+func (w *Watches) synced(key Key) *watch {
+	w.mu.Lock()
+	one := w.watched[key]
+	w.mu.Unlock()
+	if one == nil || one.isRefused() || one.listed == nil || !one.listed.HasSynced() {
+		return nil
+	}
+	return one
+}
+
+func (w *watch) isRefused() bool { return w.refused.Load() != 0 }
+
+// beginLocked begins the watch of a key. w.mu must be held.
+func (w *Watches) beginLocked(client metadata.Interface, key Key) {
+	if w.watched == nil {
+		w.watched = map[Key]*watch{}
+	}
+	one := &watch{}
+	w.watched[key] = one
+	one.informer = metadatainformer.NewFilteredMetadataInformer(client, key.GVR, key.Namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			if key.Name != "" {
+				o.FieldSelector = fields.OneTermEqualSelector("metadata.name", key.Name).String()
+			}
+		}).Informer()
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	one.stop = stop
+	changed := func(existence bool) {
+		one.changes.Add(1)
+		w.Changed(key, existence)
+	}
+	// The setters fail only for an informer that has been started.
+	_ = one.informer.SetTransform(versionOnly)
+	_ = one.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			one.refused.Store(time.Now().UnixNano())
+			stop()
+		}
+	})
+	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed(true) },
+		UpdateFunc: func(before, after any) {
+			if versionOf(before) != versionOf(after) { // a relist
+				changed(false)
+			}
+		},
+		DeleteFunc: func(any) { changed(true) },
+	})
+	go one.informer.RunWithContext(ctx)
+}
+
+func versionOf(obj any) string {
+	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return kept.ResourceVersion
+	}
+	return ""
+}
+
+// versionOnly drops what is not needed.
+func versionOnly(obj any) (any, error) {
+	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
+		}}, nil
+	}
+	return obj, nil
+}

@@ -1,0 +1,81 @@
+package reconcile
+
+import (
+	"maps"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
+)
+
+const (
+	// maxWatchedObstacles is the number of watches on obstacles, of all VidraResources together.
+	maxWatchedObstacles = 512
+	// obstacleDelay is the delay of an attempt after an obstacle was created or deleted, and obstacleChangeDelay after it was changed:
+	// a user may change an object that Vidra does not manage at any rate.
+	obstacleDelay       = time.Second
+	obstacleChangeDelay = 10 * time.Second
+)
+
+// rolesOf returns the roles and bindings on which a right depends.
+func rolesOf(right access.Right) []metawatch.Key {
+	keys := []metawatch.Key{
+		{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterroles")},
+		{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")},
+	}
+	if right.Namespace != "" {
+		keys = append(keys,
+			metawatch.Key{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: right.Namespace},
+			metawatch.Key{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("rolebindings"), Namespace: right.Namespace})
+	}
+	return keys
+}
+
+// rolesWatched reports whether all roles and bindings on which a right depends are watched.
+func (r *Reconciler) rolesWatched(right access.Right) bool {
+	for _, key := range rolesOf(right) {
+		if _, known := r.obstacles.State(key); !known {
+			return false
+		}
+	}
+	return true
+}
+
+// watchedObstacles returns the watches on obstacles; nil where it is not set up.
+func (r *Reconciler) watchedObstacles() *metawatch.Watches {
+	if r.obstacles.Changed == nil {
+		return nil
+	}
+	return &r.obstacles
+}
+
+// obstacleChanged has what was refused attempted again, after a change of an object that it depended on.
+func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
+	if key.GVR.Group == rbacv1.GroupName {
+		r.grants.Recheck(key.Cluster, key.Namespace)
+		return
+	}
+	delay := obstacleChangeDelay
+	if existence {
+		delay = obstacleDelay
+	}
+	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
+}
+
+// awaitRefused has it noticed when what was refused may be accepted.
+func (p *pass) awaitRefused() {
+	roles := map[metawatch.Key]struct{}{}
+	for right := range p.missing {
+		for _, key := range rolesOf(right) {
+			roles[key] = struct{}{}
+		}
+	}
+	client := metadata.Interface(nil)
+	if destination, is := p.applier.Destination.(interface{ Metadata() metadata.Interface }); is {
+		client = destination.Metadata()
+	}
+	p.AwaitRefused(client, maps.Keys(roles))
+}
