@@ -44,7 +44,7 @@ var refusals = map[string]struct {
 		setManifest(t, ns, configMap("page", "mine"))
 	}, func(t *testing.T, ns string) {
 		t.Helper()
-		setManifest(t, ns+"-first", configMap("page", "mine"))
+		require.NoError(t, deleteVidraResource(t.Context(), ns+"-first"))
 	}},
 	"Crowded": {v1alpha1.ReasonOwnershipConflict, func(t *testing.T, ns string) {
 		t.Helper()

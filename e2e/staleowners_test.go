@@ -47,7 +47,7 @@ func TestDroppedFieldsOfStaleOwners(t *testing.T) {
 			ns := newNamespace(t)
 			obj := declaredObject(t, ns, twoKeys, "ConfigMap", "a")
 			if tt.applies {
-				require.NoError(t, edit(obj, types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","data":{"kept":"x","dropped":"x"}}`, client.FieldOwner(tt.creator)))
+				require.NoError(t, edit(obj, types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"kept":"x","dropped":"x"}}`, client.FieldOwner(tt.creator)))
 			} else if tt.creator != "" {
 				require.NoError(t, admin.Create(t.Context(), obj.DeepCopy(), client.FieldOwner(tt.creator)))
 			}

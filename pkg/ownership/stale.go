@@ -23,16 +23,26 @@ func (r record) staleOwner(tools Tools) bool {
 		(manager == beforeFirstApply || releaseTools.Has(manager) || tools.Has(manager))
 }
 
-// CoOwned reports whether another manager owns a field of obj that a manager with prefix applied.
+// maxOthers is how many entries of other managers CoOwned compares. More are forged.
+const maxOthers = 64
+
+// CoOwned reports whether another manager owns a field of obj that a manager with prefix applied. It is true for an object with too
+// many entries to compare.
 func CoOwned(obj *unstructured.Unstructured, prefix string) bool {
-	for ours := range records(obj) {
-		if !ours.applies() || !strings.HasPrefix(ours.text("manager"), prefix) {
-			continue
+	var ours, others []fieldsV1
+	for r := range records(obj) {
+		if r.applies() && strings.HasPrefix(r.text("manager"), prefix) {
+			ours = append(ours, r.fields())
+		} else {
+			others = append(others, r.fields())
 		}
-		for r := range records(obj) {
-			if (!r.applies() || !strings.HasPrefix(r.text("manager"), prefix)) && share(r.fields(), ours.fields()) {
-				return true
-			}
+		if len(ours) > maxApplied || len(others) > maxOthers {
+			return true
+		}
+	}
+	for _, fields := range others {
+		if slices.ContainsFunc(ours, func(applied fieldsV1) bool { return share(fields, applied) }) {
+			return true
 		}
 	}
 	return false

@@ -18,10 +18,17 @@ import (
 )
 
 // immutable is why an object is not changed although the API server would accept it as a new one.
-type immutable struct{ text string }
+type immutable struct {
+	text string
+	// timed reports that the time ends it.
+	timed bool
+}
 
 // Error implements error.
 func (i *immutable) Error() string { return i.text }
+
+// Lasts reports whether the refusal lasts while nothing changes: that of break-glass ends by itself.
+func (i *immutable) Lasts() bool { return !i.timed }
 
 // AsFailure returns why the object is not changed.
 func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failure {
@@ -107,7 +114,8 @@ func (r request) irreplaceable(got answer) error {
 		return why("it was created again for this manifest before, and another client changes it")
 	}
 	if glass := r.settings.AnswerTo(entry, r.Object, live); breakglass.Exempts(glass.Status, time.Now()) {
-		return why("this waits for the end of its break-glass: %s", plan.Exemption(glass.Status).Why)
+		return &immutable{timed: true, text: fmt.Sprintf("%s. It is not deleted and created again: this waits for the end of its break-glass: %s",
+			refusal, plan.Exemption(glass.Status).Why)}
 	}
 	return nil
 }

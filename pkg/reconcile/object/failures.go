@@ -248,13 +248,19 @@ type lasting struct{ error }
 // Unwrap returns the error.
 func (l lasting) Unwrap() error { return l.error }
 
+// Lasts implements the interface that Lasting asks.
+func (lasting) Lasts() bool { return true }
+
 // AsLasting returns err as an error that is [Lasting].
 func AsLasting(err error) error { return lasting{err} }
 
 // Lasting reports whether a request would be refused again for the same reason, as long as nothing changes: for a value, a right, a
 // policy or a quota. Others may succeed at the next attempt.
 func Lasting(err error) bool {
-	if errors.As(err, new(lasting)) || MissingNamespace(err) || misfit(err) || Unmergeable(err) || Denied(err) {
+	if own := (interface{ Lasts() bool })(nil); errors.As(err, &own) {
+		return own.Lasts()
+	}
+	if MissingNamespace(err) || misfit(err) || Unmergeable(err) || Denied(err) {
 		return true
 	}
 	var status apierrors.APIStatus
