@@ -38,7 +38,7 @@ func NotServed(gvk schema.GroupVersionKind) *Failure {
 
 // NotServedVersion returns the failure of an object whose kind the API server serves in another version alone.
 func NotServedVersion(gvk schema.GroupVersionKind, served schema.GroupVersion) *Failure {
-	return &Failure{v1alpha1.ReasonKindUnavailable, fmt.Sprintf(
+	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"kind %s is not served in %s here, but in %s: set apiVersion to %s, and check the fields, which may differ between versions",
 		gvk.Kind, gvk.GroupVersion(), served, served)}
 }
