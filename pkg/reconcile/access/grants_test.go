@@ -229,7 +229,7 @@ func TestWhatIsAwaitedIsReplaced(t *testing.T) {
 		g.Await(two, asking(second, mayCreate))
 		g.Await(one, nil)
 		a.set(func() { a.allowed[mayCreate] = true })
-		after(laterInterval)
+		after(grantsMaxInterval) // the interval has grown
 		require.Empty(t, a.toldOf(one), "it waits no longer")
 		require.Len(t, a.toldOf(two), 1)
 		require.Empty(t, slices.Collect(g.awaited.All()))
