@@ -122,7 +122,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	p.Scope = plan.DecideScope(plan.ScopeInput{
 		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
-		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule,
+		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule, ProblemsUntil: s.ProblemsUntil(),
 		ComparesObjects: p.backstop().On(), HasSuspects: s.Suspects(),
 	})
 	if p.Scope.Resync {

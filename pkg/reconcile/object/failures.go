@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -240,6 +241,8 @@ type Failure struct {
 	Message string
 	// Awaited reports that an event, another object or a user ends it, so that no attempt is made for the time alone.
 	Awaited bool
+	// Until is when the object is considered again in any case; zero if there is no such time.
+	Until time.Time
 }
 
 // lasting is an error for which an attempt fails again while nothing changes.

@@ -43,8 +43,6 @@ type Planner struct {
 	healthDelayed bool
 	// KindsNoticed reports that the VidraResource is enqueued when the API server begins to serve a kind.
 	KindsNoticed bool
-	// HeldUntil is when the first removal is due that waits for a time, such as the end of a break-glass.
-	HeldUntil time.Time
 }
 
 // Env is what all reconciles decide with. Only what it refers to is changed.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -51,8 +52,6 @@ type Refused struct {
 	configuration string
 	// attempts is how many attempts in a row had the same evidence.
 	attempts int
-	// until is when an attempt is made in any case; zero if there is no such time.
-	until time.Time
 }
 
 // evidence is what a refusal depends on, as far as watches show it.
@@ -79,9 +78,12 @@ func (p *Planner) NoteRefusedRemoval(o *Object, key trigger.ObjectKey, err error
 }
 
 // NoteDeleting records that an object of a resourceVersion is being deleted, and waits for finalizers. It is read again when its watch
-// shows another version, and at until.
-func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string, until time.Time) {
-	r := &Refused{key: key, removal: o.Desired == nil, deleting: true, sure: true, attempts: sureAttempts, until: until}
+// shows another version, and when its deletion begins to count as blocked, at blockedAt. The object has a problem already.
+func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string, blockedAt time.Time) {
+	if o.Problem.Reason != v1alpha1.ReasonDeletionBlocked {
+		o.Problem.Until = blockedAt
+	}
+	r := &Refused{key: key, removal: o.Desired == nil, deleting: true, sure: true, attempts: sureAttempts}
 	if o.Desired != nil {
 		r.configuration = o.Desired.Configuration
 	}
@@ -141,7 +143,7 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 		add(quotas, key.Namespace, "")
 	case strings.Contains(text, "violates PodSecurity"):
 		add(namespaces, "", key.Namespace)
-	case strings.Contains(text, "admission webhook "):
+	case strings.Contains(text, "admission webhook "), strings.Contains(text, "mutating webhook"): // that which removes the label, for example
 		add(admission.WithResource("validatingwebhookconfigurations"), "", "")
 		add(admission.WithResource("mutatingwebhookconfigurations"), "", "")
 	case strings.Contains(text, "AdmissionPolicy "):
@@ -179,7 +181,7 @@ func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 // rests reports whether the last attempt would be refused again, as far as is known, so that none is sent before something changes.
 func (p *Planner) rests(o *Object) bool {
 	r := o.Refused
-	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !r.until.IsZero() && !p.Now.Before(r.until) {
+	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
 		return false
 	}
 	enough := maxAttempts

@@ -117,6 +117,7 @@ const (
 	wakeUnobserved = "a watch has not shown an applied object"
 	wakeHealth     = "the status names other objects that are not healthy"
 	wakeBlocked    = "a deletion that waits for finalizers counts as blocked"
+	wakeProblem    = "an object that waits for a time is considered"
 	wakeDigest     = "digests of another version are replaced"
 	wakeSuspects   = "suspects of the backstop are compared with the API server"
 	wakeExemption  = "an exemption ends"
@@ -190,7 +191,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 // may not be.
 func (p *Planner) objectWakes() []Wake {
 	s := p.State
-	wakes := []Wake{{p.HeldUntil, wakeExemption}}
+	var wakes []Wake
 	if s.Suspects() {
 		wakes = append(wakes, Wake{s.Schedule.Suspects, wakeSuspects})
 	}
@@ -198,8 +199,8 @@ func (p *Planner) objectWakes() []Wake {
 		if o.Drift != nil {
 			wakes = append(wakes, Wake{o.Drift.Until, wakeExemption})
 		}
-		if o.Problem != nil && o.Refused != nil {
-			wakes = append(wakes, Wake{o.Refused.until, wakeBlocked})
+		if o.Problem != nil {
+			wakes = append(wakes, Wake{o.Problem.Until, wakeProblem})
 		}
 		switch {
 		case o.Desired == nil || !o.Contention.Contended():
@@ -212,20 +213,31 @@ func (p *Planner) objectWakes() []Wake {
 	return wakes
 }
 
+// ProblemsUntil returns when the first object with a problem is considered again in any case; zero if there is no such time.
+func (s *State) ProblemsUntil() (first time.Time) {
+	for o := range s.All() {
+		if o.Problem != nil && !o.Problem.Until.IsZero() && (first.IsZero() || o.Problem.Until.Before(first)) {
+			first = o.Problem.Until
+		}
+	}
+	return first
+}
+
 // Failed reports whether something is left to be retried. A revert that is delayed has a time
 // of its own, and what would be refused again is not retried before something changes.
 func (p *Planner) Failed(e Ending) bool {
-	pending, failed := len(p.PendingDrift), false
+	pending, failed, kept := len(p.PendingDrift), false, false
 	for o := range p.State.All() {
 		rests := p.rests(o)
 		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
+		kept = kept || o.Problem != nil && o.Problem.Message == removedWhenApplied
 		if o.Desired != nil && (rests || p.held(o)) {
 			if _, waits := p.PendingDrift[o.Desired.Key]; waits {
 				pending--
 			}
 		}
 	}
-	return !e.Stalled && (e.Blocked || failed || pending > 0)
+	return !e.Stalled && (e.Blocked || failed || pending > 0 || kept && !p.State.hasUnapplied())
 }
 
 // Requeue returns the result of a reconcile after which the VidraResource is reconciled again

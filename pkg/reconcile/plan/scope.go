@@ -39,6 +39,8 @@ type ScopeInput struct {
 	Reread, AccountMissing bool
 	Causes                 trigger.Causes
 	Schedule               Schedule
+	// ProblemsUntil is when the first object with a problem is considered again in any case; zero if there is no such time.
+	ProblemsUntil time.Time
 	// ComparesObjects reports that the backstop is on; HasSuspects, that it found suspects.
 	ComparesObjects, HasSuspects bool
 }
@@ -58,7 +60,8 @@ func DecideScope(in ScopeInput) Scope {
 	retries := s.Retry && !in.Schedule.Retry.IsZero()
 	// A reconcile without a cause considers all, but not one that only counts reverts.
 	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !s.flush
-	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
+	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
+	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
 
 	// A revert does not wait for comparisons.
 	s.Suspects = s.All && in.ComparesObjects && in.HasSuspects && due(in.Schedule.Suspects)

@@ -37,7 +37,7 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 		last := t.Stage == manifest.StageWebhooks && t.Why == WhyNew
 		if last {
 			t.Known.Await(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
-			p.HoldUntil(p.waitingSince().Add(CRDEstablishTimeout))
+			t.Known.Problem.Until = p.waitingSince().Add(CRDEstablishTimeout)
 		}
 		return last
 	})
@@ -52,18 +52,25 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	if len(ids) == 0 { // as in nearly every reconcile
 		return ids
 	}
-	missing := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||
-		slices.ContainsFunc(s.Manifest, unapplied)
-	if !missing {
+	if !s.hasUnapplied() {
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		if s.Objects[id].In(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		s.Objects[id].Await(v1alpha1.ReasonProgressing, "left the manifest, and is removed when all that is in it is applied")
+		s.Objects[id].Await(v1alpha1.ReasonProgressing, removedWhenApplied)
 		return true
 	})
+}
+
+// removedWhenApplied is the message about an object that KeepUntilApplied keeps.
+const removedWhenApplied = "left the manifest, and is removed when all that is in it is applied"
+
+// hasUnapplied reports whether an object of the manifest is not applied yet, so that objects that left it stay.
+func (s *State) hasUnapplied() bool {
+	return slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||
+		slices.ContainsFunc(s.Manifest, unapplied)
 }
 
 // RemovalSettle is how long the manifest must not have had an object before the object is removed. One change may give the
@@ -99,8 +106,7 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 			return false
 		}
 		if o.Fail(v1alpha1.ReasonProgressing, delay.Message); !delay.Endless {
-			o.Problem.Awaited = true
-			p.HoldUntil(due)
+			o.Problem.Awaited, o.Problem.Until = true, due
 		}
 		return true
 	})
@@ -112,13 +118,6 @@ func (p *Planner) waitingSince() time.Time {
 		return p.Now
 	}
 	return p.State.Waiting
-}
-
-// HoldUntil has the VidraResource reconciled again when a removal that waits for a time is due.
-func (p *Planner) HoldUntil(due time.Time) {
-	if p.HeldUntil.IsZero() || due.Before(p.HeldUntil) {
-		p.HeldUntil = due
-	}
 }
 
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.
@@ -136,5 +135,5 @@ func unapplied(o *Object) bool {
 	case v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonDeletionBlocked:
 		return false
 	}
-	return *o.Problem != BeingReplaced
+	return o.Problem.Message != BeingReplaced.Message
 }

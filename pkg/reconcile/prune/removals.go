@@ -88,17 +88,17 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Problem.Awaited = true
 		return
 	case done.held != "":
-		if breakglass.Exempts(done.glass.Status, a.Plan.Now) {
-			a.Plan.HoldUntil(done.glass.Status.Until.Time)
-		}
 		reason := v1alpha1.ReasonProgressing
 		if done.occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
 		}
-		if o.Fail(reason, display.Truncate(done.held, object.MaxMessage)); done.occupied || done.unserved {
+		o.Fail(reason, display.Truncate(done.held, object.MaxMessage))
+		if done.occupied || done.unserved {
 			a.Plan.NoteRefusedRemoval(o, done.key, nil)
-		} else {
-			o.Refused, o.Problem.Awaited = nil, breakglass.Exempts(done.glass.Status, a.Plan.Now)
+			return
+		}
+		if o.Refused = nil; breakglass.Exempts(done.glass.Status, a.Plan.Now) {
+			o.Problem.Awaited, o.Problem.Until = true, done.glass.Status.Until.Time
 		}
 		return
 	case done.Err != nil:
@@ -121,11 +121,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		entry.State = v1alpha1.ObjectDeleting
 		switch {
 		case done.version != "":
-			until := done.blockedAt
-			if done.blocked {
-				until = time.Time{}
-			}
-			a.Plan.NoteDeleting(o, done.key, done.version, until)
+			a.Plan.NoteDeleting(o, done.key, done.version, done.blockedAt)
 		case done.key.Name != "": // the deletion was accepted a moment ago
 			o.Refused = nil
 		}

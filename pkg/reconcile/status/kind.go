@@ -44,7 +44,8 @@ func (p *Recorder) noteKind(r apply.Result) {
 func beingReplaced(r apply.Result) *object.Failure {
 	found := terminating(r)
 	if found == nil || !deletion.Blocked(found, time.Now()) {
-		return &plan.BeingReplaced
+		replaced := plan.BeingReplaced // a copy
+		return &replaced
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
 		display.Truncate(deletion.WaitsFor(found), object.MaxMessage)}

@@ -115,11 +115,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	case r.Ending && r.Why != plan.WhyDrift, r.Replaced != "":
 		o.Problem = beingReplaced(r)
 		if live := terminating(r); p.Watched && live != nil {
-			until := deletion.BlockedAt(live)
-			if !time.Now().Before(until) {
-				until = time.Time{}
-			}
-			p.NoteDeleting(o, r.Key, live.GetResourceVersion(), until)
+			p.NoteDeleting(o, r.Key, live.GetResourceVersion(), deletion.BlockedAt(live))
 		}
 		return
 	case r.Ending: // its end will be an event
@@ -237,8 +233,10 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 				s.Waiting = p.Now
 			}
 			if p.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
-				why = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited}
-				p.HoldUntil(s.Waiting.Add(plan.CRDEstablishTimeout))
+				why = object.Failure{
+					Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited,
+					Until: s.Waiting.Add(plan.CRDEstablishTimeout),
+				}
 			}
 		}
 		o.Problem = &why
