@@ -236,7 +236,10 @@ func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructu
 	key compactKey, s *Snapshot, unreverted []string, tools map[string]ownership.Tools,
 ) {
 	key, managers, unreverted, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
-	applied := slices.DeleteFunc(ownership.Managers(u, v1alpha1.FieldManagerPrefix), func(name string) bool { return !f.Installation.Applies(name) })
+	applied := ownership.Managers(u, v1alpha1.FieldManagerPrefix)
+	if len(managers) == 0 && !slices.ContainsFunc(applied, f.Installation.Applies) {
+		applied = nil // the object is one of other installations alone
+	}
 	managers = withUnknown(managers, applied)
 	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
