@@ -105,6 +105,8 @@ func TestCompletedJobRunsOnce(t *testing.T) {
 		return operatorSince(t, mark).On("jobs", ns, "migrate").Only(func(r request) bool { return r.Code == http.StatusCreated })
 	}
 	require.Len(t, created(), 1)
+	tree, said, _ := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath, name: "tree"}.run(t, ns)
+	require.Regexp(t, `Job/migrate\s+\S+\s+Completed`, tree, said)
 
 	setManifest(t, ns, manifests(job("migrate", "completions: 0\n  ttlSecondsAfterFinished: 0", "run: again"), configMap("page", "hello")))
 	await(t, func(c *assert.CollectT) { require.Len(c, created(), 2) }, "its configuration changed")

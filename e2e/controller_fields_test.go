@@ -8,8 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -62,12 +65,46 @@ func TestControllersFillFields(t *testing.T) {
 			require.Len(c, rules, 1, "the controller has aggregated them")
 		})
 		awaitReady(t, ns)
+		vidra := buildVidra(t)
+		forecast, _, code := commandLine{binary: vidra, kubeconfig: env.KubeconfigPath, name: "forecast"}.run(t, ns)
+		require.Zero(t, code, "no fight is expected: %s", forecast)
 		mark := auditMark(t)
 		require.NoError(t, mergePatch(declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"), `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]}`))
 		awaitInOrder(t, ns, declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"))
 		awaitHeals(t, ns, 1) // some seconds later
 		require.Empty(t, operatorSince(t, mark).On("clusterroles", "", ns).Writes(), "the fight of the controller is none of Vidra's")
+		text, said, _ := commandLine{binary: vidra, kubeconfig: env.KubeconfigPath, name: "why"}.run(t, "clusterrole/"+ns)
+		require.Contains(t, text, "because controllers write them (spec.drift.controllerFields)", said)
 	})
+	for name, subresource := range map[string]bool{"Status": false, "StatusSubresource": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			crd, manifest := newKind(t)
+			if subresource {
+				crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			}
+			require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+			newVidraResource(t, ns, manifest+"status:\n  phase: New\n")
+			awaitReady(t, ns)
+			thing := thingIn(crd, ns)
+			options := []client.SubResourcePatchOption{client.FieldOwner("thing-controller")}
+			report := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Ready"}}`))
+			if subresource {
+				require.NoError(t, admin.Status().Patch(t.Context(), thing.DeepCopy(), report, options...))
+			} else {
+				require.NoError(t, admin.Patch(t.Context(), thing.DeepCopy(), report, client.FieldOwner("thing-controller")))
+			}
+			require.NoError(t, mergePatch(thing, `{"spec":{"size":7}}`))
+			await(t, func(c *assert.CollectT) {
+				live := get(c, thing).Object
+				require.EqualValues(c, 1, live["spec"].(map[string]any)["size"])
+				require.Equal(c, map[string]any{"phase": "Ready"}, live["status"])
+			})
+			awaitHeals(t, ns, 1)
+			awaitReady(t, ns)
+		})
+	}
 	t.Run("Webhook", func(t *testing.T) {
 		t.Parallel()
 		ns := newNamespace(t)

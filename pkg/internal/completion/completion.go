@@ -12,7 +12,7 @@ import (
 )
 
 // removed are kinds whose objects are removed after their end by a controller that has its settings elsewhere: the
-// pruner of Tekton, the defaults of Argo Workflows, the controllers of cert-manager and Velero.
+// pruner of Tekton, the defaults of Argo Workflows, the controllers of cert-manager, Velero and KubeVirt, and a cleaner of Kubernetes.
 var removed = map[schema.GroupKind]bool{
 	{Group: "tekton.dev", Kind: "PipelineRun"}:         true,
 	{Group: "tekton.dev", Kind: "TaskRun"}:             true,
@@ -21,7 +21,12 @@ var removed = map[schema.GroupKind]bool{
 	{Group: "acme.cert-manager.io", Kind: "Challenge"}: true,
 	{Group: "acme.cert-manager.io", Kind: "Order"}:     true,
 	{Group: "velero.io", Kind: "Backup"}:               true,
+	{Group: "cdi.kubevirt.io", Kind: "DataVolume"}:     true,
+	signingRequest: true,
 }
+
+// signingRequest are requests for a certificate: the cleaner of Kubernetes removes them an hour after their end.
+var signingRequest = schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 
 // lifetimes are fields of the spec with which an object asks its controller to remove it after its end.
 var lifetimes = [][]string{
@@ -71,6 +76,9 @@ func Succeeded(u *unstructured.Unstructured) bool {
 		if phase, found, err := unstructured.NestedString(u.Object, path...); err == nil && found && slices.Contains(phases, phase) {
 			return true
 		}
+	}
+	if certificate, _, _ := unstructured.NestedString(u.Object, "status", "certificate"); certificate != "" && u.GroupVersionKind().GroupKind() == signingRequest {
+		return true
 	}
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	return slices.ContainsFunc(list, func(c any) bool {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -59,9 +60,52 @@ var controllerFields = []controllerField{
 	{anyKind, []string{"metadata", "annotations", "deprecated.daemonset.template.generation"}, always},
 	{anyKind, []string{"metadata", "annotations", "autoscaling.alpha.kubernetes.io/conditions"}, always},
 	{anyKind, []string{"metadata", "annotations", "autoscaling.alpha.kubernetes.io/current-metrics"}, always},
+	{anyKind, []string{"metadata", "annotations", "endpoints.kubernetes.io/"}, always},
+	{anyKind, []string{"metadata", "annotations", "node.alpha.kubernetes.io/ttl"}, always},
+	{anyKind, []string{"metadata", "annotations", "volumes.kubernetes.io/controller-managed-attach-detach"}, always},
+	{anyKind, []string{"metadata", "annotations", "csi.volume.kubernetes.io/nodeid"}, always},
+	// The controllers of container-native load balancing and of Ingresses in GKE report what they made:
+	// https://cloud.google.com/kubernetes-engine/docs/how-to/standalone-neg, https://github.com/kubernetes/ingress-gce
+	{anyKind, []string{"metadata", "annotations", "cloud.google.com/neg-status"}, always},
+	{anyKind, []string{"metadata", "annotations", "ingress.kubernetes.io/backends"}, always},
+	// Rancher reports the addresses of workloads, Services and Ingresses: https://github.com/rancher/rancher
+	{anyKind, []string{"metadata", "annotations", "field.cattle.io/publicEndpoints"}, always},
+	// Labels that the control plane sets, and that the kubelet and the cloud controller set on their Node:
+	// https://kubernetes.io/docs/reference/labels-annotations-taints/
+	{schema.GroupKind{Kind: "Endpoints"}, []string{"metadata", "labels", "service.kubernetes.io/headless"}, always},
+	{schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, []string{"metadata", "labels", "service.kubernetes.io/headless"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "kubernetes.io/arch"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "kubernetes.io/os"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "kubernetes.io/hostname"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "node.kubernetes.io/instance-type"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "topology.kubernetes.io/"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "beta.kubernetes.io/"}, always},
+	{schema.GroupKind{Kind: "Node"}, []string{"metadata", "labels", "failure-domain.beta.kubernetes.io/"}, always},
+	// OpenShift writes certificates into ConfigMaps that ask for them:
+	// https://docs.openshift.com/container-platform/4.16/networking/configuring-a-custom-pki.html
+	{schema.GroupKind{Kind: "ConfigMap"}, []string{"data", "ca-bundle.crt"}, hasLabel("config.openshift.io/inject-trusted-cabundle")},
+	{schema.GroupKind{Kind: "ConfigMap"}, []string{"data", "service-ca.crt"}, hasAnnotation("service.beta.openshift.io/inject-cabundle")},
+	// "The .status block [...] is the most recently observed status of the object [...] written by controllers", in manifests that were exported:
+	// https://github.com/kubernetes/community/blob/main/contributors/devel/sig-architecture/api-conventions.md#spec-and-status
+	{anyKind, []string{"status"}, isCustom},
 }
 
 func always(*unstructured.Unstructured, any) bool { return true }
+
+func hasLabel(key string) func(*unstructured.Unstructured, any) bool {
+	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetLabels()[key] == "true" }
+}
+
+func hasAnnotation(key string) func(*unstructured.Unstructured, any) bool {
+	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetAnnotations()[key] == "true" }
+}
+
+// isCustom reports whether the kind of an object is none of Kubernetes itself: those have the subresource status, so that the API server
+// ignores a status in an apply. Those of CustomResourceDefinitions may not have it.
+func isCustom(obj *unstructured.Unstructured, _ any) bool {
+	group := obj.GroupVersionKind().Group
+	return !scheme.Scheme.IsGroupRegistered(group) && group != "apiextensions.k8s.io" && group != "apiregistration.k8s.io"
+}
 
 func isAggregated(obj *unstructured.Unstructured, _ any) bool {
 	_, aggregated := obj.Object["aggregationRule"].(map[string]any)

@@ -40,6 +40,16 @@ func TestControllerFields(t *testing.T) {
 		"Exported": {"The controller of Deployments owns it.",
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"deployment.kubernetes.io/revision":"3","mine":"x"}}}`,
 			[]string{"/metadata/annotations/deployment.kubernetes.io~1revision"}},
+		"Node": {"The kubelet labels its Node, and users do.",
+			`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","labels":{"kubernetes.io/os":"linux","topology.kubernetes.io/zone":"a","mine":"x"}}}`,
+			[]string{"/metadata/labels/kubernetes.io~1os", "/metadata/labels/topology.kubernetes.io~1zone"}},
+		"NodeLabelOfAPod": {"A node selector of a workload is the label of another kind.", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"kubernetes.io/os":"linux"}}}`, nil},
+		"InjectedBundle": {"OpenShift writes it.",
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"config.openshift.io/inject-trusted-cabundle":"true"}},"data":{"ca-bundle.crt":"","other":"x"}}`,
+			[]string{"/data/ca-bundle.crt"}},
+		"OwnBundle":    {"Nothing asks for it.", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"ca-bundle.crt":"","service-ca.crt":""}}`, nil},
+		"CustomStatus": {"Its controller may write it to the object itself.", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"status":{"phase":"New"}}`, []string{"/status"}},
+		"Status":       {"The API server ignores it.", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"status":{"replicas":1}}`, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
