@@ -30,14 +30,21 @@ func fieldOwners(t require.TestingT, obj *unstructured.Unstructured, field strin
 }
 
 // TestUndoAfterARefusedApply: the API server refuses the apply that follows the reclaim of what an edit added. What was reclaimed is
-// returned, so that it stays if its user restores what the edit removed. What was there before the edit stays in any case.
+// returned, so that it stays if its user restores what the edit removed. After an error of the API server itself, or without an answer, the
+// apply may have been executed: then the next one finishes the undo. What was there before the edit stays in any case.
 func TestUndoAfterARefusedApply(t *testing.T) {
 	needsOwnControlPlane(t, faultsInjected)
 	configMaps := schema.GroupResource{Resource: "configmaps"}
-	for name, refusal := range map[string]apierrors.APIStatus{
-		"forbidden": apierrors.NewForbidden(configMaps, "page", errors.New("injected")),
-		"conflict":  apierrors.NewConflict(configMaps, "page", errors.New("injected")),
-		"rejected":  apierrors.NewBadRequest("injected"),
+	for name, tc := range map[string]struct {
+		fault    faultproxy.Fault
+		returned bool
+	}{
+		"forbidden": {faultproxy.Status(apierrors.NewForbidden(configMaps, "page", errors.New("injected"))), true},
+		"conflict":  {faultproxy.Status(apierrors.NewConflict(configMaps, "page", errors.New("injected"))), true},
+		"rejected":  {faultproxy.Status(apierrors.NewBadRequest("injected")), true},
+		"error":     {faultproxy.Status(apierrors.NewInternalError(errors.New("injected"))), false},
+		"timeout":   {faultproxy.Status(apierrors.NewTimeoutError("injected", 0)), false},
+		"lost":      {faultproxy.CutAfter(0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
@@ -49,11 +56,13 @@ func TestUndoAfterARefusedApply(t *testing.T) {
 			page := declared(t, ns, labelled)[0]
 			require.NoError(t, edit(page, types.MergePatchType, `{"data":{"injected":"1"}}`, client.FieldOwner("kubectl-edit")))
 			applies := faultproxy.Match{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: ns, Name: "page", Parameter: "force"}
-			rule := proxy.Inject(applies, faultproxy.Status(refusal))
+			rule := proxy.Inject(applies, tc.fault)
 			require.NoError(t, edit(page, types.JSONPatchType, renamed, client.FieldOwner("kubectl-edit")))
 			await(t, func(c *assert.CollectT) {
 				require.NotZero(c, rule.Hits())
-				require.Equal(c, []string{"kubectl-edit"}, fieldOwners(c, page, "welcome"))
+				if tc.returned {
+					require.Equal(c, []string{"kubectl-edit"}, fieldOwners(c, page, "welcome"))
+				}
 			}, "it is returned")
 			// The user takes half of the edit back.
 			require.NoError(t, edit(page, types.MergePatchType, `{"data":{"greeting":"hello"}}`, client.FieldOwner("kubectl-edit")))
