@@ -18,11 +18,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
@@ -57,7 +56,10 @@ type diffFlags struct {
 	files     []string
 	recursive bool
 	output    string
-	at        dryrun.Destinations
+	// kubeconfigs is the namespace of the Secrets with the kubeconfigs of other clusters.
+	kubeconfigs string
+	// operatorConfig is the file with the configuration of the operator.
+	operatorConfig string
 }
 
 func newDiff(k *kube) *cobra.Command {
@@ -88,29 +90,28 @@ func (f *diffFlags) addFile(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))
 	}
-	addKubeconfigNamespace(cmd, &f.at.Namespace)
+	addKubeconfigNamespace(cmd, &f.kubeconfigs)
+	cmd.Flags().StringVar(&f.operatorConfig, "operator-config", "", "a file with the OperatorConfiguration of the operator, whose settings decide which edits are reverted; defaults to those of an operator without one")
 	addFilename(cmd, &f.files, &f.recursive, "a file or folder with VidraResources or with their manifest; - for the standard input; may be repeated")
 }
 
 func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	differs, err := f.differs(ctx, names, in, errOut)
+	client, preview, err := f.preview(ctx, names, in, errOut)
 	if err != nil {
 		return err
 	}
-	var diffs []*difference
-	for _, d := range differs {
-		diff, err := d.run(ctx)
-		if err != nil {
-			return err
-		}
-		diffs = append(diffs, diff)
+	diff, err := client.Diff(ctx, preview)
+	if err != nil {
+		return err
 	}
+	printMessages(errOut, diff.Remarks)
+	diffs := diff.VidraResources
 	if err := f.print(diffs, out); err != nil {
 		return err
 	}
 	code := 0
 	for _, diff := range diffs {
-		code = max(code, diff.code())
+		code = max(code, diffCode(diff))
 	}
 	if code != 0 {
 		return &exitError{code: code}
@@ -118,65 +119,71 @@ func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, 
 	return nil
 }
 
-// differs are for the VidraResources that are compared.
-func (f *diffFlags) differs(ctx context.Context, names []string, in io.Reader, errOut io.Writer) ([]*differ, error) {
-	if len(names) == 0 && len(f.files) == 0 {
-		return nil, errors.New("name a VidraResource, or a file with -f")
+// diffCode is the exit code for a difference.
+func diffCode(d *insight.Difference) int {
+	code := 0
+	for _, o := range d.Objects {
+		switch o.Action {
+		case insight.ActionRefuse:
+			return exitDiffFailed
+		case insight.ActionNone:
+		default:
+			code = exitDiffers
+		}
 	}
-	client, err := f.dynamic()
+	return code
+}
+
+// preview returns the VidraResources that are compared, and a client for that.
+func (f *diffFlags) preview(ctx context.Context, names []string, in io.Reader, errOut io.Writer) (*insight.Client, insight.Preview, error) {
+	if len(names) == 0 && len(f.files) == 0 {
+		return nil, insight.Preview{}, errors.New("name a VidraResource, or a file with -f")
+	}
+	client, err := f.questions()
 	if err != nil {
-		return nil, err
+		return nil, insight.Preview{}, err
 	}
 	compared, err := f.compared(ctx, client, names, in, errOut)
 	if err != nil {
-		return nil, err
+		return nil, insight.Preview{}, err
 	}
-	moves := newMoves(client, compared.given)
+	return client, compared.Preview, nil
+}
+
+// questions returns a client with the settings of the operator.
+func (f *diffFlags) questions() (*insight.Client, error) {
 	config, err := f.config()
 	if err != nil {
 		return nil, err
 	}
-	local, err := cluster.New(config)
-	if err != nil {
+	options := insight.Options{Program: insight.Program(program), KubeconfigNamespace: f.kubeconfigs}
+	if options.Operator, err = operatorOf(f.operatorConfig); err != nil {
 		return nil, err
 	}
-	var differs []*differ
-	for _, vr := range compared.wanted {
-		at, err := f.at.Of(ctx, local, config, vr)
-		if err != nil {
-			return nil, err
-		}
-		d := newDiffer(client, at, vr)
-		d.moves, d.Given, d.Beside = moves, compared.parts, compared.beside
-		d.dropped, d.errOut, d.isNew = compared.dropped[vr.Name], errOut, compared.isNew
-		differs = append(differs, d)
-	}
-	return differs, nil
+	return insight.New(config, options)
 }
 
-// comparison is what a diff compares.
+// comparison collects what a diff compares.
 type comparison struct {
-	// wanted are the VidraResources that are compared, and given all that the files have, as they would be after the apply.
-	wanted, given []*v1alpha1.VidraResource
-	// dropped are the fields that the files have dropped, by VidraResource.
-	dropped map[string][]string
-	// parts are the manifest of the VidraResource that is compared, instead of its own; nil for its own.
-	parts []desired.Part
-	// beside finds parts of a manifest in the files.
-	beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
-	// isNew reports that the VidraResource stands for a new one.
-	isNew bool
+	insight.Preview
+
+	// dry sends dry runs of VidraResources.
+	dry dynamic.Interface
 }
 
 // compared returns what is compared.
-func (f *diffFlags) compared(ctx context.Context, client dynamic.Interface, names []string, in io.Reader, errOut io.Writer) (*comparison, error) {
-	c := &comparison{dropped: map[string][]string{}}
+func (f *diffFlags) compared(ctx context.Context, client *insight.Client, names []string, in io.Reader, errOut io.Writer) (*comparison, error) {
+	dry, err := f.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{Preview: insight.Preview{Dropped: map[string][]string{}}, dry: dry}
 	one := func(vr *v1alpha1.VidraResource, err error) (*comparison, error) {
-		c.wanted, c.given = []*v1alpha1.VidraResource{vr}, append(c.given, vr)
+		c.Wanted, c.Given = []*v1alpha1.VidraResource{vr}, append(c.Given, vr)
 		return c, err
 	}
 	if len(f.files) == 0 {
-		return one(getVidraResource(ctx, client, names[0]))
+		return one(client.VidraResource(ctx, names[0]))
 	}
 	files, err := readFiles(f.files, f.recursive, in)
 	if err != nil {
@@ -186,24 +193,24 @@ func (f *diffFlags) compared(ctx context.Context, client dynamic.Interface, name
 		return nil, err
 	}
 	objects := objectsOf(files)
-	c.beside = func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (string, bool) {
+	c.Beside = func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (string, bool) {
 		return textOf(vr, source, objects)
 	}
 	if err := c.preview(ctx, client, objects, names, errOut); err != nil {
 		return nil, err
 	}
 	switch {
-	case len(c.wanted) > 0:
+	case len(c.Wanted) > 0:
 		return c, nil
 	case len(objects) == 0:
 		return nil, fmt.Errorf("%s: no object found", namesOfFiles(files))
 	}
 	parts, text := partsOf(files)
 	if len(parts) > 1 {
-		c.parts = parts
+		c.Parts = parts
 	}
 	if len(names) == 1 {
-		vr, err := getVidraResource(ctx, client, names[0])
+		vr, err := client.VidraResource(ctx, names[0])
 		if err != nil {
 			return nil, err
 		}
@@ -217,26 +224,26 @@ func (f *diffFlags) compared(ctx context.Context, client dynamic.Interface, name
 	printMessage(errOut, namesOfFiles(files)+": no VidraResource found: the objects are compared as the manifest of a new one")
 	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, namespace
-	c.isNew = true
+	c.IsNew = true
 	return one(vr, nil)
 }
 
 // preview adds the VidraResources among objects. Of these, names selects the one that is compared; none selects all.
-func (c *comparison) preview(ctx context.Context, client dynamic.Interface, objects []manifest.Object, names []string, errOut io.Writer) error {
+func (c *comparison) preview(ctx context.Context, client *insight.Client, objects []manifest.Object, names []string, errOut io.Writer) error {
 	for _, obj := range objects {
 		if !isVidraResource(obj) {
 			continue
 		}
-		if slices.ContainsFunc(c.given, func(other *v1alpha1.VidraResource) bool { return other.Name == obj.GetName() }) {
+		if slices.ContainsFunc(c.Given, func(other *v1alpha1.VidraResource) bool { return other.Name == obj.GetName() }) {
 			return fmt.Errorf("%s: VidraResource %s is in the files twice: remove one", obj.Position, obj.GetName())
 		}
-		vr, dropped, err := previewVidraResource(ctx, client, obj, errOut)
+		vr, dropped, err := c.previewVidraResource(ctx, client, obj, errOut)
 		if err != nil {
 			return err
 		}
-		c.given, c.dropped[vr.Name] = append(c.given, vr), dropped
+		c.Given, c.Dropped[vr.Name] = append(c.Given, vr), dropped
 		if len(names) == 0 || names[0] == vr.Name {
-			c.wanted = append(c.wanted, vr)
+			c.Wanted = append(c.Wanted, vr)
 		}
 	}
 	return nil
@@ -250,29 +257,29 @@ func isVidraResource(obj manifest.Object) bool {
 
 // previewVidraResource is a VidraResource of a file as the API server would store it, with the status that
 // it has, and the fields that the file has dropped. A user who may not write it gets it as it is in the file.
-func previewVidraResource(ctx context.Context, client dynamic.Interface, obj manifest.Object, errOut io.Writer) (vr *v1alpha1.VidraResource, dropped []string, err error) {
+func (c *comparison) previewVidraResource(ctx context.Context, client *insight.Client, obj manifest.Object, errOut io.Writer) (vr *v1alpha1.VidraResource, dropped []string, err error) {
 	body, err := obj.MarshalJSON()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
 	}
 	force := true
-	stored, err := client.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
+	stored, err := c.dry.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: writes.FieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
 	if err == nil {
-		stored, dropped, err = previewDropped(ctx, client, obj, stored)
+		stored, dropped, err = previewDropped(ctx, c.dry, obj, stored)
 	}
 	switch {
 	case err == nil:
-		vr, err = asVidraResource(stored)
+		vr, err = insight.AsVidraResource(stored)
 		return vr, dropped, err
 	case !apierrors.IsForbidden(err):
 		return nil, nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(), object.Message(err, ownership.Disclose(false, ownership.SensitivityOf(obj.Unstructured), false)))
 	}
 	printMessage(errOut, fmt.Sprintf("you may not write VidraResource %s: its fields are not validated", obj.GetName()))
-	if vr, err = asVidraResource(obj.Unstructured); err != nil {
+	if vr, err = insight.AsVidraResource(obj.Unstructured); err != nil {
 		return nil, nil, err
 	}
-	if live, err := getVidraResource(ctx, client, vr.Name); err == nil {
+	if live, err := client.VidraResource(ctx, vr.Name); err == nil {
 		vr.Status, vr.UID, vr.DeletionTimestamp = live.Status, live.UID, live.DeletionTimestamp
 	}
 	return vr, nil, nil
@@ -320,29 +327,30 @@ func droppedFields(path string, before, after any) []string {
 }
 
 // print prints differences.
-func (f *diffFlags) print(diffs []*difference, out io.Writer) error {
+func (f *diffFlags) print(diffs []*insight.Difference, out io.Writer) error {
 	var b strings.Builder
+	style := styleOf(out, f.output)
 	switch f.output {
 	case outputJSON, outputYAML:
-		return printDocument(out, f.output, map[string]any{"vidraResources": diffs})
+		return printDocument(out, f.output, &insight.Diff{VidraResources: diffs})
 	case outputName:
 		moved := map[string]bool{} // both VidraResources of a move may be compared
 		for _, d := range diffs {
 			for _, o := range d.Objects {
-				if line := o.line(); o.Action != actionNone && !moved[line] {
-					moved[line] = o.Action == actionMove
+				if line := render.DiffLine(o); o.Action != insight.ActionNone && !moved[line] {
+					moved[line] = o.Action == insight.ActionMove
 					b.WriteString(line)
 				}
 			}
 		}
 	case outputMarkdown:
 		for _, d := range diffs {
-			b.WriteString(d.markdown())
+			b.WriteString(style.DiffMarkdown(d))
 		}
 	default:
 		b.WriteString("Dry run: nothing was written.\n")
 		for _, d := range diffs {
-			b.WriteString(d.text(coloured(out)))
+			b.WriteString(style.Diff(d))
 		}
 	}
 	return printText(out, b.String())

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/vidratest"
 )
@@ -165,11 +166,11 @@ func healText(heal vidratest.Heal, timed bool) string {
 	var b strings.Builder
 	switch {
 	case timed:
-		fmt.Fprint(&b, sprintf("%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood)))
+		fmt.Fprint(&b, render.Sprintf("%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood)))
 	case len(heal.Changes) == 0 && !heal.Deleted:
-		fmt.Fprint(&b, sprintf("%s: as wanted\n", heal.Object))
+		fmt.Fprint(&b, render.Sprintf("%s: as wanted\n", heal.Object))
 	default:
-		fmt.Fprint(&b, sprintf("%s: healed %s after the command began\n", heal.Object, short(heal.Stood)))
+		fmt.Fprint(&b, render.Sprintf("%s: healed %s after the command began\n", heal.Object, short(heal.Stood)))
 	}
 	if heal.Deleted {
 		b.WriteString("  it had been deleted\n")

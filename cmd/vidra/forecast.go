@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 const forecastHelp = `Show who will fight with a VidraResource, before it is applied: which fields of its
@@ -51,26 +49,24 @@ func newForecast(k *kube) *cobra.Command {
 type forecastFlags struct{ diffFlags }
 
 func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	differs, err := f.differs(ctx, names, in, errOut)
+	client, preview, err := f.preview(ctx, names, in, errOut)
 	if err != nil {
 		return err
 	}
-	var all []*forecast
+	answer, err := client.Forecast(ctx, preview)
+	if err != nil {
+		return err
+	}
 	code := 0
-	for _, d := range differs {
-		found, err := (&forecaster{differ: d}).run(ctx)
-		if err != nil {
-			return err
-		}
-		all = append(all, found)
-		code = max(code, found.code())
+	for _, found := range answer.VidraResources {
+		code = max(code, forecastCode(found))
 	}
 	if f.output != "" {
-		err = printDocument(out, f.output, map[string]any{"vidraResources": all})
+		err = printDocument(out, f.output, answer)
 	} else {
 		var b strings.Builder
-		for _, found := range all {
-			b.WriteString(found.text(coloured(out)))
+		for _, found := range answer.VidraResources {
+			b.WriteString(styleOf(out, f.output).Forecast(found))
 		}
 		err = printText(out, b.String())
 	}
@@ -80,44 +76,8 @@ func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, o
 	return err
 }
 
-// forecast is what others write of the fields of a VidraResource.
-type forecast struct {
-	VidraResource string           `json:"vidraResource"`
-	Fields        []contestedField `json:"fields"`
-	// Rules leave the fields that will fight to their writers, if they are added to spec.drift.ignore.
-	Rules []v1alpha1.IgnoreRule `json:"ignoreRules,omitempty"`
-	// Missing is what could not be checked, and why.
-	Missing []string `json:"missing,omitempty"`
-
-	vr *v1alpha1.VidraResource
-}
-
-// contestedField is a field of the manifest that another field manager writes.
-type contestedField struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-	Field      string `json:"field"`
-	// Place is where the manifest has the field.
-	Place string `json:"place,omitempty"`
-	// Writer is a field manager, or a HorizontalPodAutoscaler.
-	Writer string `json:"writer"`
-	// Fights reports that the writer is a program, which writes the field again, and that Vidra reverts that.
-	Fights bool `json:"fights"`
-	// Now is the value as it is, and Wanted that of the manifest. Empty if they are the same, or withheld.
-	Now    string `json:"now,omitempty"`
-	Wanted string `json:"wanted,omitempty"`
-	// Times is how often status.history has that the writer wrote the field, and Last when it did last.
-	Times int64        `json:"times,omitempty"`
-	Last  *metav1.Time `json:"last,omitempty"`
-
-	// tokens lead to the field in the manifest; nil if they are not known.
-	tokens []string
-}
-
-// code is the exit code for a forecast.
-func (f *forecast) code() int {
+// forecastCode is the exit code for a forecast.
+func forecastCode(f *insight.Forecast) int {
 	code := 0
 	for _, field := range f.Fields {
 		if field.Fights {
@@ -128,66 +88,4 @@ func (f *forecast) code() int {
 		code = exitDiffFailed
 	}
 	return code
-}
-
-// text is a forecast for a terminal.
-func (f *forecast) text(colour bool) string {
-	var b strings.Builder
-	fights := 0
-	for _, field := range f.Fields {
-		b.WriteString(field.text(colour))
-		if field.Fights {
-			fights++
-		}
-	}
-	for _, missing := range f.Missing {
-		b.WriteString(styled{"? not checked: " + oneLine(missing), red}.paint(colour) + "\n")
-	}
-	fprintf(&b, "VidraResource %s: %s will fight, %d taken once\n", f.VidraResource, plural(fights, "field"), len(f.Fields)-fights)
-	if fights == 0 {
-		return b.String()
-	}
-	rules, err := ruleYAML(f.vr, f.Rules...)
-	if err != nil {
-		rules = err.Error() + "\n"
-	}
-	fprintf(&b, "\nTo leave the fields that fight to their writers, without a reset of their values:\n")
-	fprintf(&b, "1. Paste this into VidraResource %s, and apply it:\n", f.VidraResource)
-	b.WriteString(safeLines("     ", rules))
-	if f.vr.Status.ObservedGeneration == 0 { // nothing is applied yet
-		b.WriteString("   The fields are set when an object is created, and then left to their writers.\n")
-		return b.String()
-	}
-	fprintf(&b, "2. Wait until Vidra has released the fields: `%s`\n", hint("wait", f.VidraResource))
-	b.WriteString("3. Then you may omit the fields from the manifest. If you omit a field before step 1, its value is removed\n" +
-		"   or reset to the default of the API server, for example spec.replicas to 1.\n")
-	return b.String()
-}
-
-// text is a field for a terminal.
-func (c *contestedField) text(colour bool) string {
-	sign, what := styled{"~", yellow}, "the apply takes it once"
-	if c.Fights {
-		sign, what = styled{"!", red}, "this will fight"
-	}
-	object := (&objectDifference{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}).name()
-	text := fmt.Sprintf("%s %s: %s writes %s: %s\n", sign.paint(colour), oneLine(object), oneLine(c.Writer), oneLine(c.Field), what)
-	if c.Now != "" || c.Wanted != "" {
-		text += fmt.Sprintf("    it is %s, and the manifest has %s\n", oneLine(orNothing(c.Now)), oneLine(orNothing(c.Wanted)))
-	}
-	if c.Times > 0 {
-		text += fmt.Sprintf("    status.history has that %s, %s\n", plural(int(c.Times), "time"), "last at "+c.Last.UTC().Format("2006-01-02T15:04:05Z"))
-	}
-	if c.Place != "" {
-		text += fmt.Sprintf("    %s\n", oneLine(c.Place))
-	}
-	return text
-}
-
-// orNothing is a value, or that there is none.
-func orNothing(value string) string {
-	if value == "" {
-		return "no value"
-	}
-	return value
 }

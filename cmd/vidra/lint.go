@@ -197,3 +197,11 @@ func textOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource, beside [
 	}
 	return "", false
 }
+
+// plural is a number with a noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

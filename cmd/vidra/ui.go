@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/ui"
@@ -88,35 +87,34 @@ func (k *kube) judge(ctx context.Context, q ui.Question) ([]ui.Verdict, error) {
 	if q.VidraResource != "" {
 		names = append(names, q.VidraResource)
 	}
-	differs, err := (&diffFlags{kube: k, files: []string{"-"}}).differs(ctx, names, strings.NewReader(q.Text), &remarks)
+	client, preview, err := (&diffFlags{kube: k, files: []string{"-"}}).preview(ctx, names, strings.NewReader(q.Text), &remarks)
 	if err != nil {
 		return nil, err
 	}
+	answer, err := client.Diff(ctx, preview)
+	if err != nil {
+		return nil, err
+	}
+	printMessages(&remarks, answer.Remarks)
+	forecasts, err := client.Forecast(ctx, preview)
+	if err != nil {
+		return nil, err
+	}
+	style := styleOf(io.Discard, "")
 	var all []ui.Verdict
-	for _, d := range differs {
-		diff, err := d.run(ctx)
-		if err != nil {
-			return nil, err
-		}
-		found, err := (&forecaster{differ: d}).run(ctx)
-		if err != nil {
-			return nil, err
-		}
+	for i, diff := range answer.VidraResources {
+		found := forecasts.VidraResources[i]
 		v := ui.Verdict{VidraResource: diff.VidraResource, Missing: found.Missing}
-		_, v.Summary, _ = strings.Cut(diff.summary(), ": ")
+		_, v.Summary, _ = strings.Cut(render.DiffSummary(diff), ": ")
 		for _, o := range diff.Objects {
-			v.Objects = append(v.Objects, ui.ObjectVerdict{Verb: o.verb(), Object: o.name(), Place: o.Place, Remarks: o.remarks(), Diff: o.Diff})
+			v.Objects = append(v.Objects, ui.ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: o.Place, Remarks: style.DiffRemarks(o), Diff: o.Diff})
 		}
 		for _, f := range found.Fields {
-			object := (&objectDifference{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}).name()
+			object := (&insight.ObjectDifference{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}).Object()
 			v.Fields = append(v.Fields, ui.FieldVerdict{Object: object, Field: f.Field, Writer: f.Writer, Place: f.Place, Fights: f.Fights, Now: f.Now, Wanted: f.Wanted, Times: f.Times})
 		}
 		if len(found.Rules) > 0 {
-			var rules []v1alpha1.IgnoreRule
-			if found.vr.Spec.Drift != nil {
-				rules = found.vr.Spec.Drift.Ignore
-			}
-			if v.Rule, err = render.RuleYAML(rules, found.Rules...); err != nil {
+			if v.Rule, err = render.RuleYAML(found.Existing, found.Rules...); err != nil {
 				return nil, err
 			}
 		}

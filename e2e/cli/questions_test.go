@@ -75,6 +75,12 @@ func TestRequestsOfQuestions(t *testing.T) {
 		"events": {4, func(t *testing.T, c *insight.Client) (any, error) {
 			return c.Events(t.Context(), insight.EventQuery{Target: &object, Namespace: "requests"})
 		}},
+		"diff": {6, func(t *testing.T, c *insight.Client) (any, error) {
+			return c.Diff(t.Context(), previewOf(t, c, "requests"))
+		}},
+		"forecast": {6, func(t *testing.T, c *insight.Client) (any, error) {
+			return c.Forecast(t.Context(), previewOf(t, c, "requests"))
+		}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,4 +93,12 @@ func TestRequestsOfQuestions(t *testing.T) {
 			require.LessOrEqual(t, len(count.sent), tt.most, "%v", count.sent)
 		})
 	}
+}
+
+// previewOf is a VidraResource as it is.
+func previewOf(t *testing.T, c *insight.Client, name string) insight.Preview {
+	t.Helper()
+	vr, err := c.VidraResource(t.Context(), name)
+	require.NoError(t, err)
+	return insight.Preview{Wanted: []*v1alpha1.VidraResource{vr}, Given: []*v1alpha1.VidraResource{vr}}
 }

@@ -13,6 +13,9 @@ import (
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/dryrun"
 )
 
 // Program is what a user types to run the program that asks. Answers propose commands of it.
@@ -30,6 +33,11 @@ func (p Program) Hint(command string, args ...string) string {
 type Options struct {
 	// Program is what the user types to run this program. Defaults to DefaultProgram.
 	Program Program
+	// KubeconfigNamespace is the namespace of the Secrets with the kubeconfigs of other clusters; * for all. Defaults to
+	// dryrun.DefaultKubeconfigNamespace.
+	KubeconfigNamespace string
+	// Operator are the settings of the operator.
+	Operator Operator
 	// VidraResources reads VidraResources, such as the store of a watch. Defaults to a request for each question.
 	VidraResources VidraResources
 }
@@ -42,6 +50,12 @@ type Client struct {
 	events    typedeventsv1.EventsV1Interface
 	kinds     discovery.CachedDiscoveryInterface
 	mapper    meta.RESTMapper
+
+	// operator, config, cluster and destinations are for dry runs.
+	operator     Operator
+	config       *rest.Config
+	cluster      *cluster.Cluster
+	destinations dryrun.Destinations
 }
 
 // New returns a Client for the API server of config. It sends no request.
@@ -53,7 +67,11 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources}
+	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources, operator: o.Operator, config: config}
+	c.destinations.Namespace = o.KubeconfigNamespace
+	if c.cluster, err = cluster.New(config); err != nil {
+		return nil, err
+	}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}

@@ -58,9 +58,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
 	s.SetAccount(access.Account(p.VR), p.VR.Generation)
 	for _, o := range s.Manifest {
-		if d, policy := o.Desired, p.applier.Additions.Configuration(); policy != "" {
-			d.Configuration = object.Identify([]byte(d.Configuration), []byte(policy))
-		}
+		o.Desired.Configuration = p.applier.Additions.ConfigurationOf(o.Desired.Configuration)
 	}
 	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
 		return why

@@ -28,13 +28,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// additionsOf is the policy of a VidraResource. A mode that ignores drift ignores additions.
+// additionsOf is the policy of a VidraResource.
 func (r *Reconciler) additionsOf(vr *v1alpha1.VidraResource) plan.Additions {
-	policy := vr.Additions(r.Additions)
-	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
-		return plan.Additions{Policy: v1alpha1.AdditionsKeep}
-	}
-	return plan.Additions{Policy: policy, Tools: r.tools()}
+	return plan.AdditionsOf(vr, r.Additions, r.tools())
 }
 
 // tools are the field managers of the clients that users work with.

@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -18,25 +17,12 @@ import (
 
 // undoTools describes what users added to an object, whenever that was.
 func (k known) undoTools() ownership.Undo {
-	return ownership.Undo{
-		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		BeforeKnown: true, Scope: ownership.Everything, Known: k.disclosureWith(),
-		Keep: func(manager string, path []string) bool {
-			return !k.settings.Additions.Tools.Has(manager) || ownership.KeptAddition(path) || k.Exempts(manager, path)
-		},
-	}
+	return k.settings.Additions.Undo(k.Object, k.settings.Manager, k.disclosureWith())
 }
 
 // byTools finds what users added to an object.
 func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
-	tools := k.settings.Additions.Tools
-	if live == nil || len(tools) == 0 {
-		return ownership.Addition{}
-	}
-	if _, found := tools.Digest(live, k.settings.Manager); !found {
-		return ownership.Addition{}
-	}
-	return k.undoTools().Added(live, live)
+	return k.settings.Additions.In(live, k.Object, k.settings.Manager, k.disclosureWith())
 }
 
 // onlyAdditions reports whether what is ours in the object that was found is as it was

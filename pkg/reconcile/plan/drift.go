@@ -69,8 +69,14 @@ func (d *Drift) Text() string {
 
 // skipReason returns why the VidraResource has a change ignored; nil if it is reverted.
 func (p *Planner) skipReason(o *Object) *SkipReason {
-	switch mode := p.VR.DriftMode(); {
-	case p.VR.Spec.Suspend:
+	return SkipReasonOf(p.VR, o.Entry, p.MaxBreakGlass, p.Now)
+}
+
+// SkipReasonOf returns why a VidraResource has a change of an object ignored; nil if it is reverted. entry is what the inventory has of
+// the object, and longest how long break-glass exempts it at most.
+func SkipReasonOf(vr *v1alpha1.VidraResource, entry *v1alpha1.ManagedResourceStatus, longest time.Duration, now time.Time) *SkipReason {
+	switch mode := vr.DriftMode(); {
+	case vr.Spec.Suspend:
 		return &SkipReason{Why: "spec.suspend is true"}
 	case mode == v1alpha1.DriftWarn:
 		return &SkipReason{Why: "spec.drift.mode is Warn"}
@@ -78,8 +84,7 @@ func (p *Planner) skipReason(o *Object) *SkipReason {
 		return &SkipReason{Why: "spec.drift.mode is Ignore", Silent: true}
 	}
 	// A deleted object has no annotations any more.
-	if entry := o.Entry; entry != nil && breakglass.Exempts(entry.BreakGlass, p.Now) &&
-		p.Now.Before(entry.BreakGlass.Since.Add(p.MaxBreakGlass)) {
+	if entry != nil && breakglass.Exempts(entry.BreakGlass, now) && now.Before(entry.BreakGlass.Since.Add(longest)) {
 		l := Exemption(entry.BreakGlass)
 		return &l
 	}

@@ -4,11 +4,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -28,6 +31,46 @@ func (a Additions) Configuration() string {
 		return ""
 	}
 	return string(a.Policy) + ":" + strings.Join(a.Tools, ",")
+}
+
+// AdditionsOf is the policy of a VidraResource. otherwise is the policy where it has none. A mode that ignores drift ignores additions.
+func AdditionsOf(vr *v1alpha1.VidraResource, otherwise v1alpha1.AdditionsPolicy, tools ownership.Tools) Additions {
+	policy := vr.Additions(otherwise)
+	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
+		return Additions{Policy: v1alpha1.AdditionsKeep}
+	}
+	return Additions{Policy: policy, Tools: tools}
+}
+
+// ConfigurationOf returns the configuration of an object under the policy.
+func (a Additions) ConfigurationOf(configuration string) string {
+	policy := a.Configuration()
+	if policy == "" {
+		return configuration
+	}
+	return object.Identify([]byte(configuration), []byte(policy))
+}
+
+// Undo describes what users added to an object, whenever that was.
+func (a Additions) Undo(o *desired.Object, manager string, known ownership.Disclosure) ownership.Undo {
+	return ownership.Undo{
+		Manager: manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
+		BeforeKnown: true, Scope: ownership.Everything, Known: known,
+		Keep: func(manager string, path []string) bool {
+			return !a.Tools.Has(manager) || ownership.KeptAddition(path) || o.Exempts(manager, path)
+		},
+	}
+}
+
+// In returns what users added to an object; nothing with Keep.
+func (a Additions) In(live *unstructured.Unstructured, o *desired.Object, manager string, known ownership.Disclosure) ownership.Addition {
+	if live == nil || len(a.Tools) == 0 {
+		return ownership.Addition{}
+	}
+	if _, found := a.Tools.Digest(live, manager); !found {
+		return ownership.Addition{}
+	}
+	return a.Undo(o, manager, known).Added(live, live)
 }
 
 // Settings is what holds for all objects of one VidraResource in one reconcile.

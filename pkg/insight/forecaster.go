@@ -1,4 +1,4 @@
-package main
+package insight
 
 import (
 	"context"
@@ -27,6 +27,53 @@ var (
 	replicas    = []string{"spec", "replicas"}
 )
 
+// Forecast is what others write of the fields of a VidraResource.
+type Forecast struct {
+	VidraResource string           `json:"vidraResource"`
+	Fields        []ContestedField `json:"fields"`
+	// Rules leave the fields that will fight to their writers, if they are added to spec.drift.ignore.
+	Rules []v1alpha1.IgnoreRule `json:"ignoreRules,omitempty"`
+	// Missing is what could not be checked, and why.
+	Missing []string `json:"missing,omitempty"`
+
+	// Existing are the rules of spec.drift.ignore, to which Rules are added.
+	Existing []v1alpha1.IgnoreRule `json:"-"`
+	// Applied reports that the operator has observed the VidraResource.
+	Applied bool `json:"-"`
+}
+
+// ContestedField is a field of the manifest that another field manager writes.
+type ContestedField struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Field      string `json:"field"`
+	// Place is where the manifest has the field.
+	Place string `json:"place,omitempty"`
+	// Writer is a field manager, or a HorizontalPodAutoscaler.
+	Writer string `json:"writer"`
+	// Fights reports that the writer is a program, which writes the field again, and that Vidra reverts that.
+	Fights bool `json:"fights"`
+	// Now is the value as it is, and Wanted that of the manifest. Empty if they are the same, or withheld.
+	Now    string `json:"now,omitempty"`
+	Wanted string `json:"wanted,omitempty"`
+	// Times is how often status.history has that the writer wrote the field, and Last when it did last.
+	Times int64        `json:"times,omitempty"`
+	Last  *metav1.Time `json:"last,omitempty"`
+
+	// tokens lead to the field in the manifest; nil if they are not known.
+	tokens []string
+}
+
+// ignored are the rules of spec.drift.ignore.
+func ignored(vr *v1alpha1.VidraResource) []v1alpha1.IgnoreRule {
+	if vr.Spec.Drift == nil {
+		return nil
+	}
+	return vr.Spec.Drift.Ignore
+}
+
 // forecaster finds out which fields of a VidraResource others write.
 type forecaster struct {
 	*differ
@@ -34,19 +81,19 @@ type forecaster struct {
 	autoscalers map[object.Identity]string
 }
 
-func (f *forecaster) run(ctx context.Context) (*forecast, error) {
+func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	resolved, err := f.Objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := &forecast{VidraResource: f.VR.Name, Fields: []contestedField{}, vr: f.VR}
+	found := &Forecast{VidraResource: f.VR.Name, Fields: []ContestedField{}, Existing: ignored(f.VR), Applied: f.VR.Status.ObservedGeneration != 0}
 	if found.Missing, err = f.findAutoscalers(ctx, resolved.Objects); err != nil {
 		return nil, err
 	}
 	for _, u := range resolved.Unresolved {
 		found.Missing = append(found.Missing, u.Why.Message)
 	}
-	fields, missing := make([][]contestedField, len(resolved.Objects)), make([]string, len(resolved.Objects))
+	fields, missing := make([][]ContestedField, len(resolved.Objects)), make([]string, len(resolved.Objects))
 	var checking errgroup.Group
 	checking.SetLimit(readers)
 	for i, o := range resolved.Objects {
@@ -109,7 +156,7 @@ func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 }
 
 // check returns the fields of an object that others write, or why that is not known.
-func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []contestedField, missing string, err error) {
+func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []ContestedField, missing string, err error) {
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {
 		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exempts(scaler, replicas) {
@@ -145,11 +192,11 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []con
 type contested struct {
 	*forecaster
 	object *desired.Object
-	fields []contestedField
+	fields []ContestedField
 }
 
 // add returns the entry of a field and the field manager that writes it.
-func (c *contested) add(field, manager string, tokens []string) *contestedField {
+func (c *contested) add(field, manager string, tokens []string) *ContestedField {
 	o := c.object
 	writer := fmt.Sprintf("field manager %q", manager)
 	if hpa := c.autoscalers[o.ID]; hpa != "" && manager == scaler && slices.Equal(tokens, replicas) {
@@ -160,10 +207,10 @@ func (c *contested) add(field, manager string, tokens []string) *contestedField 
 			return &c.fields[i]
 		}
 	}
-	c.fields = append(c.fields, contestedField{
+	c.fields = append(c.fields, ContestedField{
 		APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
 		Field: field, Writer: writer, tokens: tokens,
-		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !ownership.DefaultTools.Has(manager),
+		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !c.operator.tools().Has(manager),
 	})
 	return &c.fields[len(c.fields)-1]
 }
@@ -207,7 +254,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 }
 
 // ruleFor is the rule that leaves the fields that fight to their writers; nil if there are none.
-func ruleFor(id object.Identity, fields []contestedField) *v1alpha1.IgnoreRule {
+func ruleFor(id object.Identity, fields []ContestedField) *v1alpha1.IgnoreRule {
 	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: id.Group, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}}
 	for _, field := range fields {
 		if pointer := (ownership.Field{Tokens: field.tokens}).Pointer(); field.Fights && pointer != "" && !slices.Contains(rule.Paths, pointer) {
@@ -221,11 +268,11 @@ func ruleFor(id object.Identity, fields []contestedField) *v1alpha1.IgnoreRule {
 }
 
 // locate adds where the manifest has the fields, and puts those that fight first.
-func (f *forecaster) locate(ctx context.Context, found *forecast) error {
+func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 	if len(found.Fields) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(found.Fields, func(a, b contestedField) int {
+	slices.SortStableFunc(found.Fields, func(a, b ContestedField) int {
 		switch {
 		case a.Fights == b.Fights:
 			return 0

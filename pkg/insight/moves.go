@@ -1,4 +1,4 @@
-package main
+package insight
 
 import (
 	"cmp"
@@ -28,7 +28,9 @@ import (
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
 type moves struct {
-	client dynamic.Interface
+	client  dynamic.Interface
+	program Program
+	read    VidraResources
 	// given are the VidraResources of the apply, by name.
 	given map[string]*v1alpha1.VidraResource
 	// others lists the VidraResources of the cluster, once: no object of most diffs asks for it.
@@ -49,8 +51,8 @@ type content struct {
 	objects func() (map[object.Identity]bool, error)
 }
 
-func newMoves(client dynamic.Interface, given []*v1alpha1.VidraResource) *moves {
-	m := &moves{client: client, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
+	m := &moves{client: client.dynamic, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
 	for _, vr := range given {
 		m.given[vr.Name] = vr
 	}
@@ -58,7 +60,7 @@ func newMoves(client dynamic.Interface, given []*v1alpha1.VidraResource) *moves 
 	var all []*v1alpha1.VidraResource
 	var failed error
 	m.others = func(ctx context.Context) ([]*v1alpha1.VidraResource, error) {
-		once.Do(func() { all, failed = listVidraResources(ctx, client, "") })
+		once.Do(func() { all, failed = client.VidraResources(ctx, "") })
 		return all, failed
 	}
 	return m
@@ -106,15 +108,13 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 	for name := range named {
 		vr := m.given[name]
 		if vr == nil {
-			u, err := m.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+			var err error
+			vr, err = m.read.Get(ctx, name)
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the dry run reports a conflict
 				continue
 			case err != nil:
-				return nil, vidraResourceError("get", name, err)
-			}
-			if vr, err = asVidraResource(u); err != nil {
-				return nil, err
+				return nil, m.program.VidraResourceError("get", name, err)
 			}
 		}
 		if !owners.HoldsObject(vr, at, id, live.GetUID()) {

@@ -1,4 +1,4 @@
-package main
+package insight
 
 import (
 	"errors"
@@ -50,14 +50,14 @@ func TestConflicts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			diff := &objectDifference{}
+			diff := &ObjectDifference{}
 			refused := diff.addConflicts([]owners.FieldConflict{{Field: "data.a", Manager: tt.manager}}, tt.exists, "vidra/shop", ownership.Disclosure{})
 			if tt.refused != "" {
 				require.Contains(t, refused, tt.refused, tt.reason)
 				return
 			}
 			require.Empty(t, refused, tt.reason)
-			require.Equal(t, []fieldConflict{{Field: "data.a", Manager: tt.manager}}, diff.Conflicts, tt.reason)
+			require.Equal(t, []FieldConflict{{Field: "data.a", Manager: tt.manager}}, diff.Conflicts, tt.reason)
 		})
 	}
 }
@@ -95,12 +95,12 @@ func TestChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const head = "apiVersion: v1\nkind: Thing\nmetadata:\n  name: web"
 			live, applied := objectOf(t, head+tt.live), objectOf(t, head+tt.applied)
-			diff := differOf().changed(&objectDifference{Action: actionNone}, &desired.Object{Body: []byte(`{}`)}, live, applied)
+			diff := differOf().changed(&ObjectDifference{Action: ActionNone}, &desired.Object{Body: []byte(`{}`)}, live, applied)
 			if tt.want == "" {
-				require.Equal(t, actionNone, diff.Action, "%s: %s", tt.reason, diff.Diff)
+				require.Equal(t, ActionNone, diff.Action, "%s: %s", tt.reason, diff.Diff)
 				return
 			}
-			require.Equal(t, actionChange, diff.Action, tt.reason)
+			require.Equal(t, ActionChange, diff.Action, tt.reason)
 			require.Contains(t, diff.Diff, tt.want, tt.reason)
 		})
 	}
@@ -148,19 +148,19 @@ func TestInvalid(t *testing.T) {
 			head := `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"web"},`
 			o := &desired.Object{Body: []byte(head + strings.TrimPrefix(tt.configuration, "{"))}
 			invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{field.Forbidden(field.NewPath("spec"), "may not be")})
-			diff, err := differOf().failed(t.Context(), &objectDifference{}, o, live, invalid, func() bool { return true })
+			diff, err := differOf().failed(t.Context(), &ObjectDifference{}, o, live, invalid, func() bool { return true })
 			require.NoError(t, err)
 			require.Equal(t, tt.reverted, diff.Reverted, tt.reason)
 			require.Equal(t, tt.removed, diff.AlsoRemoved, tt.reason)
 			if tt.removed == nil {
-				require.Equal(t, actionRefuse, diff.Action, tt.reason)
+				require.Equal(t, ActionRefuse, diff.Action, tt.reason)
 				return
 			}
-			require.Equal(t, actionChange, diff.Action, tt.reason)
+			require.Equal(t, ActionChange, diff.Action, tt.reason)
 			require.Contains(t, diff.Why, "an edit is in the way, which is removed first: ", tt.reason)
 		})
 	}
-	_, err := differOf().failed(t.Context(), &objectDifference{}, &desired.Object{}, nil, errors.New("connection refused"), nil)
+	_, err := differOf().failed(t.Context(), &ObjectDifference{}, &desired.Object{}, nil, errors.New("connection refused"), nil)
 	require.ErrorContains(t, err, "connection refused", "no answer of the API server")
 }
 
@@ -176,20 +176,20 @@ func TestRemoval(t *testing.T) {
 		change       func(vr *v1alpha1.VidraResource)
 		action, why  string
 	}{
-		"Left":     {reason: "no other owner", live: entries(ours, ours), action: actionPrune, why: "it is no longer in the manifest"},
-		"Shared":   {reason: "another VidraResource applied it", live: entries(ours, ours) + another + ours + "}\n", action: actionRelease, why: "it is no longer in the manifest, and other owners keep it: vidra/other"},
-		"Claimed":  {reason: "another VidraResource only marked it: it moves there, or is released", live: entries(ours, ours) + another + claim + "}\n", action: actionPrune, why: "it is no longer in the manifest"},
-		"Foreign":  {reason: "it was released", live: "\n", action: actionRelease, why: "it is no longer in the manifest, and Vidra does not own it any more"},
-		"NoPrune":  {reason: "a change", change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, live: entries(ours, ours), action: actionRelease, why: "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"},
-		"Deleting": {reason: "a deletion", change: deleting, live: entries(ours, ours), action: actionPrune, why: "the VidraResource is being deleted"},
+		"Left":     {reason: "no other owner", live: entries(ours, ours), action: ActionPrune, why: "it is no longer in the manifest"},
+		"Shared":   {reason: "another VidraResource applied it", live: entries(ours, ours) + another + ours + "}\n", action: ActionRelease, why: "it is no longer in the manifest, and other owners keep it: vidra/other"},
+		"Claimed":  {reason: "another VidraResource only marked it: it moves there, or is released", live: entries(ours, ours) + another + claim + "}\n", action: ActionPrune, why: "it is no longer in the manifest"},
+		"Foreign":  {reason: "it was released", live: "\n", action: ActionRelease, why: "it is no longer in the manifest, and Vidra does not own it any more"},
+		"NoPrune":  {reason: "a change", change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, live: entries(ours, ours), action: ActionRelease, why: "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"},
+		"Deleting": {reason: "a deletion", change: deleting, live: entries(ours, ours), action: ActionPrune, why: "the VidraResource is being deleted"},
 		"Orphan": {reason: "a deletion that leaves the objects", live: entries(ours, ours), change: func(vr *v1alpha1.VidraResource) {
 			deleting(vr)
 			vr.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
-		}, action: actionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Orphan: it stays, unmanaged"},
+		}, action: ActionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Orphan: it stays, unmanaged"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, diff := differOf(), &objectDifference{}
+			d, diff := differOf(), &ObjectDifference{}
 			if tt.change != nil {
 				tt.change(d.VR)
 			}

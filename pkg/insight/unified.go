@@ -1,0 +1,66 @@
+package insight
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// unified is a diff of an object before and after, in YAML, without what the API server writes itself
+// and without values that are never shown; empty for no difference. Nil is no object. The status is shown only
+// if the VidraResource owns fields of it, as in a kind without the subresource. known is the decision about values
+// of the object without these two.
+func (d *differ) unified(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
+	known = known.With(before, after)
+	status := d.ownsStatus(before) || d.ownsStatus(after)
+	left, right := shownYAML(before, after, status, "(before)", known), shownYAML(after, before, status, "(after)", known)
+	if left == right {
+		return ""
+	}
+	return strings.TrimPrefix(udiff.Unified("live", "applied", left, right), "--- live\n+++ applied\n")
+}
+
+// ownsStatus reports whether the VidraResource owns fields of the status of an object.
+func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
+	if obj == nil {
+		return false
+	}
+	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil, ownership.Disclosure{})
+	return slices.ContainsFunc(fields, func(f ownership.Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
+}
+
+// serverMetadata are the fields of metadata that the API server writes.
+var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
+
+// shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
+// that of the other object.
+func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, known ownership.Disclosure) string {
+	if obj == nil {
+		return ""
+	}
+	obj = ownership.Mask(obj, known, func(path []string, value any) any {
+		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
+			return "*** " + side
+		}
+		return "***"
+	})
+	if !status {
+		delete(obj.Object, "status")
+	}
+	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
+		for _, name := range serverMetadata {
+			delete(metadata, name)
+		}
+	}
+	text, err := yaml.Marshal(obj.Object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
