@@ -5,11 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 // completeNames completes the names of VidraResources.
@@ -54,10 +52,11 @@ func (k *kube) completeObject(cmd *cobra.Command, given []string, begun string) 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	words := objectWords(all, namespace)
+	kind := ""
 	if len(given) == 1 {
-		words = namesOfKind(given[0], words)
+		kind = given[0]
 	}
+	words := insight.Words(all, namespace, kind)
 	words = slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, begun) })
 	return typable(words), cobra.ShellCompDirectiveNoFileComp
 }
@@ -79,43 +78,4 @@ func (k *kube) inventories(cmd *cobra.Command) ([]*v1alpha1.VidraResource, error
 		return nil, err
 	}
 	return client.VidraResources(cmd.Context(), "")
-}
-
-// objectWords are the managed objects of a namespace, and those without one, as KIND/NAME. The group is
-// in it where kinds of several groups have one name.
-func objectWords(all []*v1alpha1.VidraResource, namespace string) []string {
-	ids, groups := sets.New[object.Identity](), map[string]sets.Set[string]{}
-	for _, vr := range all {
-		for i := range vr.Status.ManagedResources {
-			id := object.IdentityOf(&vr.Status.ManagedResources[i])
-			if id.Namespace != "" && id.Namespace != namespace {
-				continue
-			}
-			ids.Insert(id)
-			if groups[id.Kind] == nil {
-				groups[id.Kind] = sets.New[string]()
-			}
-			groups[id.Kind].Insert(id.Group)
-		}
-	}
-	words := sets.New[string]()
-	for id := range ids {
-		kind := schema.GroupKind{Kind: id.Kind}
-		if groups[id.Kind].Len() > 1 {
-			kind.Group = id.Group
-		}
-		words.Insert(strings.ToLower(kind.String()) + "/" + id.Name)
-	}
-	return sets.List(words)
-}
-
-// namesOfKind are the names in words of KIND/NAME that are of a kind.
-func namesOfKind(kind string, words []string) []string {
-	var names []string
-	for _, word := range words {
-		if of, name, _ := strings.Cut(word, "/"); of == strings.ToLower(kind) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -103,10 +103,12 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 		return client.FollowEvents(ctx, q, printer.Print, func(text string) { printMessage(errOut, text) })
 	}
 	found, err := client.Events(ctx, q)
+	if found != nil {
+		printMessages(errOut, found.Remarks)
+	}
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, found.Remarks)
 	if len(found.Items) == 0 && printer.Format == "" {
 		_, err := fmt.Fprintln(errOut, "No events found.")
 		return err

@@ -49,14 +49,15 @@ func newForecast(k *kube) *cobra.Command {
 type forecastFlags struct{ diffFlags }
 
 func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, preview, err := f.preview(ctx, names, in, errOut)
+	client, query, err := f.preview(names, in)
 	if err != nil {
 		return err
 	}
-	answer, err := client.Forecast(ctx, preview)
+	answer, err := client.Forecast(ctx, query)
 	if err != nil {
 		return err
 	}
+	printMessages(errOut, answer.Remarks)
 	code := 0
 	for _, found := range answer.VidraResources {
 		code = max(code, forecastCode(found))

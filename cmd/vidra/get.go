@@ -3,21 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const getHelp = `List VidraResources, or show those that are named.
@@ -74,9 +69,9 @@ func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Write
 		}
 		return insight.Program(program).VidraResourceError(verbFor(names), name, err)
 	}
-	found := &collected{within: within}
+	found := &render.Listing{Within: within}
 	for _, info := range infos {
-		if err := found.add(info.Object); err != nil {
+		if err := found.Add(info.Object); err != nil {
 			return err
 		}
 	}
@@ -124,95 +119,20 @@ func (f *getFlags) accept(request *rest.Request) {
 	}
 }
 
-// collected are the answers of the API server.
-type collected struct {
-	within sets.Set[string]
-	table  *metav1.Table
-	items  []*unstructured.Unstructured
-}
-
-// add adds an answer: a table, a list or an object.
-func (c *collected) add(obj runtime.Object) error {
-	u, ok := obj.(*unstructured.Unstructured)
-	switch {
-	case !ok:
-		list, is := obj.(*unstructured.UnstructuredList)
-		if !is {
-			return fmt.Errorf("the API server answered with %T", obj)
-		}
-		for i := range list.Items {
-			c.addItem(&list.Items[i])
-		}
-		return nil
-	case u.GetKind() != "Table" && u.IsList():
-		return u.EachListItem(func(item runtime.Object) error { return c.add(item) })
-	case u.GetKind() != "Table":
-		c.addItem(u)
-		return nil
-	}
-	table := &metav1.Table{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, table); err != nil {
-		return fmt.Errorf("read the table of the API server: %w", err)
-	}
-	if c.table == nil {
-		c.table = table.DeepCopy()
-		c.table.Rows = nil
-	}
-	for _, row := range table.Rows {
-		if c.within == nil || len(row.Cells) > 0 && c.within.Has(fmt.Sprint(row.Cells[0])) {
-			c.table.Rows = append(c.table.Rows, row)
-		}
-	}
-	return nil
-}
-
-func (c *collected) addItem(u *unstructured.Unstructured) {
-	if c.within == nil || c.within.Has(u.GetName()) {
-		u.SetManagedFields(nil)
-		c.items = append(c.items, u)
-	}
-}
-
 // print prints what was found. single is one that was asked for by name.
-func (f *getFlags) print(found *collected, single bool, out, errOut io.Writer) error {
+func (f *getFlags) print(found *render.Listing, single bool, out, errOut io.Writer) error {
 	switch {
 	case f.output == outputName:
-		for _, u := range found.items {
-			if err := printText(out, "vidraresource."+v1alpha1.GroupVersion.Group+"/"+oneLine(u.GetName())+"\n"); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printText(out, found.Names())
 	case f.output == outputJSON || f.output == outputYAML:
-		if single && len(found.items) == 1 {
-			return printDocument(out, f.output, found.items[0])
-		}
-		items := found.items
-		if items == nil {
-			items = []*unstructured.Unstructured{}
-		}
-		return printDocument(out, f.output, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	case found.table == nil || len(found.table.Rows) == 0:
+		return printDocument(out, f.output, found.Document(single))
+	case found.Empty():
 		printMessage(errOut, "no VidraResources found")
 		return nil
 	}
-	for i := range found.table.ColumnDefinitions {
-		found.table.ColumnDefinitions[i].Name = oneLine(found.table.ColumnDefinitions[i].Name)
+	text, err := found.Table(f.output == outputWide)
+	if err != nil {
+		return err
 	}
-	for _, row := range found.table.Rows {
-		for i, value := range row.Cells {
-			if text, isText := value.(string); isText {
-				row.Cells[i] = oneLine(text)
-			}
-		}
-	}
-	writer := printers.GetNewTabWriter(out)
-	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: f.output == outputWide})
-	if err := printer.PrintObj(found.table, writer); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	if err := writer.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	return printText(out, text)
 }

@@ -14,19 +14,20 @@ import (
 )
 
 const mcpHelp = `Answer the questions of an assistant through the Model Context Protocol, on the standard
-input and output: status, tree, why, blame, history and events, as tools.
+input and output: status, tree, why, blame, history, events, diff and forecast, as tools.
 
 Every tool reads only, with your rights; there is none that writes. Values of Secrets, of
 annotated objects and of environment variables are masked, and an answer has at most
 64 KiB. docs/mcp.md has the configuration of assistants.`
 
 func newMCP(k *kube) *cobra.Command {
-	return &cobra.Command{
+	var operator operatorFlags
+	cmd := &cobra.Command{
 		Use: "mcp", Short: "Answer the questions of an assistant (Model Context Protocol)",
 		Long: mcpHelp, Example: "  vidra mcp --context prod",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := k.insight()
+			client, err := operator.client(k)
 			if err != nil {
 				return err
 			}
@@ -39,4 +40,6 @@ func newMCP(k *kube) *cobra.Command {
 			return err
 		},
 	}
+	operator.add(cmd)
+	return cmd
 }

@@ -6,17 +6,52 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// operatorOf returns the settings of the operator in a file with an OperatorConfiguration; the defaults without one.
-func operatorOf(path string) (operator insight.Operator, err error) {
-	if path == "" {
-		return operator, nil
+// operatorFlags name the settings of the operator that decide about edits.
+type operatorFlags struct {
+	// kubeconfigs is the namespace of the Secrets with the kubeconfigs of other clusters, and config the file with the configuration
+	// of the operator.
+	kubeconfigs, config string
+}
+
+// add adds the flags.
+func (o *operatorFlags) add(cmd *cobra.Command) {
+	addKubeconfigNamespace(cmd, &o.kubeconfigs)
+	cmd.Flags().StringVar(&o.config, "operator-config", "", "a file with the OperatorConfiguration of the operator, whose settings decide what is applied and which edits are reverted; defaults to those of an operator without one")
+}
+
+// client returns a client with the settings.
+func (o *operatorFlags) client(k *kube) (*insight.Client, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
 	}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	return insight.New(config, options)
+}
+
+// options returns the settings for a client.
+func (o *operatorFlags) options() (insight.Options, error) {
+	options := insight.Options{Program: insight.Program(program), KubeconfigNamespace: o.kubeconfigs}
+	var err error
+	if o.config != "" {
+		options.Operator, err = operatorOf(o.config)
+	}
+	return options, err
+}
+
+// operatorOf returns the settings in a file with an OperatorConfiguration.
+func operatorOf(path string) (operator insight.Operator, err error) {
 	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
 	for _, field := range configfile.Fields() {
 		if flags.Lookup(field.Flag) == nil {
@@ -27,13 +62,23 @@ func operatorOf(path string) (operator insight.Operator, err error) {
 		return operator, fmt.Errorf("--operator-config: %w", err)
 	}
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
-	operator.Additions = v1alpha1.AdditionsPolicy(value("drift-additions"))
-	if text := value("people-tools"); text != "" {
-		operator.Tools = ownership.Tools{}
-		for name := range strings.SplitSeq(text, ",") {
-			operator.Tools = append(operator.Tools, strings.TrimSpace(name))
+	list := func(name string) (all []string) {
+		for item := range strings.SplitSeq(value(name), ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				all = append(all, item)
+			}
 		}
+		return all
 	}
+	operator.Additions = v1alpha1.AdditionsPolicy(value("drift-additions"))
+	operator.Namespaces = list("namespaces")
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "people-tools" { // an empty list names no tool
+			operator.Tools = append(ownership.Tools{}, list(f.Name)...)
+		}
+	})
+	operator.RequireServiceAccount = value("require-service-account") == "true"
+	operator.ImpersonationNamespaces = value("impersonation-namespaces")
 	if text := value("max-break-glass"); text != "" {
 		longest, err := time.ParseDuration(text)
 		if err != nil {

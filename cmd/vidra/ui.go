@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os/exec"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/ui"
 )
 
@@ -35,11 +31,12 @@ const uiExample = `  vidra ui
 func newUI(k *kube) *cobra.Command {
 	var port uint16
 	var noOpen, allowWrites bool
+	var operator operatorFlags
 	cmd := &cobra.Command{
 		Use: "ui", Short: "Show VidraResources, edits and reverts in the browser",
 		Long: uiHelp, Example: uiExample, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := k.newPage(int(port), allowWrites)
+			server, err := k.newPage(int(port), allowWrites, operator)
 			if err != nil {
 				return err
 			}
@@ -56,12 +53,13 @@ func newUI(k *kube) *cobra.Command {
 	}
 	cmd.Flags().Uint16Var(&port, "port", 0, "the port of the page; a free one by default")
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address only, and open no browser")
+	operator.add(cmd)
 	cmd.Flags().BoolVar(&allowWrites, "allow-writes", false, "have the page offer actions, with your rights")
 	return cmd
 }
 
 // newPage returns the server of the page for the cluster of the flags.
-func (k *kube) newPage(port int, allowWrites bool) (*ui.Server, error) {
+func (k *kube) newPage(port int, allowWrites bool, operator operatorFlags) (*ui.Server, error) {
 	config, err := k.config()
 	if err != nil {
 		return nil, err
@@ -74,56 +72,14 @@ func (k *kube) newPage(port int, allowWrites bool) (*ui.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
+	options, err := operator.options()
+	if err != nil {
+		return nil, err
+	}
 	return ui.New(ui.Options{
 		Config: config, Cluster: cmp.Or(*k.Context, raw.CurrentContext, config.Host), Namespace: namespace,
-		Program: insight.Program(program), AllowWrites: allowWrites, Judge: k.judge,
+		Program: options.Program, AllowWrites: allowWrites, Operator: options.Operator, KubeconfigNamespace: options.KubeconfigNamespace,
 	}, port)
-}
-
-// judge answers what a file would do, as diff and forecast do.
-func (k *kube) judge(ctx context.Context, q ui.Question) ([]ui.Verdict, error) {
-	var remarks bytes.Buffer
-	var names []string
-	if q.VidraResource != "" {
-		names = append(names, q.VidraResource)
-	}
-	client, preview, err := (&diffFlags{kube: k, files: []string{"-"}}).preview(ctx, names, strings.NewReader(q.Text), &remarks)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := client.Diff(ctx, preview)
-	if err != nil {
-		return nil, err
-	}
-	printMessages(&remarks, answer.Remarks)
-	forecasts, err := client.Forecast(ctx, preview)
-	if err != nil {
-		return nil, err
-	}
-	style := styleOf(io.Discard, "")
-	var all []ui.Verdict
-	for i, diff := range answer.VidraResources {
-		found := forecasts.VidraResources[i]
-		v := ui.Verdict{VidraResource: diff.VidraResource, Missing: found.Missing}
-		_, v.Summary, _ = strings.Cut(render.DiffSummary(diff), ": ")
-		for _, o := range diff.Objects {
-			v.Objects = append(v.Objects, ui.ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: o.Place, Remarks: style.DiffRemarks(o), Diff: o.Diff})
-		}
-		for _, f := range found.Fields {
-			object := (&insight.ObjectDifference{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}).Object()
-			v.Fields = append(v.Fields, ui.FieldVerdict{Object: object, Field: f.Field, Writer: f.Writer, Place: f.Place, Fights: f.Fights, Now: f.Now, Wanted: f.Wanted, Times: f.Times})
-		}
-		if len(found.Rules) > 0 {
-			if v.Rule, err = render.RuleYAML(found.Existing, found.Rules...); err != nil {
-				return nil, err
-			}
-		}
-		for line := range strings.Lines(remarks.String()) {
-			v.Missing = append(v.Missing, strings.TrimPrefix(strings.TrimSpace(line), "vidra: "))
-		}
-		all = append(all, v)
-	}
-	return all, nil
 }
 
 // openBrowser opens an address in the browser of the user. It does not wait for it.

@@ -146,6 +146,12 @@ spec: {replicas: 0, selector: {matchLabels: {app: wrong}}, template: {metadata: 
 			requireHidden(t, "the tool "+tool, text)
 		}
 	}
+	for _, tool := range []string{"diff", "forecast"} {
+		for _, text := range []string{maskedManifest(hidden+"-new", plain+"-new"), "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: [" + hidden + "]}\n"} {
+			answer, _ := asked(t, session, tool, map[string]any{"name": "masked", "file": text})
+			requireHidden(t, "the tool "+tool+" with a file", answer)
+		}
+	}
 	for _, name := range []string{"why", "blame", "history", "events", "diff"} {
 		require.True(t, shown[name], "%s shows the values that are not hidden", name)
 	}

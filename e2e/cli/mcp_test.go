@@ -47,6 +47,7 @@ func toolsAbout(vidraResource, kind, namespace, name string) map[string]map[stri
 	object := map[string]any{"kind": kind, "namespace": namespace, "name": name}
 	return map[string]map[string]any{
 		"status": {"name": vidraResource}, "tree": {"name": vidraResource}, "why": object, "blame": object, "history": object, "events": object,
+		"diff": {"name": vidraResource}, "forecast": {"name": vidraResource},
 	}
 }
 
@@ -72,7 +73,9 @@ func TestMCP(t *testing.T) {
 		require.True(t, tool.Annotations.ReadOnlyHint, tool.Name)
 		text, failed := asked(t, session, tool.Name, about[tool.Name])
 		require.False(t, failed, "%s: %s", tool.Name, text)
-		require.Contains(t, text, "settings", tool.Name)
+		if tool.Name != "forecast" { // nothing fights
+			require.Contains(t, text, "settings", tool.Name)
+		}
 		listed.WriteString(tool.Name + ": " + tool.Description + "\n")
 	}
 	golden(t, "mcp", listed.String())
@@ -80,12 +83,23 @@ func TestMCP(t *testing.T) {
 	require.Contains(t, why, `reverted data.greeting to \"hello\"`)
 	require.Equal(t, ok(t, "why", "configmap/settings", "-n", "mcp", "-o", "json"), why, "the JSON of the command line")
 
+	file := map[string]any{"name": "mcp", "file": strings.Replace(settings, "hello", "good day", 1)}
+	diff, failed := asked(t, session, "diff", file)
+	require.False(t, failed, diff)
+	require.Contains(t, diff, `+  greeting: good day`)
+	require.Contains(t, diff, `"action": "change"`)
+	forecast, failed := asked(t, session, "forecast", file)
+	require.False(t, failed, forecast)
+	require.Contains(t, forecast, `"vidraResource": "mcp"`)
+
 	for text, call := range map[string]struct {
 		tool      string
 		arguments map[string]any
 	}{
 		"VidraResource missing does not exist":  {"tree", map[string]any{"name": "missing"}},
 		"ConfigMap mcp/missing does not exist":  {"why", map[string]any{"kind": "configmap", "namespace": "mcp", "name": "missing"}},
+		"did you mean mcp":                      {"diff", map[string]any{"name": "mcpp"}},
+		"name a VidraResource or files":         {"forecast", map[string]any{}},
 		"since \"soon\": want a duration":       {"history", map[string]any{"since": "soon"}},
 		"an object has both":                    {"events", map[string]any{"kind": "configmap"}},
 		"excludes":                              {"status", map[string]any{"name": "mcp", "selector": "a=b"}},

@@ -76,10 +76,10 @@ func TestRequestsOfQuestions(t *testing.T) {
 			return c.Events(t.Context(), insight.EventQuery{Target: &object, Namespace: "requests"})
 		}},
 		"diff": {6, func(t *testing.T, c *insight.Client) (any, error) {
-			return c.Diff(t.Context(), previewOf(t, c, "requests"))
+			return c.Diff(t.Context(), insight.PreviewQuery{VidraResource: "requests"})
 		}},
 		"forecast": {6, func(t *testing.T, c *insight.Client) (any, error) {
-			return c.Forecast(t.Context(), previewOf(t, c, "requests"))
+			return c.Forecast(t.Context(), insight.PreviewQuery{VidraResource: "requests"})
 		}},
 	}
 	for name, tt := range tests {
@@ -93,12 +93,4 @@ func TestRequestsOfQuestions(t *testing.T) {
 			require.LessOrEqual(t, len(count.sent), tt.most, "%v", count.sent)
 		})
 	}
-}
-
-// previewOf is a VidraResource as it is.
-func previewOf(t *testing.T, c *insight.Client, name string) insight.Preview {
-	t.Helper()
-	vr, err := c.VidraResource(t.Context(), name)
-	require.NoError(t, err)
-	return insight.Preview{Wanted: []*v1alpha1.VidraResource{vr}, Given: []*v1alpha1.VidraResource{vr}}
 }

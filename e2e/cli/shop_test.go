@@ -15,37 +15,7 @@ import (
 )
 
 // settings is a ConfigMap, and web a Deployment.
-const (
-	settings = `apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-  labels:
-    tier: front
-data:
-  colour: blue
-  greeting: hello
-`
-	web = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-spec:
-  replicas: 1
-  selector:
-    matchLabels: {app: web}
-  template:
-    metadata:
-      labels: {app: web}
-    spec:
-      containers:
-      - name: web
-        image: registry.example/web:1
-        env:
-        - name: PASSWORD
-          value: swordfish
-`
-)
+var settings, web = suite.Settings, suite.Web(1)
 
 // TestShop follows one VidraResource through the commands that read.
 func TestShop(t *testing.T) {

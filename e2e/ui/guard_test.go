@@ -150,7 +150,7 @@ func TestForecast(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "This will fight over spec.replicas of Deployment shop/web, which HorizontalPodAutoscaler shop/web writes.")
 	require.Less(t, strings.Index(body, "What an apply would do"), strings.Index(body, "What will fight"), "the differences come first")
-	require.Contains(t, body, "color: green")
+	require.Contains(t, body, "colour: green")
 	require.Contains(t, body, "- /spec/replicas", "the rule to paste")
 	_, body = p.post(t, map[string]string{"text": "apiVersion: v1\nkind: Secret\nmetadata: {name: credentials}\nstringData: {password: tunafish}\n", "vidraresource": "shop"})
 	require.Contains(t, body, "Secret shop/credentials")

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
-	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 var (
@@ -52,24 +51,11 @@ func TestMain(m *testing.M) {
 
 // setUp starts what the tests share.
 func setUp(ctx context.Context) (err error) {
-	if binary, err = testenv.BuildCLI(ctx, os.Stderr, suite.Race); err != nil {
-		return err
-	}
-	operator, err := suite.BuildOperator(ctx)
-	if err != nil {
-		return err
-	}
-	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr}); err != nil {
+	if binary, err = cluster.StartWithCLI(ctx); err != nil {
 		return err
 	}
 	admin = cluster.Admin
-	if err := cluster.Install(ctx); err != nil {
-		return err
-	}
-	if kubeconfig, err = renamed(cluster.KubeconfigPath); err != nil {
-		return err
-	}
-	_, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operator})
+	kubeconfig, err = renamed(cluster.KubeconfigPath)
 	return err
 }
 

@@ -72,7 +72,7 @@ spec:
     metadata:
       name: settings
     data:
-      color: green
+      colour: green
       greeting: hello
     ---
     apiVersion: apps/v1

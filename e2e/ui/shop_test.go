@@ -14,43 +14,17 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-const (
-	settings = `apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-  labels: {tier: front}
-data:
-  color: blue
-  greeting: hello
-`
-	web = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web
-spec:
-  replicas: 2
-  selector:
-    matchLabels: {app: web}
-  template:
-    metadata:
-      labels: {app: web}
-    spec:
-      containers:
-      - name: web
-        image: registry.example/web:1
-        env:
-        - name: PASSWORD
-          value: swordfish
-`
-	credentials = `apiVersion: v1
+// settings is a ConfigMap, and web a Deployment.
+var settings, web = suite.Settings, suite.Web(2)
+
+// credentials is a Secret.
+const credentials = `apiVersion: v1
 kind: Secret
 metadata:
   name: credentials
 stringData:
   password: swordfish
 `
-)
 
 // shop has the VidraResource shop, which the tests share, with objects of several kinds.
 func shop(t *testing.T) {

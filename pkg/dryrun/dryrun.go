@@ -30,6 +30,10 @@ type Runner struct {
 	By object.Signature
 	// At is the cluster of the objects.
 	At *cluster.Cluster
+	// Scope is what the operator may do at At.
+	Scope cluster.Scope
+	// Holders are the VidraResources whose manifests hold VR.
+	Holders []string
 	// Given are the parts of the manifest, instead of those of VR; nil for those of VR.
 	Given []desired.Part
 	// Beside returns the text of a part that is applied together with VR; nil for none.
@@ -44,7 +48,7 @@ type Runner struct {
 func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *Runner {
 	installation := v1alpha1.InstallationOf(vr)
 	shards := installation.ShardLabelKeys(v1alpha1.ShardsOf(vr, ""))
-	return &Runner{VR: vr, By: object.SignatureOf(installation, vr.Name, shards...), At: at, local: local}
+	return &Runner{VR: vr, By: object.SignatureOf(installation, vr.Name, shards...), At: at, Scope: at.Scope(), local: local}
 }
 
 // Parts reads the parts of the manifest.
@@ -61,7 +65,7 @@ func (r *Runner) Objects(ctx context.Context) (*desired.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := desired.Resolve(ctx, r.VR, r.By, nil, parts, desired.ScopedDestination{Destination: r.At, Scope: r.At.Scope()})
+	resolved, err := desired.Resolve(ctx, r.VR, r.By, r.Holders, parts, desired.ScopedDestination{Destination: r.At, Scope: r.Scope})
 	if err != nil {
 		return nil, fmt.Errorf("VidraResource %s: %w", r.VR.Name, err)
 	}

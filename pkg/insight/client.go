@@ -36,7 +36,7 @@ type Options struct {
 	// KubeconfigNamespace is the namespace of the Secrets with the kubeconfigs of other clusters; * for all. Defaults to
 	// dryrun.DefaultKubeconfigNamespace.
 	KubeconfigNamespace string
-	// Operator are the settings of the operator.
+	// Operator are the settings of the operator, for Diff and Forecast.
 	Operator Operator
 	// VidraResources reads VidraResources, such as the store of a watch. Defaults to a request for each question.
 	VidraResources VidraResources
@@ -52,7 +52,7 @@ type Client struct {
 	mapper    meta.RESTMapper
 
 	// operator, config, cluster and destinations are for dry runs.
-	operator     Operator
+	operator     decisions
 	config       *rest.Config
 	cluster      *cluster.Cluster
 	destinations dryrun.Destinations
@@ -67,7 +67,10 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources, operator: o.Operator, config: config}
+	c := &Client{program: cmp.Or(o.Program, DefaultProgram), resources: o.VidraResources, config: config}
+	if c.operator, err = o.Operator.decisions(); err != nil {
+		return nil, err
+	}
 	c.destinations.Namespace = o.KubeconfigNamespace
 	if c.cluster, err = cluster.New(config); err != nil {
 		return nil, err

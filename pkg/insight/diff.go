@@ -2,75 +2,87 @@ package insight
 
 import (
 	"context"
+	"fmt"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
-// Preview names the VidraResources that [Client.Diff] and [Client.Forecast] are about, as they would be after an apply.
-type Preview struct {
-	// Wanted are those that are compared.
-	Wanted []*v1alpha1.VidraResource
-	// Given are those that are applied with them, between which objects move, and Wanted.
-	Given []*v1alpha1.VidraResource
-	// Dropped are the fields that the files have dropped, by VidraResource.
-	Dropped map[string][]string
-	// Parts are the manifest of the VidraResource that is compared, instead of its own; nil for its own.
-	Parts []desired.Part
-	// Beside finds parts of a manifest in files; nil for none.
-	Beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
-	// IsNew reports that the VidraResource stands for a new one.
-	IsNew bool
-}
-
-// Diff is what applies of VidraResources would do.
+// Diff is the answer to the question what applies of VidraResources would do.
 type Diff struct {
 	VidraResources []*Difference `json:"vidraResources"`
 
-	// Remarks are what the user is to know in addition.
+	// Remarks are messages to the user, such as the lack of a right.
 	Remarks []string `json:"-"`
 }
 
-// Forecasts are what others write of the fields of VidraResources.
+// Forecasts are the fields of VidraResources that other field managers write.
 type Forecasts struct {
 	VidraResources []*Forecast `json:"vidraResources"`
+
+	// Remarks are messages to the user, such as the lack of a right.
+	Remarks []string `json:"-"`
 }
 
-// Diff finds out what an apply of VidraResources would do, by dry runs with the rights of the user.
-func (c *Client) Diff(ctx context.Context, p Preview) (*Diff, error) {
+// Diff returns what an apply of VidraResources would do, by dry runs with the rights of the user and the decisions of the operator.
+func (c *Client) Diff(ctx context.Context, q PreviewQuery) (*Diff, error) {
 	answer := &Diff{}
-	return answer, c.each(ctx, p, func(d *differ) error {
+	differs, remarks, err := c.differs(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	answer.Remarks = remarks
+	for _, d := range differs {
 		d.remark = func(text string) { answer.Remarks = append(answer.Remarks, text) }
 		diff, err := d.run(ctx)
+		if err != nil {
+			return nil, err
+		}
 		answer.VidraResources = append(answer.VidraResources, diff)
-		return err
-	})
+	}
+	return answer, nil
 }
 
-// Forecast finds out which fields of VidraResources others write, by dry runs with the rights of the user.
-func (c *Client) Forecast(ctx context.Context, p Preview) (*Forecasts, error) {
+// Forecast returns the fields of VidraResources that other field managers write, by dry runs with the rights of the user and the
+// decisions of the operator.
+func (c *Client) Forecast(ctx context.Context, q PreviewQuery) (*Forecasts, error) {
 	answer := &Forecasts{}
-	return answer, c.each(ctx, p, func(d *differ) error {
+	differs, remarks, err := c.differs(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	answer.Remarks = remarks
+	for _, d := range differs {
 		found, err := (&forecaster{differ: d}).run(ctx)
+		if err != nil {
+			return nil, err
+		}
 		answer.VidraResources = append(answer.VidraResources, found)
-		return err
-	})
+	}
+	return answer, nil
 }
 
-// each calls compare for each VidraResource that is compared.
-func (c *Client) each(ctx context.Context, p Preview, compare func(*differ) error) error {
-	moves := newMoves(c, p.Given)
-	for _, vr := range p.Wanted {
+// differs returns a differ for each VidraResource that a query selects, and messages to the user. It fails for a VidraResource for which
+// the operator sends no request.
+func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ, remarks []string, err error) {
+	p, err := c.preview(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	moves := newMoves(c, p.given)
+	for _, vr := range p.wanted {
+		if why := c.operator.accounts(reader{moves}).Refused(ctx, vr); why != nil {
+			return nil, nil, fmt.Errorf("VidraResource %s: %s", vr.Name, why.Message)
+		}
 		at, err := c.destinations.Of(ctx, c.cluster, c.config, vr)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		d := newDiffer(c, at, vr)
-		d.moves, d.Given, d.Beside = moves, p.Parts, p.Beside
-		d.dropped, d.isNew = p.Dropped[vr.Name], p.IsNew
-		if err := compare(d); err != nil {
-			return err
+		d := newDiffer(c, at, vr, moves)
+		if access.IsLocal(vr.Spec.Destination.Server) {
+			d.Scope = c.operator.scope
 		}
+		d.Given, d.Beside, d.dropped, d.isNew = p.parts, p.beside, p.dropped[vr.Name], p.isNew
+		differs = append(differs, d)
 	}
-	return nil
+	return differs, p.remarks, nil
 }

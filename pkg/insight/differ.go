@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,10 +19,16 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // What an apply would do with an object.
@@ -87,11 +94,12 @@ func (o *ObjectDifference) Object() string {
 // differ finds out what an apply of a VidraResource would do.
 type differ struct {
 	*dryrun.Runner
-	// moves finds the other VidraResource of an object that moves. Commands that do not show moves leave it nil.
+	// moves finds the other VidraResource of an object that moves.
 	moves *moves
-	// operator are the settings of the operator.
-	operator Operator
-	// wanted are the namespaces and kinds that the manifest itself creates.
+	// operator are the settings of the operator, and settings those for the VidraResource.
+	operator *decisions
+	settings *plan.Settings
+	// wanted are the objects of the manifest.
 	wanted map[object.Identity]bool
 	// dropped are the fields of the VidraResource that its file has dropped.
 	dropped []string
@@ -101,22 +109,57 @@ type differ struct {
 	owned  sync.Once
 }
 
-func newDiffer(client *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource) *differ {
-	return &differ{Runner: dryrun.New(client.dynamic, at, vr), operator: client.operator, wanted: map[object.Identity]bool{}}
+func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, others *moves) *differ {
+	runner := dryrun.New(c.dynamic, at, vr)
+	return &differ{Runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), wanted: map[object.Identity]bool{}}
+}
+
+// as returns a differ for the objects of another VidraResource, which this one receives.
+func (d *differ) as(former *v1alpha1.VidraResource) *differ {
+	runner := *d.Runner
+	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
+	settings := *d.settings
+	settings.Manager = runner.By.Manager
+	return &differ{Runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, wanted: d.wanted}
+}
+
+// resolve returns the objects of the manifest with the configurations of the operator. It fails for a manifest that the operator does not
+// apply.
+func (d *differ) resolve(ctx context.Context) (*desired.Resolved, error) {
+	var err error
+	if d.Holders, err = d.moves.holders(ctx, d.VR); err != nil {
+		return nil, fmt.Errorf("VidraResource %s: %w", d.VR.Name, err)
+	}
+	resolved, err := d.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state := &plan.State{Status: d.VR.Status}
+	for _, o := range resolved.Objects {
+		o.Configuration = d.settings.Additions.ConfigurationOf(o.Configuration)
+		d.wanted[o.ID] = true
+		state.Manifest = append(state.Manifest, &plan.Object{ID: o.ID, Desired: o, Entry: owners.EntryOf(d.VR, o.ID)})
+	}
+	for i := range d.VR.Status.ManagedResources {
+		if e := &d.VR.Status.ManagedResources[i]; !d.wanted[object.IdentityOf(e)] {
+			state.Others = append(state.Others, &plan.Object{ID: object.IdentityOf(e), Entry: e})
+		}
+	}
+	if why := status.TooLarge(d.VR, state, 0); why != nil {
+		return nil, fmt.Errorf("VidraResource %s: %s", d.VR.Name, why.Message)
+	}
+	return resolved, nil
 }
 
 func (d *differ) run(ctx context.Context) (*Difference, error) {
 	resolved := &desired.Resolved{} // of one that is being deleted
 	if d.VR.DeletionTimestamp.IsZero() {
 		var err error
-		if resolved, err = d.Objects(ctx); err != nil {
+		if resolved, err = d.resolve(ctx); err != nil {
 			return nil, err
 		}
 	}
 	diff := &Difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend, Dropped: d.dropped}
-	for _, o := range resolved.Objects {
-		d.wanted[o.ID] = true
-	}
 	for _, u := range resolved.Unresolved {
 		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
 	}
@@ -183,7 +226,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			d.owned.Do(func() { d.printOwner(o.ID, managers[0]) })
 		}
 	}
-	if live != nil && d.moves != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
+	if live != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
 		former, err := d.moves.former(ctx, d.VR.Name, d.At.Name(), o.ID, live)
 		if err != nil {
 			return nil, err
@@ -196,7 +239,10 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 		diff.Why = "ended successfully and was removed by its own controller: it is created again when its configuration changes"
 		return diff, nil
 	}
-	return d.dryRun(ctx, diff, o, live)
+	if diff, err = d.dryRun(ctx, diff, o, live); err != nil {
+		return nil, err
+	}
+	return d.keep(diff, o, live), nil
 }
 
 // printOwner prints how an object of a file is compared with the manifest that has it already.
@@ -210,9 +256,7 @@ func (d *differ) printOwner(id object.Identity, manager string) {
 // moved is about an object that another VidraResource releases to this one, which receives its fields and then applies its
 // own configuration: a dry run of the apply under the name of the former owner shows the result.
 func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, former *v1alpha1.VidraResource) (*ObjectDifference, error) {
-	runner := *d.Runner
-	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
-	diff, err := (&differ{Runner: &runner, operator: d.operator, wanted: d.wanted}).dryRun(ctx, diff, o, live)
+	diff, err := d.as(former).dryRun(ctx, diff, o, live)
 	if err != nil {
 		return nil, err
 	}
@@ -231,12 +275,14 @@ func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.O
 	return diff, nil
 }
 
-// completed reports whether an object has ended and is not created again: the inventory says so about the same
-// configuration. A sealed configuration cannot be compared, and counts as another one.
+// completed reports whether an object that does not exist has ended and is not created again, as the operator decides it.
 func (d *differ) completed(o *desired.Object) bool {
-	return slices.ContainsFunc(d.VR.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
-		return e.State == v1alpha1.ObjectCompleted && e.Name == o.ID.Name && object.IdentityOf(&e) == o.ID && e.Configuration == o.Configuration
-	})
+	entry := owners.EntryOf(d.VR, o.ID)
+	if entry == nil || d.manifestChanged(entry, o) {
+		return false
+	}
+	known := plan.Object{ID: o.ID, Desired: o, Entry: entry}
+	return entry.State == v1alpha1.ObjectCompleted || known.Completes(trigger.Cause{Unsure: true, Deleted: true})
 }
 
 func (o *ObjectDifference) refused(why string) *ObjectDifference {
@@ -252,7 +298,7 @@ func (d *differ) dryRun(ctx context.Context, diff *ObjectDifference, o *desired.
 	}
 	applied, err := d.Apply(ctx, o, configuration, false)
 	if apierrors.IsConflict(err) {
-		if why := diff.addConflicts(owners.FieldConflictsIn(err), live != nil, d.By.Manager, d.Disclosure(o, live)); why != "" {
+		if why := d.contested(ctx, diff, o, live, err); why != "" {
 			return diff.refused(why), nil
 		}
 	}
@@ -266,22 +312,40 @@ func (d *differ) dryRun(ctx context.Context, diff *ObjectDifference, o *desired.
 		diff.Action, diff.Diff = ActionCreate, d.unified(nil, applied, d.Disclosure(o))
 		return diff, nil
 	}
-	return d.keep(d.changed(diff, o, live, applied), o, live), nil
+	return d.changed(ctx, diff, o, live, applied)
 }
 
-// addConflicts adds the fields that an apply by manager takes from others. It returns why an object that exists
-// is refused: an apply takes no field from another VidraResource. An update under the name of manager is an edit
-// like others.
-func (o *ObjectDifference) addConflicts(conflicts []owners.FieldConflict, exists bool, manager string, known ownership.Disclosure) (refused string) {
-	for _, c := range conflicts {
+// contested adds the fields that an apply takes from others. It returns why the apply is refused: the operator takes no field from
+// another VidraResource. An object that does not exist has no other owner.
+func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, conflict error) (refused string) {
+	known := d.Disclosure(o, live)
+	for _, c := range owners.FieldConflictsIn(conflict) {
 		c.Field = object.FieldWithoutValues(c.Field, known)
-		if exists && c.Manager != manager && strings.HasPrefix(c.Manager, v1alpha1.FieldManagerPrefix) {
-			name, _ := v1alpha1.ParseFieldManager(c.Manager)
-			return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", name, c.Field)
-		}
-		o.Conflicts = append(o.Conflicts, FieldConflict(c))
+		diff.Conflicts = append(diff.Conflicts, FieldConflict(c))
 	}
-	return ""
+	if live == nil {
+		return ""
+	}
+	finder := d.finder()
+	others, err := d.coOwners(live, func() ([]owners.CoOwner, error) { return finder.Conflicting(ctx, o.Key, live) })
+	if err != nil {
+		return err.Error()
+	}
+	var elsewhere []owners.CoOwner
+	drift := d.isDrift(owners.EntryOf(d.VR, o.ID), o)
+	if d.settings.Adopt != v1alpha1.AdoptAlways && !drift {
+		elsewhere = finder.OwnersElsewhere(o.Key, live, others)
+	}
+	contest := (*owners.Conflict)(nil)
+	if !errors.As(owners.Contested(conflict, live, o.Unstructured(), others, elsewhere, drift), &contest) {
+		return ""
+	}
+	why := contest.AsFailure(nil, known).Message
+	if contest.Leaving {
+		diff.Why = why
+		return ""
+	}
+	return why
 }
 
 // failed is about an object that the API server refused. acceptable reports whether it accepts the object as a new one.
@@ -295,6 +359,7 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 	if invalid && d.Owns(live) {
 		edit = d.InTheWay(o, live)
 	}
+	fields := object.InvalidFields(err)
 	switch {
 	case apierrors.IsForbidden(err) && !object.Denied(err):
 		return diff.refused("you may not write it, so that it is not compared: " + why), nil
@@ -305,17 +370,34 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case invalid && d.VR.Spec.Force && d.Owns(live) && acceptable():
-		diff.Action, diff.Why = ActionReplace, "spec.force: deleted and created again, if its kind and annotations allow it, because of "+why
-		if o.ID.IsContainer() {
-			d.contents(ctx, diff, live)
-		}
-		return diff, nil
-	case invalid && acceptable():
-		refusal := object.Refusal{ID: o.ID, Answer: why, Fields: object.FieldNames(err), Differing: desired.Differing(o.Unstructured(), live)}
-		return diff.refused(refusal.WithAdvice()), nil
+	case !invalid, fields == nil, slices.ContainsFunc(fields, func(field string) bool { return !o.Sets(field) }), !acceptable():
+		return diff.refused(why), nil
 	}
-	return diff.refused(why), nil
+	return d.replaced(ctx, diff, o, live, object.Refusal{ID: o.ID, Answer: why, Fields: object.FieldNames(err), Differing: desired.Differing(o.Unstructured(), live)})
+}
+
+// replaced is about an object that the API server accepts as a new one only: the operator decides whether it is deleted and created again.
+func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, refusal object.Refusal) (*ObjectDifference, error) {
+	entry := owners.EntryOf(d.VR, o.ID)
+	replacement := &apply.Replacement{Settings: d.settings, Object: o, Entry: entry, Live: live, Refusal: refusal, Drift: d.isDrift(entry, o)}
+	finder := d.finder()
+	var err error
+	if replacement.Others, err = d.coOwners(live, func() ([]owners.CoOwner, error) { return finder.CoOwners(ctx, o.Key, live) }); err != nil {
+		return diff.refused(err.Error()), nil
+	}
+	if d.settings.Force && o.ID.IsContainer() {
+		if replacement.Inside, err = finder.Contents(ctx, d.At, live); err != nil {
+			return diff.refused(refusal.Answer + ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))), nil
+		}
+	}
+	if blocked := replacement.Blocked(); blocked != nil {
+		return diff.refused(blocked.Error()), nil
+	}
+	diff.Action, diff.Why = ActionReplace, "spec.force: deleted and created again, because of "+refusal.Answer
+	if n := replacement.Inside.Unmanaged.Count; n > 0 {
+		diff.Why += fmt.Sprintf(". It is deleted with %s: %s", display.Plural(n, "unmanaged object"), replacement.Inside.Unmanaged)
+	}
+	return diff, nil
 }
 
 // isAnswer reports whether an error is an answer of the API server.
@@ -338,17 +420,17 @@ func additions(changes []ownership.Change) []string {
 }
 
 // changed compares an object with what the dry run made of it.
-func (d *differ) changed(diff *ObjectDifference, o *desired.Object, live, applied *unstructured.Unstructured) *ObjectDifference {
-	if !d.Owns(live) && len(ownership.Managers(live, v1alpha1.FieldManagerPrefix)) == 0 { // an annotation may be copied
-		changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By, d.Disclosure(o))
-		switch policy := d.VR.AdoptPolicy(); {
-		case policy == v1alpha1.AdoptNever:
-			return diff.refused("it exists, Vidra does not manage it, and spec.adopt is Never")
-		case policy == v1alpha1.AdoptIfIdentical && len(changes) > 0:
-			return diff.refused("it exists and Vidra does not manage it: " + events.Differences(changes) +
-				". Make the manifest the same, or set spec.adopt to Always to have it changed")
+func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired.Object, live, applied *unstructured.Unstructured) (*ObjectDifference, error) {
+	if entry := owners.EntryOf(d.VR, o.ID); entry == nil || entry.UID == "" {
+		adopted, refused, err := d.mayTake(ctx, o, live, applied)
+		switch {
+		case err != nil:
+			return nil, err
+		case refused != "":
+			return diff.refused(refused), nil
+		case adopted:
+			diff.Action = ActionAdopt
 		}
-		diff.Action = ActionAdopt
 	}
 	owned, recorded := ownership.Of(live, d.By.Manager)
 	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after { // the order of items is not owned
@@ -360,145 +442,92 @@ func (d *differ) changed(diff *ObjectDifference, o *desired.Object, live, applie
 	if diff.Action == ActionNone && (diff.Diff != "" || len(diff.AlsoRemoved) > 0) {
 		diff.Action = ActionChange
 	}
+	return diff, nil
+}
+
+// mayTake returns why an object that exists is not applied for the first time, empty if it is, and reports whether it is adopted then.
+func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *unstructured.Unstructured) (adopted bool, refused string, err error) {
+	finder := d.finder()
+	others, err := d.coOwners(live, func() ([]owners.CoOwner, error) { return finder.Conflicting(ctx, o.Key, live) })
+	if err != nil {
+		return false, "", err
+	}
+	rival := (*owners.Conflict)(nil)
+	switch {
+	case errors.As(owners.RivalOf(others, o.Unstructured()), &rival):
+		return false, rival.AsFailure(nil, d.Disclosure(o, live)).Message, nil
+	case d.settings.Applied(live):
+		return false, "", nil
+	case len(others) >= owners.MaxOwners:
+		return false, owners.Crowded(others).Error(), nil
+	case d.Owns(live), slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }):
+		return false, "", nil
+	}
+	return true, d.adoption(o, live, applied), nil
+}
+
+// adoption returns why an object that no VidraResource owns is not adopted; empty if it is.
+func (d *differ) adoption(o *desired.Object, live, applied *unstructured.Unstructured) (refused string) {
+	changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By, d.Disclosure(o))
+	switch d.settings.Adopt {
+	case v1alpha1.AdoptNever:
+		return "it exists, Vidra does not manage it, and spec.adopt is Never"
+	case v1alpha1.AdoptIfIdentical:
+		if len(changes) > 0 {
+			return "it exists and Vidra does not manage it: " + events.Differences(changes) +
+				". Make the manifest the same, or set spec.adopt to Always to have it changed"
+		}
+	case v1alpha1.AdoptAlways:
+	}
+	return ""
+}
+
+// byTools is what users added to an object and what the policy for additions removes.
+func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
+	if d.settings.Additions.Policy != v1alpha1.AdditionsRevert {
+		return nil
+	}
+	return d.settings.Additions.In(live, o, d.By.Manager, d.Disclosure(o, live)).Changes
+}
+
+// isDrift reports whether the operator applied the present configuration of an object, so that a difference is an edit.
+func (d *differ) isDrift(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
+	return entry != nil && entry.UID != "" && !d.manifestChanged(entry, o)
+}
+
+// manifestChanged reports whether the configuration of an object is, or may be, another one than was applied last. A sealed one cannot be
+// compared: it is the same if the operator has observed the spec, and its parts are those of the cluster.
+func (d *differ) manifestChanged(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
+	if entry.Configuration == "" || strings.HasPrefix(entry.Configuration, seal.Prefix) {
+		return d.VR.Status.ObservedGeneration != d.VR.Generation || d.Beside != nil && len(d.VR.Spec.ManifestFrom) > 0
+	}
+	return entry.Configuration != o.Configuration
+}
+
+// keep makes a difference none if the operator does not revert it.
+func (d *differ) keep(diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured) *ObjectDifference {
+	if !slices.Contains([]string{ActionChange, ActionCreate, ActionReplace}, diff.Action) {
+		return diff
+	}
+	if skip := d.skip(o, live); skip != nil {
+		diff.Action, diff.Stays, diff.Why = ActionNone, true, "it is not reverted: "+skip.Why
+		diff.Conflicts, diff.AlsoRemoved = nil, nil
+	}
 	return diff
 }
 
-// pruned is about the objects of the inventory that are no longer in the manifest.
-func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*ObjectDifference, error) {
-	var all []*ObjectDifference
-	for _, e := range d.VR.Status.ManagedResources {
-		id := object.IdentityOf(&e)
-		if d.wanted[id] || slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }) {
-			continue
-		}
-		diff := newObjectDifference(id, object.GVKOf(&e))
-		mapping, err := d.At.MappingInAnyVersion(ctx, object.GVKOf(&e))
-		if err != nil {
-			continue // its kind is not served, and the object is gone with it
-		}
-		live, err := d.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			continue
-		case apierrors.IsForbidden(err):
-			diff.Action, diff.Why = ActionPrune, d.left()+". You may not read it, so that it is not known whether it is kept"
-		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", id, err)
-		default:
-			d.removal(diff, live)
-			if diff.Action == ActionPrune {
-				d.received(ctx, diff, id, mapping.GVR)
-			}
-			if claimed := d.others(live); diff.Action == ActionPrune && len(claimed) > 0 {
-				diff.release(d.left(), claimed)
-			}
-			if diff.Action == ActionPrune && id.IsContainer() {
-				d.contents(ctx, diff, live)
-			}
-		}
-		all = append(all, diff)
+// skip returns why the operator does not revert an edit of an object; nil if it does. Nothing holds a changed manifest back, and
+// spec.suspend holds all back, which the difference of the VidraResource reports.
+func (d *differ) skip(o *desired.Object, live *unstructured.Unstructured) *plan.SkipReason {
+	entry := owners.EntryOf(d.VR, o.ID)
+	if !d.isDrift(entry, o) {
+		return nil
 	}
-	return all, nil
-}
-
-// received makes a deletion a move if another VidraResource has the object in its manifest.
-func (d *differ) received(ctx context.Context, diff *ObjectDifference, id object.Identity, gvr schema.GroupVersionResource) {
-	if d.moves == nil {
-		return
-	}
-	receiver, unknown := d.moves.receiver(ctx, d.VR.Name, d.At.Name(), id)
-	if receiver == nil {
-		if unknown != "" {
-			diff.Why += ". It stays if " + unknown
-		}
-		return
-	}
-	may, err := mayPatch(ctx, d.At.Dynamic(), receiver, gvr, id)
-	account := receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
-	if err == nil && !may {
-		diff.Why += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, account)
-		return
-	}
-	diff.Action, diff.Diff = ActionMove, ""
-	diff.From, diff.To = d.VR.Name, receiver.Name
-	diff.Why = "to VidraResource " + receiver.Name + ", which has it in its manifest"
-	if receiver.Spec.Suspend {
-		diff.Why += ", and applies it when its spec.suspend is false"
-	}
-	if err != nil {
-		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, ownership.Disclose(false, false, false)))
-	}
-}
-
-// contents decides about a Namespace or CustomResourceDefinition that would be deleted by its contents, as the operator does.
-func (d *differ) contents(ctx context.Context, diff *ObjectDifference, live *unstructured.Unstructured) {
-	if d.moves == nil {
-		return
-	}
-	inside, err := d.moves.finder(d).Contents(ctx, d.At, live)
-	switch why := inside.Blocked(d.VR.Spec.UnmanagedContents); {
-	case err != nil:
-		diff.Why += ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))
-	case inside.Kept.Count > 0 && diff.Action == ActionReplace:
-		diff.refused(diff.Why + ". It stays, because it holds " + inside.Kept.String() + " with the annotation keep")
-	case inside.Kept.Count > 0:
-		diff.Action, diff.Diff = ActionRelease, ""
-		diff.Why += ", and holds " + inside.Kept.String() + " with the annotation keep: it stays, unmanaged"
-	case why != "" && diff.Action == ActionReplace:
-		diff.refused(diff.Why + ". It stays, because " + why)
-	case why != "":
-		diff.Why += ". It is not deleted while " + why
-	case inside.Unmanaged.Count > 0:
-		diff.Why += fmt.Sprintf(". It is deleted with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
-	}
-}
-
-// others are the other VidraResources that applied an object, by their field managers.
-func (d *differ) others(live *unstructured.Unstructured) []owners.CoOwner {
-	var all []owners.CoOwner
-	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if manager != d.By.Manager {
-			all = append(all, owners.CoOwner{Manager: manager})
-		}
-	}
-	return all
-}
-
-// release is about an object that left for a reason, and that others keep.
-func (o *ObjectDifference) release(left string, others []owners.CoOwner) {
-	managers := make([]string, 0, len(others))
-	for _, other := range others {
-		managers = append(managers, other.Manager)
-	}
-	o.Action, o.Diff, o.Why = ActionRelease, "", left+", and other owners keep it: "+strings.Join(managers, ", ")
-}
-
-// left is why an object is removed.
-func (d *differ) left() string {
-	if !d.VR.DeletionTimestamp.IsZero() {
-		return "the VidraResource is being deleted"
-	}
-	return "it is no longer in the manifest"
-}
-
-// removal decides what becomes of an object that left the manifest.
-func (d *differ) removal(diff *ObjectDifference, live *unstructured.Unstructured) {
-	others := d.others(live)
-	diff.Action = ActionRelease
-	orphaning := ", and spec.prune is false: it stays, unmanaged"
-	if !d.VR.DeletionTimestamp.IsZero() {
-		orphaning = ", and spec.deletionPolicy is Orphan: it stays, unmanaged"
-	}
-	switch {
-	case d.VR.Orphans():
-		diff.Why = d.left() + orphaning
-	case live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true":
-		diff.Why = d.left() + ", and the annotation keep has it stay, unmanaged"
-	case !owners.OnlyClaimed(live, others):
-		diff.release(d.left(), others)
-	case !d.Owns(live):
-		diff.Why = d.left() + ", and Vidra does not own it any more"
-	default:
-		diff.Action, diff.Why, diff.Diff = ActionPrune, d.left(), d.unified(live, nil, ownership.Disclose(d.WasSensitive(object.IdentityIn(live)), ownership.SensitivityOf(live), false))
-	}
+	vr := d.VR.DeepCopy()
+	vr.Spec.Suspend = false
+	skip, _ := d.settings.SkipReason(plan.Task{
+		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
+		Skip: plan.SkipReasonOf(vr, entry, d.settings.MaxBreakGlass, time.Now()),
+	})
+	return skip
 }

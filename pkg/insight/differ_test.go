@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,18 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // differOf compares the objects of the VidraResource shop.
 func differOf() *differ {
 	vr := &v1alpha1.VidraResource{}
 	vr.Name = "shop"
-	return &differ{Runner: &dryrun.Runner{VR: vr, By: object.SignatureOf("", vr.Name)}}
+	operator, err := Operator{}.decisions()
+	if err != nil {
+		panic(err)
+	}
+	by := object.SignatureOf("", vr.Name)
+	none := &moves{given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+	none.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }
+	return &differ{Runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, operator: &operator, settings: operator.settings(vr, by)}
 }
 
 // entries are the managedFields of an object that shop applied, and that kubectl-edit wrote to since.
@@ -36,28 +46,52 @@ func entries(ours, theirs string) string {
 `
 }
 
-// TestConflicts: an apply takes no field from another VidraResource, and those of an update under its own name.
-func TestConflicts(t *testing.T) {
+// TestContested: an apply takes no field from another VidraResource, and those of an update under its own name and of forged managers.
+func TestContested(t *testing.T) {
+	other := &v1alpha1.VidraResource{}
+	other.Name, other.UID, other.Spec.Manifest = "other", "2", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\ndata: {a: theirs}\n"
 	tests := map[string]struct {
 		reason, manager string
-		exists          bool
+		new, unlisted   bool
 		refused         string
 	}{
-		"Other":    {reason: "two VidraResources would take it from each other", manager: "vidra/other", exists: true, refused: "VidraResource other wants another value of data.a"},
-		"New":      {reason: "nothing conflicts with an object that does not exist", manager: "vidra/other"},
-		"Own":      {reason: "a user updates the object under our name", manager: "vidra/shop", exists: true},
-		"Somebody": {reason: "an edit", manager: "kubectl-edit", exists: true},
+		"Other":    {reason: "two VidraResources would take it from each other", manager: "vidra/other", refused: "VidraResource other wants another value of data.a"},
+		"Unlisted": {reason: "without the right to list VidraResources, the marks count", manager: "vidra/other", unlisted: true, refused: "VidraResource other wants another value of data.a"},
+		"Forged":   {reason: "no VidraResource of the name exists", manager: "vidra/ghost"},
+		"New":      {reason: "nothing conflicts with an object that does not exist", manager: "vidra/other", new: true},
+		"Own":      {reason: "a user updates the object under our name", manager: "vidra/shop"},
+		"Somebody": {reason: "an edit", manager: "kubectl-edit"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			diff := &ObjectDifference{}
-			refused := diff.addConflicts([]owners.FieldConflict{{Field: "data.a", Manager: tt.manager}}, tt.exists, "vidra/shop", ownership.Disclosure{})
-			if tt.refused != "" {
-				require.Contains(t, refused, tt.refused, tt.reason)
+			live := objectOf(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop","uid":"1","managedFields":[
+				{"manager":"`+tt.manager+`","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]},"data":{"a":"theirs"}}`)
+			id := object.IdentityIn(live)
+			listed := other.DeepCopy()
+			entry := object.NewEntry(id, live.GroupVersionKind())
+			entry.UID, entry.Digest = "1", trigger.DigestOf(live, "vidra/other", false, nil).String()
+			listed.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{*entry}
+			d, diff := differOf(), &ObjectDifference{}
+			d.moves.others = func(context.Context) ([]*v1alpha1.VidraResource, error) {
+				if tt.unlisted {
+					return nil, apierrors.NewForbidden(vidraResources.GroupResource(), "", nil)
+				}
+				return []*v1alpha1.VidraResource{listed}, nil
+			}
+			conflict := apierrors.NewApplyConflict([]metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldManagerConflict, Field: ".data.a", Message: `conflict with "` + tt.manager + `"`},
+			}, "conflict")
+			o := &desired.Object{ID: id, GVK: live.GroupVersionKind(), Body: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop"},"data":{"a":"ours"}}`)}
+			if tt.new {
+				live = nil
+			}
+			refused := d.contested(t.Context(), diff, o, live, conflict)
+			require.Equal(t, []FieldConflict{{Field: "data.a", Manager: tt.manager}}, diff.Conflicts, tt.reason)
+			if tt.refused == "" {
+				require.Empty(t, refused, tt.reason)
 				return
 			}
-			require.Empty(t, refused, tt.reason)
-			require.Equal(t, []FieldConflict{{Field: "data.a", Manager: tt.manager}}, diff.Conflicts, tt.reason)
+			require.Contains(t, refused, tt.refused, tt.reason)
 		})
 	}
 }
@@ -95,7 +129,8 @@ func TestChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const head = "apiVersion: v1\nkind: Thing\nmetadata:\n  name: web"
 			live, applied := objectOf(t, head+tt.live), objectOf(t, head+tt.applied)
-			diff := differOf().changed(&ObjectDifference{Action: ActionNone}, &desired.Object{Body: []byte(`{}`)}, live, applied)
+			diff, err := differOf().changed(t.Context(), &ObjectDifference{Action: ActionNone}, &desired.Object{Body: []byte(`{}`)}, live, applied)
+			require.NoError(t, err)
 			if tt.want == "" {
 				require.Equal(t, ActionNone, diff.Action, "%s: %s", tt.reason, diff.Diff)
 				return
@@ -193,7 +228,12 @@ func TestRemoval(t *testing.T) {
 			if tt.change != nil {
 				tt.change(d.VR)
 			}
-			d.removal(diff, objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page"+tt.live))
+			live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page"+tt.live)
+			var others []owners.CoOwner
+			for _, manager := range ownership.Managers(live, "vidra/other") {
+				others = append(others, owners.CoOwner{Name: "other", Manager: manager})
+			}
+			d.removal(diff, live, others)
 			require.Equal(t, tt.action, diff.Action, tt.reason)
 			require.Equal(t, tt.why, diff.Why, tt.reason)
 		})

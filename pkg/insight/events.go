@@ -37,7 +37,8 @@ type Events struct {
 	Remarks []string
 }
 
-// Events lists Events of Vidra. It fails if there are none and the VidraResource or the object is not known.
+// Events lists Events of Vidra. It fails if there are none and the VidraResource or the object is not known: then the Events have the
+// remarks alone.
 func (c *Client) Events(ctx context.Context, q EventQuery) (*Events, error) {
 	found := &Events{}
 	filter, source, err := c.eventsOf(q, func(text string) { found.Remarks = append(found.Remarks, text) })
@@ -51,9 +52,7 @@ func (c *Client) Events(ctx context.Context, q EventQuery) (*Events, error) {
 	found.Items = slices.DeleteFunc(all, func(e *eventsv1.Event) bool { return !filter.matches(e) })
 	sortEvents(found.Items)
 	if len(found.Items) == 0 {
-		if err := c.requireKnown(ctx, filter); err != nil {
-			return nil, err
-		}
+		return found, c.requireKnown(ctx, filter)
 	}
 	return found, nil
 }

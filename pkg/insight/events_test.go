@@ -9,46 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/insight/internal/eventtest"
 )
-
-// noon is when the tests of Events happen.
-var noon = time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)
-
-// The objects that the Events of the tests are about.
-var (
-	theResource = corev1.ObjectReference{APIVersion: "infrahub.operators.com/v1alpha1", Kind: "VidraResource", Name: "web"}
-	theSettings = corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
-)
-
-// said is an Event that was seen some time before noon.
-func said(name, reason string, ago time.Duration, regarding corev1.ObjectReference, related *corev1.ObjectReference) *eventsv1.Event {
-	namespace := regarding.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
-		EventTime:  metav1.NewMicroTime(noon.Add(-ago)), Type: corev1.EventTypeNormal, Reason: reason, Action: "Restore",
-		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "reverted",
-	}
-}
-
-// corrected and reverted are what Vidra says of one change.
-func corrected() *eventsv1.Event {
-	return said("corrected", "DriftCorrected", time.Minute, theResource, &theSettings)
-}
-
-func reverted() *eventsv1.Event {
-	return said("reverted", "ChangeReverted", time.Minute, theSettings, &theResource)
-}
 
 func TestEventFilter(t *testing.T) {
 	const own = "reportingController=vidra-operator"
-	applied := said("applied", "Applied", time.Hour, theResource, nil)
-	all := []*eventsv1.Event{applied, corrected(), reverted()}
+	applied := eventtest.New("applied", "Applied", time.Hour, eventtest.Resource, nil)
+	all := []*eventsv1.Event{applied, eventtest.Corrected(), eventtest.Reverted()}
 	tests := map[string]struct {
 		reason   string
 		query    EventQuery
@@ -84,7 +53,7 @@ func TestEventFilter(t *testing.T) {
 			selector: own, matches: []string{"corrected", "reverted"},
 		},
 		"since": {
-			reason: "the last time counts", query: EventQuery{Since: noon.Add(-10 * time.Minute)},
+			reason: "the last time counts", query: EventQuery{Since: eventtest.Noon.Add(-10 * time.Minute)},
 			selector: own, matches: []string{"corrected", "reverted"},
 		},
 	}
@@ -116,12 +85,12 @@ func TestObjectName(t *testing.T) {
 		is      corev1.ObjectReference
 		another bool
 	}{
-		"kind":              {reason: "in whatever case", text: "configmap/settings", is: theSettings},
+		"kind":              {reason: "in whatever case", text: "configmap/settings", is: eventtest.Settings},
 		"resource":          {reason: "as kubectl has it", text: "deployments/web", is: deployment},
 		"group":             {reason: "to tell kinds apart", text: "Deployment.apps/web", is: deployment},
 		"version":           {reason: "as kubectl has it", text: "deployments.v1.apps/web", is: deployment},
-		"other name":        {reason: "names are compared whole", text: "configmap/setting", is: theSettings, another: true},
-		"other kind":        {reason: "names alone are not unique", text: "deployment/settings", is: theSettings, another: true},
+		"other name":        {reason: "names are compared whole", text: "configmap/setting", is: eventtest.Settings, another: true},
+		"other kind":        {reason: "names alone are not unique", text: "deployment/settings", is: eventtest.Settings, another: true},
 		"not served":        {reason: "a kind that went away left Events", text: "vlan/office", is: vlan},
 		"not served, group": {reason: "and can be told by its group", text: "vlan.net.example.com/office", is: vlan},
 		"other group": {

@@ -55,6 +55,8 @@ type ContestedField struct {
 	Writer string `json:"writer"`
 	// Fights reports that the writer is a program, which writes the field again, and that Vidra reverts that.
 	Fights bool `json:"fights"`
+	// NotBefore is the end of the break-glass of the object: until then, Vidra reverts nothing of it; nil without break-glass.
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 	// Now is the value as it is, and Wanted that of the manifest. Empty if they are the same, or withheld.
 	Now    string `json:"now,omitempty"`
 	Wanted string `json:"wanted,omitempty"`
@@ -82,7 +84,7 @@ type forecaster struct {
 }
 
 func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
-	resolved, err := f.Objects(ctx)
+	resolved, err := f.resolve(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +187,11 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 		return found.fields, fmt.Sprintf("%s: %s", o.ID, why), nil
 	}
 	found.compare(live, applied)
+	if skip := f.skip(o, live); skip != nil && !skip.Until.IsZero() {
+		for i := range found.fields {
+			found.fields[i].NotBefore = &metav1.Time{Time: skip.Until}
+		}
+	}
 	return found.fields, "", nil
 }
 
@@ -210,7 +217,7 @@ func (c *contested) add(field, manager string, tokens []string) *ContestedField 
 	c.fields = append(c.fields, ContestedField{
 		APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
 		Field: field, Writer: writer, tokens: tokens,
-		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !c.operator.tools().Has(manager),
+		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !c.operator.Tools.Has(manager),
 	})
 	return &c.fields[len(c.fields)-1]
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
@@ -175,23 +174,26 @@ func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *cont
 	return c
 }
 
-// finder returns the Finder of the owners of the objects in a container that a VidraResource removes.
-func (m *moves) finder(d *differ) *owners.Finder {
-	return &owners.Finder{
-		Claimant:       owners.Claimant{Owner: trigger.Owner{Name: d.VR.Name}, Installation: v1alpha1.InstallationOf(d.VR), Manager: d.By.Manager},
-		Index:          trigger.NewIndex(),
-		VidraResources: reader{m},
-	}
+// holders returns the VidraResources whose manifests hold one, and those that hold them.
+func (m *moves) holders(ctx context.Context, vr *v1alpha1.VidraResource) ([]string, error) {
+	return desired.HoldersOf(vr, func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
+		found, err := owners.Cached(ctx, reader{m}, holder)
+		return found, err == nil && found != nil && owners.HoldsObject(found, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
+	})
 }
 
-// reader reads the VidraResources as they would be after the apply.
+// reader reads the VidraResources as they would be after the apply, and the labels of Namespaces.
 type reader struct{ *moves }
 
-// Get reads a VidraResource into obj.
+// Get reads a VidraResource or the metadata of a Namespace into obj.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	into, is := obj.(*v1alpha1.VidraResource)
 	if !is {
-		return fmt.Errorf("read a %T: only VidraResources can be read", obj)
+		live, err := r.client.Resource(namespaces).Get(ctx, key.Name, metav1.GetOptions{})
+		if err == nil {
+			obj.SetLabels(live.GetLabels())
+		}
+		return err
 	}
 	vr := r.given[key.Name]
 	if vr == nil {

@@ -1,21 +1,25 @@
 package insight
 
 import (
-	"strings"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
-	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Operator are the settings of the operator that decide about edits. The zero value has its defaults.
+// Operator are the settings of the operator that decide about objects and edits. The zero value has its defaults.
 type Operator struct {
 	// Additions is the policy where spec.drift.additions is not set. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
@@ -24,73 +28,65 @@ type Operator struct {
 	// MaxBreakGlass is how long break-glass exempts an object at most, where spec.drift.maxBreakGlass is not set. Defaults to
 	// v1alpha1.DefaultMaxBreakGlass.
 	MaxBreakGlass *time.Duration
+	// Namespaces are those to which the operator is limited; none for all.
+	Namespaces []string
+	// RequireServiceAccount reports that the operator refuses VidraResources that name no account.
+	RequireServiceAccount bool
+	// ImpersonationNamespaces is the selector of the namespaces whose accounts VidraResources may name; empty for all.
+	ImpersonationNamespaces string
 }
 
-// tools are the field managers of users' tools.
-func (o Operator) tools() ownership.Tools {
-	if o.Tools == nil {
-		return ownership.DefaultTools
-	}
-	return o.Tools
+// decisions are the settings of the operator in the form in which its packages have them.
+type decisions struct {
+	Operator
+
+	scope        cluster.Scope
+	impersonated labels.Selector
 }
 
-// maxBreakGlass is how long break-glass exempts an object of a VidraResource at most.
-func (o Operator) maxBreakGlass(vr *v1alpha1.VidraResource) time.Duration {
-	if o.MaxBreakGlass == nil {
-		return vr.MaxBreakGlass(v1alpha1.DefaultMaxBreakGlass)
+// decisions returns the settings as the packages of the operator have them.
+func (o Operator) decisions() (d decisions, err error) {
+	d.Operator = o
+	if d.Tools == nil {
+		d.Tools = ownership.DefaultTools
 	}
-	return vr.MaxBreakGlass(*o.MaxBreakGlass)
+	if err := d.Tools.Validate(); err != nil {
+		return d, fmt.Errorf("the tools of users: %w", err)
+	}
+	policies := []v1alpha1.AdditionsPolicy{"", v1alpha1.AdditionsKeep, v1alpha1.AdditionsWarn, v1alpha1.AdditionsRevert}
+	if !slices.Contains(policies, d.Additions) {
+		return d, fmt.Errorf("the policy for additions is %q: it must be Keep, Warn or Revert", d.Additions)
+	}
+	if d.MaxBreakGlass == nil {
+		longest := v1alpha1.DefaultMaxBreakGlass
+		d.MaxBreakGlass = &longest
+	}
+	if d.scope, err = cluster.LocalScope(o.Namespaces...); err != nil {
+		return d, fmt.Errorf("the namespaces of the operator: %w", err)
+	}
+	if o.ImpersonationNamespaces != "" {
+		if d.impersonated, err = labels.Parse(o.ImpersonationNamespaces); err != nil {
+			return d, fmt.Errorf("the namespaces whose accounts the operator impersonates: %w", err)
+		}
+	}
+	return d, nil
 }
 
-// keep makes a change of an object none if the operator does not revert it, by the decisions of the operator.
-func (d *differ) keep(diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured) *ObjectDifference {
-	if diff.Action != ActionChange {
-		return diff
-	}
-	if skip := d.skipReason(o, live); skip != nil {
-		diff.Action, diff.Stays, diff.Why = ActionNone, true, "it is not reverted: "+skip.Why
-		diff.Conflicts, diff.AlsoRemoved = nil, nil
-	}
-	return diff
+// accounts decides about the accounts that VidraResources name.
+func (d *decisions) accounts(cache client.Reader) access.Accounts {
+	return access.Accounts{Cache: cache, Required: d.RequireServiceAccount, Impersonated: d.impersonated}
 }
 
-// skipReason returns why the operator does not revert what others changed of an object; nil if it does. Nothing holds a changed manifest
-// back. spec.suspend holds all back, which the difference of the VidraResource reports.
-func (d *differ) skipReason(o *desired.Object, live *unstructured.Unstructured) *plan.SkipReason {
-	entry := owners.EntryOf(d.VR, o.ID)
-	if entry == nil || entry.UID == "" || d.manifestChanged(entry, o) {
-		return nil
+// settings are those of the operator for the objects of a VidraResource.
+func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *plan.Settings {
+	inventory := make([]*plan.Object, len(vr.Status.ManagedResources))
+	for i := range inventory {
+		inventory[i] = &plan.Object{Entry: &vr.Status.ManagedResources[i]}
 	}
-	vr := d.VR.DeepCopy()
-	vr.Spec.Suspend = false
-	longest := d.operator.maxBreakGlass(vr)
-	settings := plan.Settings{MaxBreakGlass: longest, GlassRoom: func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(nil) }}
-	reason, _ := settings.SkipReason(plan.Task{
-		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live},
-		Skip: plan.SkipReasonOf(vr, entry, longest, time.Now()),
-	})
-	return reason
-}
-
-// manifestChanged reports whether the configuration of an object is, or may be, another one than was applied last. A sealed one cannot be
-// compared: it is the same if the operator has observed the spec.
-func (d *differ) manifestChanged(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
-	if entry.Configuration == "" || strings.HasPrefix(entry.Configuration, seal.Prefix) {
-		return d.VR.Status.ObservedGeneration != d.VR.Generation
+	return &plan.Settings{
+		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
+		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
+		MaxBreakGlass: vr.MaxBreakGlass(*d.MaxBreakGlass), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
+		Additions: plan.AdditionsOf(vr, d.Additions, d.Tools),
 	}
-	return entry.Configuration != d.operator.additions(d.VR).ConfigurationOf(o.Configuration)
-}
-
-// additions is the policy for what users add to the objects of a VidraResource.
-func (o Operator) additions(vr *v1alpha1.VidraResource) plan.Additions {
-	return plan.AdditionsOf(vr, o.Additions, o.tools())
-}
-
-// byTools is what users added to an object and what the policy for additions removes.
-func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
-	policy := d.operator.additions(d.VR)
-	if policy.Policy != v1alpha1.AdditionsRevert {
-		return nil
-	}
-	return policy.In(live, o, d.By.Manager, d.Disclosure(o, live)).Changes
 }

@@ -69,7 +69,7 @@ func AsVidraResource(u *unstructured.Unstructured) (*v1alpha1.VidraResource, err
 // VidraResource reads a VidraResource. An error has what the user can do.
 func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
 	vr, err := c.resources.Get(ctx, name)
-	if apierrors.IsNotFound(err) && !isNoResource(err) {
+	if apierrors.IsNotFound(err) && !IsNoResource(err) {
 		all, _ := c.VidraResources(ctx, "") // without the right to list them, none is proposed
 		return nil, c.program.noVidraResource(name, all)
 	} else if err != nil {
@@ -104,7 +104,7 @@ func (p Program) VidraResourceError(verb, name string, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
-	case apierrors.IsNotFound(err) && name != "" && !isNoResource(err):
+	case apierrors.IsNotFound(err) && name != "" && !IsNoResource(err):
 		return p.noVidraResource(name, nil)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
@@ -120,8 +120,8 @@ func roleFor(verb string) string {
 	return "vidra-vidraresource-editor"
 }
 
-// isNoResource reports whether the API server does not serve the resource, rather than one object of it.
-func isNoResource(err error) bool {
+// IsNoResource reports whether the API server does not serve the resource, rather than one object of it.
+func IsNoResource(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }

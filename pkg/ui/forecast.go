@@ -1,19 +1,16 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
-)
 
-// Question is a dropped file.
-type Question struct {
-	// Text has VidraResources, or the objects of one.
-	Text string
-	// VidraResource gets the objects of a file that has none; empty for a new one.
-	VidraResource string
-}
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+)
 
 // Verdict is what an apply of a VidraResource would do, and who would fight with it.
 type Verdict struct {
@@ -77,14 +74,32 @@ func (v Verdict) fields(fights bool) []FieldVerdict {
 	return all
 }
 
-// Headline is the verdict in one sentence, with the fields that fight and their writers.
+// Headline is the verdict in a sentence, with the fields that fight and their writers, and one about the objects that are deleted.
 func (v Verdict) Headline() string {
-	refused := 0
+	deleted := v.with("delete")
+	switch len(deleted) {
+	case 0:
+		return v.outcome()
+	case 1:
+		return v.outcome() + " It deletes " + deleted[0].Object + "."
+	}
+	return v.outcome() + fmt.Sprintf(" It deletes %d objects.", len(deleted))
+}
+
+// with are the objects with a verb.
+func (v Verdict) with(verb string) []ObjectVerdict {
+	var all []ObjectVerdict
 	for _, o := range v.Objects {
-		if o.Verb == "refuse" {
-			refused++
+		if o.Verb == verb {
+			all = append(all, o)
 		}
 	}
+	return all
+}
+
+// outcome is the first sentence of the headline.
+func (v Verdict) outcome() string {
+	refused := len(v.with("refuse"))
 	fights := v.Fights()
 	switch {
 	case refused == 1:
@@ -112,13 +127,10 @@ func (v Verdict) Headline() string {
 
 // Tone is the tone of the headline.
 func (v Verdict) Tone() string {
-	for _, o := range v.Objects {
-		if o.Verb == "refuse" {
-			return "failing"
-		}
-	}
 	switch {
-	case len(v.Fights()) > 0:
+	case len(v.with("refuse")) > 0:
+		return "failing"
+	case len(v.Fights()) > 0, len(v.with("delete")) > 0:
 		return "drifted"
 	case len(v.Missing) > 0:
 		return "progress"
@@ -167,9 +179,46 @@ func (s *Server) judge(w http.ResponseWriter, r *http.Request) {
 		view.File, view.VidraResource = r.FormValue("file"), r.FormValue("vidraresource")
 		if strings.TrimSpace(text) == "" {
 			view.Failed = "The file is empty: drop a file with VidraResources, or with the objects of one."
-		} else if view.Verdicts, err = s.Judge(ctx, Question{Text: text, VidraResource: view.VidraResource}); err != nil {
+		} else if view.Verdicts, err = s.verdicts(ctx, insight.File{Name: cmp.Or(view.File, "the file"), Text: text}, view.VidraResource); err != nil {
 			view.Failed = sentence(err)
 		}
 	}
 	s.render(w, r, http.StatusOK, "forecast", s.newPage("Forecast", "forecast", "", view))
+}
+
+// verdicts returns what an apply of a file would do, and who would fight with it. name is the VidraResource that gets the objects of a file
+// without VidraResources; empty for a new one.
+func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]Verdict, error) {
+	q := insight.PreviewQuery{VidraResource: name, Files: []insight.File{file}, Namespace: s.Namespace}
+	diff, err := s.previews.Diff(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	forecast, err := s.previews.Forecast(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	style := render.Style{Program: s.Program}
+	var all []Verdict
+	for i, d := range diff.VidraResources {
+		f := forecast.VidraResources[i]
+		v := Verdict{VidraResource: d.VidraResource, Missing: append(f.Missing, diff.Remarks...)}
+		_, v.Summary, _ = strings.Cut(render.DiffSummary(d), ": ")
+		for _, o := range d.Objects {
+			v.Objects = append(v.Objects, ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: o.Place, Remarks: style.DiffRemarks(o), Diff: o.Diff})
+		}
+		for _, field := range f.Fields {
+			v.Fields = append(v.Fields, FieldVerdict{
+				Object: display.Name(field.Kind, field.Namespace, field.Name), Field: field.Field, Writer: field.Writer, Place: field.Place,
+				Fights: field.Fights, Now: field.Now, Wanted: field.Wanted, Times: field.Times,
+			})
+		}
+		if len(f.Rules) > 0 {
+			if v.Rule, err = render.RuleYAML(f.Existing, f.Rules...); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }

@@ -65,6 +65,8 @@ var functions = template.FuncMap{
 	"first":      func(text string) string { return text[:min(1, len(text))] },
 	"problemID":  problemID,
 	"lower":      strings.ToLower,
+	"marked":     func(text string) []string { return strings.Split(text, "`") },
+	"odd":        func(i int) bool { return i%2 == 1 },
 	"join":       strings.Join,
 }
 

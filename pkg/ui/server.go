@@ -29,8 +29,10 @@ type Options struct {
 	Namespace string
 	// Program is what the user types to run the command line. Defaults to insight.DefaultProgram.
 	Program insight.Program
-	// Judge answers what a dropped file would do, by dry runs. It masks values that are never shown.
-	Judge func(context.Context, Question) ([]Verdict, error)
+	// Operator are the settings of the operator, and KubeconfigNamespace the namespace of the kubeconfigs of other clusters, for dropped
+	// files. See insight.Options.
+	Operator            insight.Operator
+	KubeconfigNamespace string
 	// AllowWrites has the pages offer actions. Without it, they show the commands.
 	AllowWrites bool
 }
@@ -43,12 +45,14 @@ type Server struct {
 	listener    net.Listener
 	client      dynamic.Interface
 	insight     *insight.Client
-	writes      *writes.Client
-	feeds       *feeds
-	hub         *hub
-	store       *store
-	observers   *observers
-	cluster     *cluster.Cluster
+	// previews answers what dropped files would do. It reads VidraResources with their manifests, which the store drops.
+	previews  *insight.Client
+	writes    *writes.Client
+	feeds     *feeds
+	hub       *hub
+	store     *store
+	observers *observers
+	cluster   *cluster.Cluster
 	// pages counts the open connections of live.
 	pages atomic.Int64
 }
@@ -72,6 +76,9 @@ func New(o Options, port int) (*Server, error) {
 	s.store = newStore(s)
 	questions := insight.Options{Program: o.Program, VidraResources: s.store}
 	if s.insight, err = insight.New(o.Config, questions); err != nil {
+		return nil, err
+	}
+	if s.previews, err = insight.New(o.Config, insight.Options{Program: o.Program, Operator: o.Operator, KubeconfigNamespace: o.KubeconfigNamespace}); err != nil {
 		return nil, err
 	}
 	if s.writes, err = writes.New(o.Config, questions); err != nil {

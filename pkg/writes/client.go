@@ -17,7 +17,7 @@ import (
 
 // FieldManager is the field manager of all writes. It counts as a tool of users, as kubectl and its other plugins do
 // (ownership.DefaultTools).
-const FieldManager = "kubectl-vidra"
+const FieldManager = insight.FieldManager
 
 // Client writes to the API server of one cluster, with the rights of one user. Its methods are safe for concurrent use.
 type Client struct {

@@ -71,6 +71,21 @@ func (in eventsInput) query(now time.Time) (q insight.EventQuery, err error) {
 	return q, err
 }
 
+// previewInput names a VidraResource, or has the text of a file.
+type previewInput struct {
+	Name      string `json:"name,omitempty" jsonschema:"the name of a VidraResource; without it, those in file, or a new one with the objects in file"`
+	File      string `json:"file,omitempty" jsonschema:"YAML or JSON: VidraResources, or objects as the manifest of the VidraResource; without it, the VidraResource as it is in the cluster"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"the namespace of the objects of a new VidraResource that name none"`
+}
+
+func (in previewInput) query() insight.PreviewQuery {
+	q := insight.PreviewQuery{VidraResource: in.Name, Namespace: in.Namespace}
+	if in.File != "" {
+		q.Files = []insight.File{{Name: "file", Text: in.File}}
+	}
+	return q
+}
+
 // targetOf returns the object that optional inputs name; nil for none.
 func targetOf(kind, namespace, name string) (*insight.Target, error) {
 	switch {

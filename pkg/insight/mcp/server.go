@@ -81,6 +81,23 @@ func New(client *insight.Client, version string) *mcp.Server {
 			}
 			return render.EventList(events.Items), events.Remarks, nil
 		})
+	add(s, "diff", "What an apply of a VidraResource would do, by dry runs: the objects that it creates, changes, replaces, deletes or is refused for, "+
+		"and the edits that it reverts. Use it to check a manifest before it is applied, or for the difference between the manifest and the cluster.",
+		func(ctx context.Context, in previewInput) (any, []string, error) {
+			diff, err := client.Diff(ctx, in.query())
+			if err != nil {
+				return nil, nil, err
+			}
+			return diff, diff.Remarks, nil
+		})
+	add(s, "forecast", "The fields of a manifest that other programs or users write, and the ignore rules that leave the fields to them.",
+		func(ctx context.Context, in previewInput) (any, []string, error) {
+			forecast, err := client.Forecast(ctx, in.query())
+			if err != nil {
+				return nil, nil, err
+			}
+			return forecast, forecast.Remarks, nil
+		})
 	return s
 }
 

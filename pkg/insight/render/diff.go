@@ -165,11 +165,21 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<br>", "<br>", "<", "&lt;", ">", "&gt;").Replace(Line(text))
 }
 
-// DiffLine returns the action and the object in one line.
-func DiffLine(o *insight.ObjectDifference) string {
-	text := o.Action + " " + o.Object()
-	if o.Action == insight.ActionMove {
-		text += " from " + o.From + " to " + o.To
+// DiffLines returns the actions and the objects, one in each line, without objects that stay as they are.
+func DiffLines(diff *insight.Diff) string {
+	var b strings.Builder
+	moved := map[string]bool{} // both VidraResources of a move may be compared
+	for _, d := range diff.VidraResources {
+		for _, o := range d.Objects {
+			line := o.Action + " " + o.Object()
+			if o.Action == insight.ActionMove {
+				line += " from " + o.From + " to " + o.To
+			}
+			if o.Action != insight.ActionNone && !moved[line] {
+				moved[line] = o.Action == insight.ActionMove
+				b.WriteString(Line(line) + "\n")
+			}
+		}
 	}
-	return text + "\n"
+	return b.String()
 }

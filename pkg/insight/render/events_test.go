@@ -13,50 +13,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vidra-operator/vidra/pkg/insight/internal/eventtest"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
-
-// noon is when the tests of Events happen.
-var noon = time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)
-
-// The objects that the Events of the tests are about.
-var (
-	theResource = corev1.ObjectReference{APIVersion: "infrahub.operators.com/v1alpha1", Kind: "VidraResource", Name: "web"}
-	theSettings = corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
-)
-
-// said is an Event that was seen some time before noon.
-func said(name, reason string, ago time.Duration, regarding corev1.ObjectReference, related *corev1.ObjectReference) *eventsv1.Event {
-	namespace := regarding.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
-		EventTime:  metav1.NewMicroTime(noon.Add(-ago)), Type: corev1.EventTypeNormal, Reason: reason, Action: "Restore",
-		Regarding: regarding, Related: related, ReportingInstance: "vidra-operator-0", Note: "reverted",
-	}
-}
-
-// corrected and reverted are what Vidra says of one change.
-func corrected() *eventsv1.Event {
-	return said("corrected", "DriftCorrected", time.Minute, theResource, &theSettings)
-}
-
-func reverted() *eventsv1.Event {
-	return said("reverted", "ChangeReverted", time.Minute, theSettings, &theResource)
-}
 
 // wide is a table with all columns.
 const wide = "wide"
 
-// newPrinter prints to a buffer, at noon.
+// newPrinter prints to a buffer, at eventtest.Noon.
 func newPrinter(output string, follow bool) (*EventPrinter, *bytes.Buffer) {
 	out := &bytes.Buffer{}
-	p := &EventPrinter{Out: out, Format: output, Follow: follow, Now: func() time.Time { return noon }}
+	p := &EventPrinter{Out: out, Format: output, Follow: follow, Now: func() time.Time { return eventtest.Noon }}
 	if p.Wide = output == wide; p.Wide {
 		p.Format = ""
 	}
@@ -64,10 +33,10 @@ func newPrinter(output string, follow bool) (*EventPrinter, *bytes.Buffer) {
 }
 
 func TestEventTable(t *testing.T) {
-	failed := said("failed", "ApplyFailed", 2*time.Hour, theResource, nil)
+	failed := eventtest.New("failed", "ApplyFailed", 2*time.Hour, eventtest.Resource, nil)
 	failed.Type, failed.Note = corev1.EventTypeWarning, "denied:\n\x1b[2Jno"
-	failed.Series = &eventsv1.EventSeries{Count: 12, LastObservedTime: metav1.NewMicroTime(noon.Add(-time.Hour))}
-	all := []*eventsv1.Event{failed, reverted()}
+	failed.Series = &eventsv1.EventSeries{Count: 12, LastObservedTime: metav1.NewMicroTime(eventtest.Noon.Add(-time.Hour))}
+	all := []*eventsv1.Event{failed, eventtest.Reverted()}
 
 	p, out := newPrinter("", false)
 	require.NoError(t, p.Print(all))
@@ -102,8 +71,8 @@ func TestEventTableFollows(t *testing.T) {
 	p, out := newPrinter("", true)
 	require.NoError(t, p.Print(nil))
 	require.Empty(t, out.String())
-	require.NoError(t, p.Print([]*eventsv1.Event{corrected()}))
-	require.NoError(t, p.Print([]*eventsv1.Event{reverted(), said("long ago", "Applied", 50*time.Hour, theResource, nil)}))
+	require.NoError(t, p.Print([]*eventsv1.Event{eventtest.Corrected()}))
+	require.NoError(t, p.Print([]*eventsv1.Event{eventtest.Reverted(), eventtest.New("long ago", "Applied", 50*time.Hour, eventtest.Resource, nil)}))
 	require.Equal(t, `LAST SEEN   COUNT   TYPE      REASON            OBJECT                           NOTE
 11:59:00    1       Normal    DriftCorrected    VidraResource web                reverted
 11:59:00    1       Normal    ChangeReverted    ConfigMap shop/settings          reverted
@@ -115,10 +84,10 @@ func TestEventTableFollows(t *testing.T) {
 func yamlReader(document []byte, into any) error { return yaml.Unmarshal(document, into) }
 
 func TestEventDocuments(t *testing.T) {
-	hostile := corrected()
+	hostile := eventtest.Corrected()
 	hostile.Note = "\x1b[31m \u009b31m \u202e \U000e0041 \x7f \"quoted\"\n"
 	hostile.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "vidra-operator"}}
-	all := []*eventsv1.Event{hostile, reverted()}
+	all := []*eventsv1.Event{hostile, eventtest.Reverted()}
 	wanted := func(t *testing.T, items []eventsv1.Event) {
 		t.Helper()
 		require.Len(t, items, len(all))
@@ -187,7 +156,7 @@ func TestEventsToFullDisk(t *testing.T) {
 		for _, follow := range []bool{false, true} {
 			p, _ := newPrinter(output, follow)
 			p.Out = full{}
-			require.ErrorIs(t, p.Print([]*eventsv1.Event{corrected()}), errFull)
+			require.ErrorIs(t, p.Print([]*eventsv1.Event{eventtest.Corrected()}), errFull)
 		}
 	}
 }

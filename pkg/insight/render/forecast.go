@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -47,6 +48,9 @@ func (s Style) contested(c *insight.ContestedField) string {
 	sign, what := styled{"~", yellow}, "the apply takes it once"
 	if c.Fights {
 		sign, what = styled{"!", red}, "this will fight"
+		if c.NotBefore != nil {
+			what += " when its break-glass ends, at " + c.NotBefore.UTC().Format(time.RFC3339)
+		}
 	}
 	object := display.Name(c.Kind, c.Namespace, c.Name)
 	text := fmt.Sprintf("%s %s: %s writes %s: %s\n", sign.paint(s.Colour), Line(object), Line(c.Writer), Line(c.Field), what)
@@ -54,7 +58,7 @@ func (s Style) contested(c *insight.ContestedField) string {
 		text += fmt.Sprintf("    it is %s, and the manifest has %s\n", Line(orNothing(c.Now)), Line(orNothing(c.Wanted)))
 	}
 	if c.Times > 0 {
-		text += fmt.Sprintf("    status.history has that %s, %s\n", display.Plural(int(c.Times), "time"), "last at "+c.Last.UTC().Format("2006-01-02T15:04:05Z"))
+		text += fmt.Sprintf("    status.history has that %s, %s\n", display.Plural(int(c.Times), "time"), "last at "+c.Last.UTC().Format(time.RFC3339))
 	}
 	if c.Place != "" {
 		text += fmt.Sprintf("    %s\n", Line(c.Place))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
@@ -20,6 +21,9 @@ const (
 
 // Line escapes text from a cluster, such as a name or a message, for one line of a terminal.
 func Line(text string) string { return terminal.Escape(text) }
+
+// Plural returns a number with a noun.
+func Plural(n int, noun string) string { return display.Plural(n, noun) }
 
 // flat is Line for a message of several lines, which become one.
 func flat(text string) string { return Line(strings.Join(strings.Fields(text), " ")) }

@@ -39,10 +39,7 @@ type Accounts struct {
 // VidraResource names. It applies to every request for a VidraResource: applies, dry runs,
 // removals, the release of fields, and the reads of spec.manifestFrom.
 func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
-	if why := a.missing(vr); why != nil {
-		return nil, "", why
-	}
-	if why := a.refused(ctx, vr); why != nil {
+	if why := a.Refused(ctx, vr); why != nil {
 		return nil, "", why
 	}
 	account := vr.Spec.ServiceAccountName
@@ -75,6 +72,14 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 	former := &v1alpha1.VidraResource{}
 	former.Spec.Destination.Namespace, former.Spec.ServiceAccountName = namespace, name
 	return a.ClientOf(ctx, former, d)
+}
+
+// Refused returns why Vidra sends no request for a VidraResource because of the account that it names, or does not name; nil if it does.
+func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
+	if why := a.missing(vr); why != nil {
+		return why
+	}
+	return a.refused(ctx, vr)
 }
 
 // missing returns why Vidra sends no request for a VidraResource: it runs with

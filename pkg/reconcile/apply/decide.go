@@ -341,16 +341,5 @@ func (r request) ownershipConflict(live *unstructured.Unstructured, others []own
 	if r.settings.Adopt != v1alpha1.AdoptAlways && !r.edited(live) {
 		elsewhere = r.settings.OwnersElsewhere(r.Key, live, others)
 	}
-	genuine := append(slices.DeleteFunc(slices.Clone(others), func(other owners.CoOwner) bool { return !other.Genuine }), elsewhere...)
-	conflict := owners.ConflictIn(r.refused, func(manager string) (*owners.CoOwner, bool) {
-		i := slices.IndexFunc(genuine, func(other owners.CoOwner) bool { return other.Manager == manager })
-		if i < 0 {
-			return nil, false
-		}
-		return &genuine[i], true
-	}, func(other *owners.CoOwner, field string) bool { return other.Agrees(live, r.Unstructured(), field) })
-	if conflict == nil && r.as != plan.WhyDrift {
-		return owners.RivalOf(others, r.Unstructured())
-	}
-	return conflict
+	return owners.Contested(r.refused, live, r.Unstructured(), others, elsewhere, r.as == plan.WhyDrift)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
@@ -81,9 +82,6 @@ func (r request) replacement(got answer) request {
 func (r request) irreplaceable(got answer) error {
 	entry, live := r.Entry(), got.live
 	refusal := r.refusal(live)
-	why := func(text string, args ...any) error {
-		return &immutable{text: fmt.Sprintf("%s. It is not deleted and created again: %s", refusal, fmt.Sprintf(text, args...))}
-	}
 	switch {
 	case got.err != nil:
 		return got.err
@@ -95,27 +93,59 @@ func (r request) irreplaceable(got answer) error {
 		if named := r.naming(live, object.InvalidFields(r.refused)); named != nil {
 			return named
 		}
-		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", refusal, r.afterEdit(refusal))}
-	case !r.settings.Owns(live, entry):
+	}
+	replacement := &Replacement{
+		Settings: r.settings, Object: r.Object, Entry: entry, Live: live, Others: got.others, Inside: got.inside, Refusal: refusal, Drift: r.Why == plan.WhyDrift,
+	}
+	return replacement.Blocked()
+}
+
+// Replacement is an object whose change the API server refuses, and which it accepts as a new one.
+type Replacement struct {
+	Settings *plan.Settings
+	Object   *desired.Object
+	// Entry is the inventory entry of the object, and Live the object in the cluster.
+	Entry *v1alpha1.ManagedResourceStatus
+	Live  *unstructured.Unstructured
+	// Others are the other VidraResources that own the object, and Inside the contents of a container.
+	Others []owners.CoOwner
+	Inside owners.Inside
+	// Refusal describes the refused change.
+	Refusal object.Refusal
+	// Drift reports that the refused change reverts an edit. Otherwise the manifest has changed.
+	Drift bool
+}
+
+// Blocked returns why the object must not be deleted and created anew; nil if it may. Its text has no values that are
+// not shown.
+func (r *Replacement) Blocked() error {
+	live, entry, d := r.Live, r.Entry, r.Object
+	why := func(text string, args ...any) error {
+		return &immutable{text: fmt.Sprintf("%s. It is not deleted and created again: %s", r.Refusal, fmt.Sprintf(text, args...))}
+	}
+	switch {
+	case r.Drift:
+		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", r.Refusal, r.afterEdit())}
+	case !r.Settings.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
-	case !r.settings.Force:
-		return &immutable{text: refusal.WithAdvice()}
-	case len(got.others) > 0:
+	case !r.Settings.Force:
+		return &immutable{text: r.Refusal.WithAdvice()}
+	case len(r.Others) > 0:
 		return why("another VidraResource owns the object, too")
-	case object.HoldsData(r.ID.GroupKind) && !allowsRecreate(live) && !allowsRecreate(r.Unstructured()):
-		return why("a %s holds data, which is lost then, and lacks the annotation %s: \"true\". %s", r.ID.Kind, v1alpha1.AllowRecreateAnnotation, refusal.Advice())
-	case got.inside.Kept.Count > 0:
-		return why("it holds %s with the annotation keep", got.inside.Kept)
-	case got.inside.Blocked(r.settings.UnmanagedContents) != "":
-		return why("%s", got.inside.Blocked(r.settings.UnmanagedContents))
-	case AsksToStay(live) || AsksToStay(r.Unstructured()):
+	case object.HoldsData(d.ID.GroupKind) && !allowsRecreate(live) && !allowsRecreate(d.Unstructured()):
+		return why("a %s holds data, which is lost then, and lacks the annotation %s: \"true\". %s", d.ID.Kind, v1alpha1.AllowRecreateAnnotation, r.Refusal.Advice())
+	case r.Inside.Kept.Count > 0:
+		return why("it holds %s with the annotation keep", r.Inside.Kept)
+	case r.Inside.Blocked(r.Settings.UnmanagedContents) != "":
+		return why("%s", r.Inside.Blocked(r.Settings.UnmanagedContents))
+	case AsksToStay(live) || AsksToStay(d.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
-	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == r.Configuration && entry.Recreated.UID != string(live.GetUID()):
+	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == d.Configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, and another client changes it")
 	}
-	if glass := r.settings.AnswerTo(entry, r.Object, live); breakglass.Exempts(glass.Status, time.Now()) {
+	if glass := r.Settings.AnswerTo(entry, d, live); breakglass.Exempts(glass.Status, time.Now()) {
 		return &immutable{timed: true, text: fmt.Sprintf("%s. It is not deleted and created again: this waits for the end of its break-glass: %s",
-			refusal, plan.Exemption(glass.Status).Why)}
+			r.Refusal, plan.Exemption(glass.Status).Why)}
 	}
 	return nil
 }
@@ -130,9 +160,9 @@ func (r request) refusal(live *unstructured.Unstructured) object.Refusal {
 }
 
 // afterEdit is the step after an edit that the API server refuses to revert.
-func (r request) afterEdit(refusal object.Refusal) string {
-	if object.HoldsData(r.ID.GroupKind) {
-		return refusal.Advice()
+func (r *Replacement) afterEdit() string {
+	if object.HoldsData(r.Object.ID.GroupKind) {
+		return r.Refusal.Advice()
 	}
 	return "Delete the object, so that Vidra creates it again"
 }

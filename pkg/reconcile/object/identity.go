@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,15 @@ type Identity struct {
 func (id Identity) IsContainer() bool {
 	return id.GroupKind == NamespaceKind || id.GroupKind == CRDKind
 }
+
+// undeletable are the Namespaces that the API server never deletes (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle). It
+// creates them when it starts.
+var undeletable = map[string]bool{
+	metav1.NamespaceDefault: true, metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true,
+}
+
+// IsUndeletable reports whether the API server never deletes the object.
+func (id Identity) IsUndeletable() bool { return id.GroupKind == NamespaceKind && undeletable[id.Name] }
 
 // IdentityOf returns the identity of an inventory entry.
 func IdentityOf(e *v1alpha1.ManagedResourceStatus) Identity {

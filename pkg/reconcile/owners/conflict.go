@@ -109,6 +109,30 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agr
 	return nil
 }
 
+// Contested returns a Conflict if an apply of wanted, which the API server refused for fields of other field managers, must not take them
+// from other VidraResources, and nil if it may take them. others own the object, elsewhere are those of other installations, and live is
+// the object. drift reports that the apply reverts an edit.
+func Contested(refused error, live, wanted *unstructured.Unstructured, others, elsewhere []CoOwner, drift bool) error {
+	var all []CoOwner
+	for _, other := range others {
+		if other.Genuine {
+			all = append(all, other)
+		}
+	}
+	all = append(all, elsewhere...)
+	conflict := ConflictIn(refused, func(manager string) (*CoOwner, bool) {
+		i := slices.IndexFunc(all, func(other CoOwner) bool { return other.Manager == manager })
+		if i < 0 {
+			return nil, false
+		}
+		return &all[i], true
+	}, func(other *CoOwner, field string) bool { return other.Agrees(live, wanted, field) })
+	if conflict == nil && !drift {
+		return RivalOf(others, wanted)
+	}
+	return conflict
+}
+
 // FieldConflict is a field that an apply wants to change and that another field manager owns.
 type FieldConflict struct{ Field, Manager string }
 

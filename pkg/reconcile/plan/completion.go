@@ -5,11 +5,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// completes reports whether an object counts as completed if it does not exist: it had ended successfully, or its
+// Completes reports whether an object counts as completed if it does not exist: it had ended successfully, or its
 // manifest says that it runs once. Where it was deleted while no watch showed it, for example while Vidra was down, the
 // end is not known: it counts as completed then, too, because a migration that runs twice may do more harm than one that
 // does not run again. An object that had failed is created again.
-func (o *Object) completes(cause trigger.Cause) bool {
+func (o *Object) Completes(cause trigger.Cause) bool {
 	d, entry := o.Desired, o.Entry
 	switch {
 	case entry == nil || entry.UID == "" || !d.RemovesItself && !entry.Succeeded && !cause.Succeeded:

@@ -35,7 +35,7 @@ func TestCompletes(t *testing.T) {
 		"Once retried":  {"No deletion was seen: a namespace was made anew.", Object{Desired: once, Entry: &entry{UID: "1"}}, trigger.Cause{}, false},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, tc.object.completes(tc.cause), tc.reason) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, tc.object.Completes(tc.cause), tc.reason) })
 	}
 }
 

@@ -113,7 +113,7 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
 		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
-		completes:   o.completes(cause),
+		completes:   o.Completes(cause),
 		skip:        p.skipReason(o),
 		seen:        p.SkippedBefore[o.ID].seen(o.Entry),
 	}

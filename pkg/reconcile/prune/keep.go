@@ -59,10 +59,10 @@ func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, 
 	return live != nil && apply.Keeps(live), !known
 }
 
-// goesWith reports whether an object is deleted when container is, which is then its
+// GoesWith reports whether an object is deleted when container is, which is then its
 // Namespace or the CustomResourceDefinition of its kind. Without its key, any of its group
 // may be.
-func goesWith(container, id object.Identity, key trigger.ObjectKey) bool {
+func GoesWith(container, id object.Identity, key trigger.ObjectKey) bool {
 	switch {
 	case container.GroupKind == object.NamespaceKind:
 		return id.Namespace == container.Name
@@ -85,7 +85,7 @@ func (s *exclusions) holds(container object.Identity) bool {
 		return false
 	}
 	for id, key := range s.kept {
-		if goesWith(container, id, key) {
+		if GoesWith(container, id, key) {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (s *exclusions) unsureIn(container object.Identity) (id object.Identity, un
 		return object.Identity{}, false
 	}
 	for id, key := range s.unsure {
-		if goesWith(container, id, key) {
+		if GoesWith(container, id, key) {
 			return id, true
 		}
 	}
@@ -123,7 +123,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 			continue
 		}
 		excluded.wanted[types.UID(o.Entry.UID)] = true
-		if slices.ContainsFunc(containers, func(container object.Identity) bool { return goesWith(container, o.ID, o.Desired.Key) }) {
+		if slices.ContainsFunc(containers, func(container object.Identity) bool { return GoesWith(container, o.ID, o.Desired.Key) }) {
 			within = append(within, o)
 		}
 	}
@@ -178,7 +178,7 @@ func (a *Remover) endRemoval(removed []object.Identity) {
 	s, excluded := a.Plan.State, a.exclusions
 	for id, entry := range excluded.stayed {
 		for _, container := range removed {
-			if s.Objects[container].Entry != nil && goesWith(container, id, excluded.kept[id]) {
+			if s.Objects[container].Entry != nil && GoesWith(container, id, excluded.kept[id]) {
 				s.Track(id).Entry = entry
 			}
 		}

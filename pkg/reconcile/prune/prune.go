@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
@@ -247,17 +245,11 @@ func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 	return done
 }
 
-// undeletable are the Namespaces that the API server never deletes (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle). It
-// creates them when it starts.
-var undeletable = map[string]bool{
-	metav1.NamespaceDefault: true, metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true,
-}
-
 // deleteRead deletes the object that was read, unless what it holds has to stay. It releases an object that the API server never
 // deletes.
 func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	done := Removal{}
-	if id := object.IdentityIn(live); id.GroupKind == object.NamespaceKind && undeletable[id.Name] {
+	if object.IdentityIn(live).IsUndeletable() {
 		done = a.release(ctx, key, live)
 		done.note = "the API server never deletes it"
 		return done

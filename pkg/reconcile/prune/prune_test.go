@@ -119,7 +119,7 @@ func TestGoesWith(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, goesWith(tc.container, tc.id, tc.key), tc.reason)
+			require.Equal(t, tc.want, GoesWith(tc.container, tc.id, tc.key), tc.reason)
 		})
 	}
 }

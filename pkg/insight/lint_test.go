@@ -1,4 +1,4 @@
-package main
+package insight
 
 import (
 	"strings"
@@ -39,14 +39,14 @@ func TestLint(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			checked, problems := lint([]file{{name: "FILE", text: tt.text}})
-			require.Equal(t, tt.checked, checked, tt.reason)
+			faults := Lint([]File{{Name: "FILE", Text: tt.text}})
+			require.Equal(t, tt.checked, faults.Checked, tt.reason)
 			if tt.problem == "" {
-				require.Empty(t, problems, tt.reason)
+				require.Empty(t, faults.Problems, tt.reason)
 				return
 			}
-			require.Len(t, problems, 1, tt.reason)
-			require.Contains(t, problems[0], tt.problem, tt.reason)
+			require.Len(t, faults.Problems, 1, tt.reason)
+			require.Contains(t, faults.Problems[0], tt.problem, tt.reason)
 		})
 	}
 }

@@ -1,0 +1,147 @@
+package infrahub
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/insight"
+)
+
+// SecretKind is a kind of Secret that configures servers. Its label has the host of the server.
+type SecretKind struct {
+	// Label is the key of the label.
+	Label string
+
+	prefix, noun string
+}
+
+// The kinds of Secrets.
+var (
+	Credentials = SecretKind{v1alpha1.InfrahubURLLabel, "infrahub-credentials-", "credentials"}
+	Kubeconfigs = SecretKind{cluster.KubeconfigLabel, "cluster-kubeconfig-", "kubeconfig"}
+)
+
+// ApplyCredentials writes the credentials of an Infrahub server. data has them by their keys, without the URL.
+func (c *Client) ApplyCredentials(ctx context.Context, namespace, server string, data map[string][]byte) (*corev1.Secret, error) {
+	host, err := HostOf(server)
+	if err != nil {
+		return nil, err
+	}
+	data["infrahubapiurl"] = []byte(strings.TrimSuffix(server, "/"))
+	return c.apply(ctx, Credentials, namespace, host, data)
+}
+
+// ApplyKubeconfig writes the kubeconfig of a context, with its cluster and user alone. It also returns the server.
+func (c *Client) ApplyKubeconfig(ctx context.Context, namespace, context string, raw clientcmdapi.Config) (made *corev1.Secret, server string, err error) {
+	raw.CurrentContext = context
+	if err := clientcmdapi.MinifyConfig(&raw); err != nil {
+		return nil, "", fmt.Errorf("context %s is not in the kubeconfig, or it is incomplete: kubectl config get-contexts lists them", context)
+	}
+	if err := clientcmdapi.FlattenConfig(&raw); err != nil {
+		return nil, "", fmt.Errorf("read the files that context %s names: %w", context, err)
+	}
+	server = raw.Clusters[raw.Contexts[context].Cluster].Server
+	host, err := HostOf(server)
+	if err != nil {
+		return nil, "", fmt.Errorf("the server of context %s: %w", context, err)
+	}
+	kubeconfig, err := clientcmd.Write(raw)
+	if err != nil {
+		return nil, "", errors.New("the kubeconfig cannot be written") // the error may quote it
+	}
+	made, err = c.apply(ctx, Kubeconfigs, namespace, host, map[string][]byte{"kubeconfig": kubeconfig})
+	return made, server, err
+}
+
+// apply writes the Secret of a host: the one with its label, or a new one.
+func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host string, data map[string][]byte) (*corev1.Secret, error) {
+	found, err := c.SecretsOf(ctx, kind, namespace, host)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(host))
+	name := kind.prefix + hex.EncodeToString(sum[:])[:8]
+	if len(found) > 0 {
+		name = found[0].Name
+	} else if _, err := c.secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+		return nil, fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, kind.Label, host) //nolint:staticcheck // it begins with a kind
+	} else if !apierrors.IsNotFound(err) {
+		return nil, secretError("get", namespace, err)
+	}
+	secret := corev1ac.Secret(name, namespace).WithLabels(map[string]string{kind.Label: host}).WithType(corev1.SecretTypeOpaque).WithData(data)
+	made, err := c.secrets.Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: insight.FieldManager, Force: true})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, secretError("patch", namespace, err)
+	case err != nil:
+		return nil, fmt.Errorf("write Secret %s/%s: the API server answered %s", namespace, name, apierrors.ReasonForError(err)) // its message may quote it
+	}
+	return made, nil
+}
+
+// SecretsOf returns the Secrets of a host, or all with the label of the kind for an empty one, in the order of their names.
+func (c *Client) SecretsOf(ctx context.Context, kind SecretKind, namespace, host string) ([]corev1.Secret, error) {
+	selector := kind.Label
+	if host != "" {
+		selector += "=" + host
+	}
+	list, err := c.secrets.Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, secretError("list", namespace, err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// DeleteSecret deletes the Secret of a server, which is a URL or the host in the label, and returns it. It fails if there are several.
+func (c *Client) DeleteSecret(ctx context.Context, kind SecretKind, namespace, server string) (*corev1.Secret, error) {
+	host, err := HostOf(server)
+	if _, plain := url.Parse("//" + server); err != nil && plain == nil && !strings.Contains(server, "/") {
+		host, err = server, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.SecretsOf(ctx, kind, namespace, host)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, fmt.Errorf("no Secret in namespace %s has the label %s=%s", namespace, kind.Label, host)
+	case len(found) > 1:
+		return nil, fmt.Errorf("%d Secrets in namespace %s have the label %s=%s: delete one of them with kubectl", len(found), namespace, kind.Label, host)
+	}
+	one := &found[0]
+	err = c.secrets.Secrets(namespace).Delete(ctx, one.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}})
+	if err != nil {
+		return nil, secretError("delete", namespace, err)
+	}
+	return one, nil
+}
+
+// String names the content of the Secrets of the kind.
+func (k SecretKind) String() string { return k.noun }
+
+// secretError adds to an error about Secrets what the user can do.
+func secretError(verb, namespace string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("you may not %s Secrets in namespace %s: ask for the right, or name another namespace with --namespace: %w", verb, namespace, err)
+	}
+	return fmt.Errorf("%s Secrets in namespace %s: %w", verb, namespace, err)
+}
