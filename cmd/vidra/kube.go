@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -81,19 +80,6 @@ func (k *kube) writes() (*writes.Client, error) {
 		return nil, err
 	}
 	return writes.New(config, insight.Options{Program: insight.Program(program)})
-}
-
-// dynamic returns a client for objects of any kind.
-func (k *kube) dynamic() (dynamic.Interface, error) {
-	config, err := k.config()
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	return client, nil
 }
 
 // reachable adds to an error what to do if it is that of the network.
