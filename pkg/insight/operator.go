@@ -87,6 +87,6 @@ func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *p
 		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
 		MaxBreakGlass: vr.MaxBreakGlass(*d.MaxBreakGlass), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
-		Additions: plan.AdditionsOf(vr, d.Additions, d.Tools),
+		Additions: plan.AdditionsOf(vr, d.Additions, d.Tools), Tools: d.Tools,
 	}
 }
