@@ -182,7 +182,7 @@ func (l *lab) requireContents(n int) {
 // TestSoak changes 200 artifacts while the operator and the server restart. In the end the objects are as the server lists them, and no
 // object that was listed all the time has been deleted.
 func TestSoak(t *testing.T) {
-	artifacts := suite.Size(60, 200)
+	began, artifacts := time.Now(), suite.Size(60, 200)
 	rounds := suite.Size(3, 20)
 	l := newLab(t, standin.Options{})
 	l.credentials(nil)
@@ -229,6 +229,8 @@ func TestSoak(t *testing.T) {
 	suite.AwaitFor(t, 3*suite.Patience, func(c *assert.CollectT) { require.Equal(c, want, l.greetings(c)) })
 	l.await(v1alpha1.SyncReasonSynced)
 	require.Equal(t, uids, l.uids(t), "no object was deleted and created again")
+	t.Logf("%d artifacts, %d rounds with %d changes each, %d queries and %d reads of artifacts in %s",
+		artifacts, rounds, artifacts/4, len(l.Requests("/api/query")), len(l.Requests("/api/storage")), time.Since(began).Round(time.Second))
 }
 
 // greetings returns the greetings of the ConfigMaps of artifacts, by name.

@@ -151,6 +151,27 @@ func TestOrphans(t *testing.T) {
 	require.Equal(t, before.GetUID(), cluster.Get(t, before).GetUID())
 }
 
+// TestOtherInstallation: a VidraResource of another installation of Vidra is not adopted, also if it has no controller.
+func TestOtherInstallation(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, standin.Options{})
+	l.credentials(nil)
+	l.Set(l.artifact("a", "hello"), l.artifact("b", "hello"))
+	other := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: l.id("a"), Labels: map[string]string{v1alpha1.InstallationLabel: "east"}}}
+	other.Spec.Manifest, other.Spec.Destination.Namespace = suite.Greeting("other", "hello"), l.ns
+	require.NoError(t, cluster.Admin.Create(t.Context(), other))
+	t.Cleanup(func() { require.NoError(t, cluster.Admin.Delete(cleanup, other)) })
+	l.sync()
+	is := l.await(v1alpha1.SyncReasonArtifactsFailed, "is of another installation of Vidra")
+	require.Equal(t, v1alpha1.ArtifactConflict, is.Status.Problems[0].Reason)
+	l.awaitGreeting("b", "hello")
+	require.Equal(t, other.ResourceVersion, cluster.GetVidraResource(t, other.Name).ResourceVersion)
+	require.NoError(t, cluster.MergePatch(other, `{"metadata":{"labels":null}}`))
+	l.request()
+	l.awaitGreeting("a", "hello")
+	l.requireResources(t, "a", "b")
+}
+
 // TestOtherArtifacts: with another name of the artifacts, all VidraResources of the former ones are gone from the answer, which waits.
 func TestOtherArtifacts(t *testing.T) {
 	t.Parallel()

@@ -71,16 +71,22 @@ func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha
 		return nil, p
 	}
 	owner := metav1.GetControllerOf(vr)
-	if owner == nil || owner.UID == r.is.UID {
+	if owner != nil && owner.UID == r.is.UID {
 		return vr, nil
 	}
-	dangling, err := r.dangling(ctx, owner)
-	if err != nil {
-		return nil, err
+	if owner != nil {
+		dangling, err := r.dangling(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		if !dangling {
+			return nil, newProblem(id, v1alpha1.ArtifactConflict,
+				"VidraResource %s belongs to %s %s: give one of the two another spec.template.nameSuffix, or delete the other one with --cascade=orphan", vr.Name, owner.Kind, owner.Name)
+		}
 	}
-	if !dangling {
+	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.Installation {
 		return nil, newProblem(id, v1alpha1.ArtifactConflict,
-			"VidraResource %s belongs to %s %s: give one of the two another spec.template.nameSuffix, or delete the other one with --cascade=orphan", vr.Name, owner.Kind, owner.Name)
+			"VidraResource %s is of another installation of Vidra (its label %s is %q): set spec.template.nameSuffix, or change the label", vr.Name, v1alpha1.InstallationLabel, other)
 	}
 	return vr, nil
 }
