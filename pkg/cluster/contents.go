@@ -63,7 +63,7 @@ func (c *Cluster) VisitKind(ctx context.Context, gvr schema.GroupVersionResource
 
 // visit calls visit with each object of a resource. One that cannot be listed has none.
 func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, kind, namespace string, visit func(Content)) error {
-	err := VisitMetadata(ctx, c.metadata.Resource(gvr).Namespace(namespace), func(m *metav1.PartialObjectMetadata) { visit(Content{gvr, kind, m}) })
+	_, err := VisitMetadata(ctx, c.metadata.Resource(gvr).Namespace(namespace), func(m *metav1.PartialObjectMetadata) { visit(Content{gvr, kind, m}) })
 	if err != nil && !apierrors.IsMethodNotSupported(err) {
 		return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 	}
@@ -74,17 +74,19 @@ func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, ki
 const metadataPage = 500
 
 // VisitMetadata calls visit with the metadata of each object of a resource, in pages. It blocks until all have been
-// visited, or a page cannot be read.
-func VisitMetadata(ctx context.Context, of metadata.ResourceInterface, visit func(*metav1.PartialObjectMetadata)) error {
+// visited, or a page cannot be read. version is the resourceVersion of the list.
+func VisitMetadata(ctx context.Context, of metadata.ResourceInterface, visit func(*metav1.PartialObjectMetadata)) (version string, err error) {
 	ctx = InPages(ctx)
 	limit := int64(metadataPage)
 	list := func(options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		return of.List(ctx, options)
 	}
-	return Pages(&limit, list, func(page *metav1.PartialObjectMetadataList) error {
+	err = Pages(&limit, list, func(page *metav1.PartialObjectMetadataList) error {
+		version = page.ResourceVersion
 		for i := range page.Items {
 			visit(&page.Items[i])
 		}
 		return nil
 	})
+	return version, err
 }

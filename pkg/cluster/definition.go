@@ -56,7 +56,7 @@ func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (stri
 	}
 	of := "." + kind.Group
 	var names []string
-	if err := VisitMetadata(ctx, c.metadata.Resource(Definitions), func(m *metav1.PartialObjectMetadata) {
+	if _, err := VisitMetadata(ctx, c.metadata.Resource(Definitions), func(m *metav1.PartialObjectMetadata) {
 		if strings.HasSuffix(m.Name, of) {
 			names = append(names, m.Name)
 		}
@@ -77,7 +77,7 @@ func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (stri
 		}
 	}
 	service := ""
-	if err := VisitMetadata(ctx, c.metadata.Resource(apiServices), func(m *metav1.PartialObjectMetadata) {
+	if _, err := VisitMetadata(ctx, c.metadata.Resource(apiServices), func(m *metav1.PartialObjectMetadata) {
 		if _, local := m.Labels[automanaged]; !local && service == "" && strings.HasSuffix(m.Name, of) {
 			service = "APIService " + m.Name
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -95,6 +96,7 @@ func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
 		Client: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
+		Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme()),
 	}
 }
 

@@ -95,6 +95,7 @@ type Reconciler struct {
 	sources       desired.Sources
 	obstacles     metawatch.Watches
 	named         owners.Named
+	caughtUp      catchUp
 	definition    definitionState
 	grants        *access.Grants
 	budget        contention.Budget
@@ -132,6 +133,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if returned { // another shard may have changed its objects and its inventory
 		r.restartState(owner)
 		r.Trigger.Release(owner)
+	}
+	if current, err := r.caughtUp.reached(ctx, r.Metadata.Resource(vidraResources), vr); err != nil {
+		return reconcile.Result{}, err
+	} else if !current {
+		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
 	}
 	reconciled, held := r.Reconciles(vr), r.Holds(vr)
 	if !reconciled && !held {
@@ -213,6 +219,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.sources.Release(owner)
 	r.obstacles.Release(owner)
 	r.named.Forget(owner.Name)
+	r.caughtUp.forget(owner.Name)
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}

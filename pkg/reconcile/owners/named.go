@@ -273,7 +273,7 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	latest = listing{began: time.Now(), all: map[string]listed{}}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	if err := cluster.VisitMetadata(ctx, n.Metadata.Resource(vidraResources), func(m *metav1.PartialObjectMetadata) {
+	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(vidraResources), func(m *metav1.PartialObjectMetadata) {
 		latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
 	}); err != nil {
 		return nil, err

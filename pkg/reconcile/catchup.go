@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+)
+
+const (
+	// catchUpRetry is after how long it is looked again whether the cache has caught up.
+	catchUpRetry = 100 * time.Millisecond
+	// catchUpTimeout bounds the list of the VidraResources.
+	catchUpTimeout = 30 * time.Second
+	// catchUpLog is how often a cache that stays behind is logged.
+	catchUpLog = time.Minute
+)
+
+// catchUp delays the first reconcile of each VidraResource until the cache shows it as the API server had it at the first reconcile of this process, or later.
+// A cache begins with the watch cache of one API server, which may be behind the others, and a replica that begins to lead may be behind the former leader.
+// A reconcile of a former state would create again what was removed since. The zero value is ready to use, and safe for concurrent use.
+type catchUp struct {
+	listing singleflight.Group
+
+	// mu guards the following fields.
+	mu sync.Mutex
+	// listed are the VidraResources of the list, and version is its resourceVersion. listed is nil before the list.
+	listed  map[string]generation
+	version string
+	// logged is the time of the latest log line.
+	logged time.Time
+}
+
+// vidraResources is the resource of VidraResources.
+var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
+
+// generation is a state of a VidraResource.
+type generation struct {
+	uid      types.UID
+	number   int64
+	deleting bool
+}
+
+// reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
+// the VidraResources cannot be listed.
+func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr *v1alpha1.VidraResource) (bool, error) {
+	c.mu.Lock()
+	begun := c.listed != nil
+	c.mu.Unlock()
+	if !begun {
+		if _, err, _ := c.listing.Do("", func() (any, error) { return nil, c.list(ctx, of) }); err != nil {
+			return false, fmt.Errorf("list the VidraResources, as the cache may be behind the API server: %w", err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, c.version); err != nil || order > 0 {
+		return true, nil //nolint:nilerr // an API server without comparable versions shows nothing
+	}
+	is, has := c.listed[vr.Name]
+	if has && is.uid == vr.UID && is.number <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil) {
+		return true, nil
+	}
+	if now := time.Now(); now.Sub(c.logged) >= catchUpLog {
+		c.logged = now
+		log.FromContext(ctx).Info("The watch of VidraResources is behind the API server: they are reconciled when it has caught up", "listed", c.version, "seen", vr.ResourceVersion)
+	}
+	return false, nil
+}
+
+// list reads the VidraResources of the API server.
+func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error {
+	c.mu.Lock()
+	begun := c.listed != nil
+	c.mu.Unlock()
+	if begun { // by a call that has just ended
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
+	defer cancel()
+	listed := map[string]generation{}
+	version, err := cluster.VisitMetadata(ctx, of, func(m *metav1.PartialObjectMetadata) {
+		listed[m.Name] = generation{m.UID, m.Generation, m.DeletionTimestamp != nil}
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version, c.listed = version, listed
+	return nil
+}
+
+// forget forgets a VidraResource that is gone.
+func (c *catchUp) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.listed, name)
+}
