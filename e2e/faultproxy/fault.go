@@ -18,23 +18,29 @@ import (
 // any number of rules can share.
 type Fault struct {
 	// instead, when not nil, comes before the request is passed on. It says
-	// whether it has answered the request; if not, that passes on. removed is
-	// closed with the removal of the rule.
-	instead func(w http.ResponseWriter, r *http.Request, removed <-chan struct{}) (answered bool)
+	// whether it has answered the request; if not, that passes on. rule is
+	// the one with the fault.
+	instead func(w http.ResponseWriter, r *http.Request, rule *Rule) (answered bool)
 	// onAnswer, when not nil, changes the answer of the API server. The stream
 	// is nil unless the answer is a watch.
 	onAnswer func(answer *http.Response, watch *stream)
 	// late says that the answer is held back until the rule is removed.
 	late bool
-	// limited says that the fault hits the first times requests only.
-	limited bool
-	times   int
+	// limited says that the fault hits times requests only, after it has let passed others pass.
+	limited       bool
+	times, passed int
 }
 
 // Times returns the fault limited to the first n requests that its rule
 // matches. Later ones are left to older rules, or pass.
 func (f Fault) Times(n int) Fault {
 	f.limited, f.times = true, n
+	return f
+}
+
+// Nth returns the fault limited to one request: the n-th, from 1, that its rule matches.
+func (f Fault) Nth(n int) Fault {
+	f.limited, f.times, f.passed = true, 1, n-1
 	return f
 }
 
@@ -45,7 +51,7 @@ func (f Fault) Times(n int) Fault {
 // answered with Retry-After.
 func Status(err apierrors.APIStatus) Fault {
 	status := statusOf(err)
-	return Fault{instead: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) bool {
+	return Fault{instead: func(w http.ResponseWriter, _ *http.Request, _ *Rule) bool {
 		writeStatus(w, status)
 		return true
 	}}
@@ -54,9 +60,11 @@ func Status(err apierrors.APIStatus) Fault {
 // Stall leaves the request without an answer until the client gives up. When
 // the rule is removed first, the request is passed on and gets its answer late.
 func Stall() Fault {
-	return Fault{instead: func(_ http.ResponseWriter, r *http.Request, removed <-chan struct{}) bool {
+	return Fault{instead: func(_ http.ResponseWriter, r *http.Request, rule *Rule) bool {
+		rule.holding.Add(1)
+		defer rule.holding.Add(-1)
 		select {
-		case <-removed:
+		case <-rule.removed:
 			return false
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler)
@@ -67,12 +75,12 @@ func Stall() Fault {
 // Delay passes the request on after d, or when the rule is removed, whichever comes first: each answer
 // comes that much later.
 func Delay(d time.Duration) Fault {
-	return Fault{instead: func(_ http.ResponseWriter, r *http.Request, removed <-chan struct{}) bool {
+	return Fault{instead: func(_ http.ResponseWriter, r *http.Request, rule *Rule) bool {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-removed:
+		case <-rule.removed:
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler)
 		}

@@ -100,9 +100,23 @@ func TestLate(t *testing.T) {
 		_, err := direct(t).CoreV1().ConfigMaps(ns).Get(context.Background(), "late", metav1.GetOptions{})
 		require.NoError(c, err)
 	}, wait30, poll)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Equal(c, 1, rule.Holding()) }, wait30, poll)
 	require.Empty(t, done)
 	rule.Remove()
 	require.NoError(t, <-done)
+	require.Zero(t, rule.Holding())
+}
+
+// TestNth: only one of several requests is hit.
+func TestNth(t *testing.T) {
+	p := start(t)
+	c := through(t, p)
+	rule := p.Inject(listConfigMaps, Status(apierrors.NewInternalError(io.ErrUnexpectedEOF)).Nth(2))
+	for i := range 4 {
+		_, err := c.Resource(configMaps).List(t.Context(), metav1.ListOptions{})
+		require.Equal(t, i == 1, err != nil, "request %d: %v", i+1, err)
+	}
+	require.Equal(t, 1, rule.Hits())
 }
 
 func TestStall(t *testing.T) {
@@ -123,6 +137,7 @@ func TestStall(t *testing.T) {
 	}()
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		require.Equal(t, 2, rule.Hits())
+		require.Equal(t, 1, rule.Holding(), "the first client has given up")
 	}, wait30, poll)
 	_, err = c.Resource(secrets).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err, "what does not match passes meanwhile, on the same connection")

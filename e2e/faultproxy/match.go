@@ -26,6 +26,8 @@ type Match struct {
 	PathPrefix string
 	// Parameter is the name of a parameter in the query of the URL, such as continue.
 	Parameter string
+	// Where selects by a condition of its own, if not nil. It is called under a lock, and must not wait.
+	Where func(Request) bool
 }
 
 // matches says whether the request is one of those that m selects.
@@ -36,7 +38,8 @@ func (m Match) matches(q Request) bool {
 		equalOrEmpty(m.Namespace, q.Namespace) &&
 		equalOrEmpty(m.Name, q.Name) &&
 		strings.HasPrefix(q.Path, m.PathPrefix) &&
-		(m.Parameter == "" || q.Query.Has(m.Parameter))
+		(m.Parameter == "" || q.Query.Has(m.Parameter)) &&
+		(m.Where == nil || m.Where(q))
 }
 
 func (m Match) matchesResource(q Request) bool {

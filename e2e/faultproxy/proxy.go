@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -29,18 +30,25 @@ type Proxy struct {
 	idle *http.Transport
 	door *door
 
+	// hook is that of OnEvents.
+	hook atomic.Pointer[func(Request, []byte) EventFault]
+
 	// mu guards what follows, and Rule.hits. It is never held over I/O.
 	mu       sync.Mutex
 	rules    []*Rule
 	requests []Request
 	streams  map[*stream]struct{}
+	// recordings are of the latest watch of each kind, frozen is the view of Freeze, and thawed is closed by Thaw.
+	recordings View
+	frozen     View
+	thawed     chan struct{}
 }
 
 // Start starts a proxy in front of the API server that upstream reaches, on a
 // free port of the loopback address. It does not ask whether that server is
 // there; while it is not, clients of the proxy find their connections broken.
 func Start(upstream *rest.Config) (*Proxy, error) {
-	p := &Proxy{streams: map[*stream]struct{}{}}
+	p := &Proxy{streams: map[*stream]struct{}{}, recordings: View{}}
 	if err := p.dialer(upstream); err != nil {
 		return nil, fmt.Errorf("starting a proxy to %s: %w", upstream.Host, err)
 	}
@@ -110,19 +118,17 @@ func (p *Proxy) Close() {
 // serve answers one request.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	q := newRequest(r)
-	var fault Fault
-	var removed <-chan struct{}
-	if rule := p.admit(q); rule != nil {
-		fault, removed = rule.fault, rule.removed
-		if fault.instead != nil && fault.instead(w, r, removed) {
-			return
-		}
+	rule := p.admit(q)
+	if rule != nil && rule.fault.instead != nil && rule.fault.instead(w, r, rule) {
+		return
 	}
-	p.forward(w, r, q, fault, removed)
+	if !p.replay(w, r, q) {
+		p.forward(w, r, q, rule)
+	}
 }
 
-// forward passes a request on, and its answer back.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault Fault, removed <-chan struct{}) {
+// forward passes a request on, and its answer back. rule is the one that hits it; nil if there is none.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, rule *Rule) {
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
 	var watch *stream
@@ -140,17 +146,19 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, q Request, fault
 		ErrorHandler:  answerError,
 		ModifyResponse: func(answer *http.Response) (err error) {
 			if q.Verb == "watch" && answer.StatusCode == http.StatusOK {
-				if watch, err = newStream(ctx, end, q, answer); err != nil {
+				if watch, err = p.newStream(ctx, end, q, answer); err != nil {
 					return err
 				}
 				p.addStream(watch)
 			}
-			if fault.onAnswer != nil {
-				fault.onAnswer(answer, watch)
+			if rule != nil && rule.fault.onAnswer != nil {
+				rule.fault.onAnswer(answer, watch)
 			}
-			if fault.late {
+			if rule != nil && rule.fault.late {
+				rule.holding.Add(1)
+				defer rule.holding.Add(-1)
 				select {
-				case <-removed:
+				case <-rule.removed:
 				case <-ctx.Done():
 				}
 			}

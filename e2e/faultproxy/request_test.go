@@ -113,12 +113,13 @@ func TestMatch(t *testing.T) {
 		want    bool
 	}{
 		"zero":              {"the zero value is every request", Match{}, scale, true},
-		"all fields":        {"every field agrees", Match{"update", deployments, "scale", "n", "d", "/apis/apps/", ""}, scale, true},
+		"all fields":        {"every field agrees", Match{"update", deployments, "scale", "n", "d", "/apis/apps/", "", func(q Request) bool { return q.Name == "d" }}, scale, true},
 		"verb":              {"the verb differs", Match{Verb: "get"}, scale, false},
 		"subresource":       {"the subresource differs", Match{Resource: deployments, Subresource: "status"}, scale, false},
 		"any subresource":   {"a resource is with its subresources", Match{Resource: deployments}, scale, true},
 		"namespace":         {"the namespace differs", Match{Namespace: "m"}, scale, false},
 		"name":              {"the name differs", Match{Name: "e"}, scale, false},
+		"condition":         {"the condition does not hold", Match{Where: func(q Request) bool { return q.Name == "e" }}, scale, false},
 		"parameter":         {"the query has no such parameter", Match{Parameter: "force"}, scale, false},
 		"path":              {"the path begins otherwise", Match{PathPrefix: "/api/"}, scale, false},
 		"version":           {"the version differs", Match{Resource: deployments.GroupResource().WithVersion("v2")}, scale, false},

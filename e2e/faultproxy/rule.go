@@ -1,6 +1,9 @@
 package faultproxy
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Rule is a fault that is in force for the requests of a Match. Its methods are
 // safe for concurrent use.
@@ -11,8 +14,10 @@ type Rule struct {
 	// removed is closed by Remove.
 	removed chan struct{}
 
-	// hits is guarded by proxy.mu.
-	hits int
+	// matched and hits are guarded by proxy.mu.
+	matched, hits int
+	// holding counts the requests that Stall and Late hold now.
+	holding atomic.Int32
 }
 
 // Inject puts a fault in force, from now on, for the requests that match. Where
@@ -32,6 +37,9 @@ func (r *Rule) Hits() int {
 	defer r.proxy.mu.Unlock()
 	return r.hits
 }
+
+// Holding returns how many requests the fault holds now: Stall before the API server gets them, Late after it has answered them.
+func (r *Rule) Holding() int { return int(r.holding.Load()) }
 
 // Remove takes the fault away and lets go of what it stalls. It is idempotent.
 func (r *Rule) Remove() {
@@ -80,7 +88,10 @@ func (p *Proxy) admit(q Request) *Rule {
 	p.requests = append(p.requests, q)
 	for _, r := range slices.Backward(p.rules) {
 		exhausted := r.fault.limited && r.hits >= r.fault.times
-		if !exhausted && r.match.matches(q) {
+		if exhausted || !r.match.matches(q) {
+			continue
+		}
+		if r.matched++; r.matched > r.fault.passed {
 			r.hits++
 			return r
 		}

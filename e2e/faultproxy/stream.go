@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,10 @@ type stream struct {
 
 	// muted says that events do not pass.
 	muted atomic.Bool
+	// hook decides about each event.
+	hook *atomic.Pointer[func(Request, []byte) EventFault]
+	// view has the events that were passed on.
+	view *recording
 
 	// rest of the event that is being read, and what comes after it.
 	rest []byte
@@ -42,7 +48,7 @@ type ending struct {
 func (*ending) Error() string { return "the watch ends here" }
 
 // newStream puts itself in the place of the body of an answer.
-func newStream(ctx context.Context, end context.CancelCauseFunc, q Request, answer *http.Response) (*stream, error) {
+func (p *Proxy) newStream(ctx context.Context, end context.CancelCauseFunc, q Request, answer *http.Response) (*stream, error) {
 	enc, err := encodingOf(answer.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
@@ -54,6 +60,8 @@ func newStream(ctx context.Context, end context.CancelCauseFunc, q Request, answ
 		events:   bufio.NewReader(answer.Body),
 		ctx:      ctx,
 		end:      end,
+		hook:     &p.hook,
+		view:     p.record(q, answer),
 	}
 	answer.Body = s
 	return s, nil
@@ -64,6 +72,9 @@ func (s *stream) Read(b []byte) (int, error) {
 	if len(s.rest) == 0 {
 		if s.err == nil {
 			s.rest, s.err = s.next()
+			if s.err == nil {
+				s.view.add(s.rest)
+			}
 		}
 		if len(s.rest) == 0 {
 			return 0, s.err
@@ -84,7 +95,13 @@ func (s *stream) next() ([]byte, error) {
 	err := s.ctx.Err()
 	var event []byte
 	for err == nil {
-		if event, err = s.encoding.read(s.events); !s.muted.Load() {
+		if event, err = s.encoding.read(s.events); err != nil {
+			break
+		}
+		if hook := s.hook.Load(); hook != nil && !s.muted.Load() {
+			event, err = s.faulty(event, (*hook)(s.request, event))
+		}
+		if !s.muted.Load() {
 			break
 		}
 	}
@@ -105,6 +122,53 @@ func (s *stream) next() ([]byte, error) {
 		return nil, err
 	}
 	return event, io.EOF
+}
+
+// EventFault is a fault of one event of a watch.
+type EventFault int
+
+const (
+	// Pass is none.
+	Pass EventFault = iota
+	// Twice has the event pass twice.
+	Twice
+	// Withhold ends the watch as expired in place of the event: its client lists anew, and sees the state after it alone.
+	Withhold
+	// Hold has the event, and those after it, pass half a second later: after later events of other watches.
+	Hold
+)
+
+// held is how long Hold holds an event.
+const held = 500 * time.Millisecond
+
+// OnEvents has decide decide about each event of the watches that begin, and that run, until it is called again. nil is no fault. An event
+// is as it is on the wire. decide may be called by several watches at once.
+func (p *Proxy) OnEvents(decide func(q Request, event []byte) EventFault) {
+	if decide == nil {
+		p.hook.Store(nil)
+		return
+	}
+	p.hook.Store(&decide)
+}
+
+// faulty returns an event with a fault.
+func (s *stream) faulty(event []byte, fault EventFault) ([]byte, error) {
+	switch fault {
+	case Twice:
+		return slices.Concat(event, event), nil
+	case Withhold:
+		s.end(&ending{status: statusOf(apierrors.NewResourceExpired("too old resource version"))})
+		return nil, s.ctx.Err()
+	case Hold:
+		timer := time.NewTimer(held)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
+	case Pass:
+	}
+	return event, nil
 }
 
 // Streams returns how many watches that match are running: the API server has
