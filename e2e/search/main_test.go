@@ -3,11 +3,14 @@ package search
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
@@ -20,6 +23,8 @@ var (
 	// operator runs with default flags. Plans kill and start it.
 	operator       *testenv.Operator
 	operatorBinary string
+	// proxy is between the operator and the API server.
+	proxy *faultproxy.Proxy
 )
 
 func TestMain(m *testing.M) {
@@ -44,10 +49,36 @@ func setUp(ctx context.Context) (err error) {
 	if err := admin.Create(ctx, crd); err != nil {
 		return err
 	}
+	account, err := cluster.ServiceAccountKubeconfig(ctx, testenv.OperatorNamespace, testenv.OperatorServiceAccount)
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", account)
+	if err != nil {
+		return err
+	}
+	if proxy, err = faultproxy.Start(config); err != nil {
+		return err
+	}
 	return startOperator(ctx)
 }
 
 func startOperator(ctx context.Context) (err error) {
-	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary})
+	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary, Config: proxy.Config()})
 	return err
+}
+
+// starting is held while ensureOperator starts the operator.
+var starting sync.Mutex
+
+// ensureOperator starts the operator unless it is running.
+func ensureOperator(ctx context.Context) error {
+	starting.Lock()
+	defer starting.Unlock()
+	select {
+	case <-operator.Done():
+		return startOperator(ctx)
+	default:
+		return nil
+	}
 }

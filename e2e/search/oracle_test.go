@@ -89,7 +89,7 @@ func (r *run) wrong(ctx context.Context) (wrong []string) {
 			}
 		case len(wanted[o]) == 0:
 			if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
-				complain("%s is in no manifest, and exists: labels %v", o, u.GetLabels())
+				complain("%s is in no manifest, and exists: labels %v, deleted %v", o, u.GetLabels(), u.GetDeletionTimestamp())
 			}
 		case !quiet(o) || r.unmanaged[o] || o == "ConfigMap/foreign":
 		case !exists:
@@ -160,7 +160,11 @@ func (r *run) wrongContent(ctx context.Context, o string, u *unstructured.Unstru
 			return wrong
 		}
 	}
-	return append(wrong, fmt.Sprintf("%s is %v, and a fresh apply gives %v", o, live, r.freshOf(ctx, o, wanted[0])))
+	var managers []string
+	for _, m := range u.GetManagedFields() {
+		managers = append(managers, fmt.Sprintf("%s (%s) %s", m.Manager, m.Operation, m.FieldsV1))
+	}
+	return append(wrong, fmt.Sprintf("%s is %v, and a fresh apply gives %v; managers: %q", o, live, r.freshOf(ctx, o, wanted[0]), managers))
 }
 
 func join(lines []string) string { return "\n  " + strings.Join(lines, "\n  ") }

@@ -62,7 +62,9 @@ func TestCrashPoints(t *testing.T) {
 		hit += killAt(t, scenarios, batch)
 	}
 	t.Logf("%d scenarios with %d points; killed at %d of %d, in %s", len(scenarios), len(all), hit, len(points), time.Since(begin).Round(time.Second))
-	require.Greater(t, hit, len(points)/2, "most points are reached")
+	if os.Getenv("VIDRA_POINTS") == "" {
+		require.Greater(t, hit, len(points)/2, "most points are reached")
+	}
 }
 
 // scenarios reads the scenarios.
@@ -94,7 +96,7 @@ func choose[T interface {
 	}
 	rng := rand.New(rand.NewPCG(suite.Seed(t), 0)) //nolint:gosec // a seed that repeats the choice
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:min(len(all), suite.Size(8*together, len(all)))]
+	return all[:min(len(all), suite.Size(5*together, len(all)))]
 }
 
 // beside calls f for each run at the same time, and ends the test when one has failed.

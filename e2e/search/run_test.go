@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,9 @@ type run struct {
 	foreign *unstructured.Unstructured
 	adopted bool
 	mark    testenv.AuditMark
+	// beside is whether other runs are under way, and word matches the names of this one.
+	beside bool
+	word   *regexp.Regexp
 }
 
 var runs atomic.Int64
@@ -53,20 +57,27 @@ var runs atomic.Int64
 // execute runs a plan in namespaces of its own, and fails t when a promise is broken.
 func execute(t require.TestingT, logf func(format string, args ...any), p plan) {
 	ctx := context.Background()
+	r := newRun(ctx, t, logf)
+	for _, s := range p.Steps {
+		r.step(ctx, s)
+	}
+	r.finish(ctx)
+}
+
+// newRun returns a run in namespaces of its own, with the object of another user.
+func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{},
 	}
+	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
 		require.NoError(t, admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
 	r.foreign = r.object("ConfigMap/foreign", 0)
 	require.NoError(t, unstructured.SetNestedField(r.foreign.Object, "foreign", "data", "value"))
 	require.NoError(t, admin.Create(ctx, r.foreign, client.FieldOwner("other-user")))
-	for _, s := range p.Steps {
-		r.step(ctx, s)
-	}
-	r.finish(ctx)
+	return r
 }
 
 // step does what a step says.
@@ -155,9 +166,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 		if v.DeletionTimestamp == nil {
 			break
 		}
-		if operator.Err() != nil || !r.running() {
-			require.NoError(r, startOperator(ctx))
-		}
+		require.NoError(r, ensureOperator(ctx))
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
 			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -174,15 +183,6 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 		err = admin.Update(ctx, v)
 	}
 	return v, err
-}
-
-func (r *run) running() bool {
-	select {
-	case <-operator.Done():
-		return false
-	default:
-		return true
-	}
 }
 
 // fill sets the spec of a VidraResource, and writes the ConfigMap with its part.
@@ -314,14 +314,17 @@ func (r *run) merge(ctx context.Context, u *unstructured.Unstructured, fields ma
 func (r *run) settle(ctx context.Context) {
 	var wrong []string
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		wrong = r.wrong(ctx)
-		return len(wrong) == 0, nil
+		now := r.wrong(ctx)
+		if ctx.Err() == nil { // otherwise the answers are errors
+			wrong = now
+		}
+		return len(now) == 0, nil
 	})
 	if err != nil {
 		r.logf("%s: %s\noperator log: %s", r.prefix, join(wrong), operator.Log)
 		require.FailNow(r, "a promise is broken")
 	}
-	if r.suspended() { // nothing else shows that the operator has done what it may
+	if r.suspended() && !r.beside { // nothing else shows that the operator has done what it may
 		r.quiet(ctx)
 	}
 	r.before = r.wanted()
@@ -373,6 +376,11 @@ func (r *run) finish(ctx context.Context) {
 	r.forget()
 	r.settle(ctx)
 	r.quiet(ctx)
+	r.end(ctx)
+}
+
+// end deletes all VidraResources, and what is left.
+func (r *run) end(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		r.delete(ctx, name)
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,9 @@ func TestUnseenEvents(t *testing.T) {
 		hit += faultyEvents(t, scenarios, batch)
 	}
 	t.Logf("%d scenarios with %d points; %d of %d were reached, in %s", len(scenarios), len(all), hit, len(points), time.Since(begin).Round(time.Second))
-	require.Greater(t, hit, len(points)/2, "most points are reached")
+	if os.Getenv("VIDRA_POINTS") == "" {
+		require.Greater(t, hit, len(points)/2, "most points are reached")
+	}
 }
 
 // faultyEvents runs scenarios with one faulty event in each, and returns how many had it.
