@@ -93,7 +93,7 @@ func TestObject(t *testing.T) {
 	requireLive(t, at, "for-the-diff")
 	at.await("Last edit as a diff", "greeting: for-the-diff", "Make it in the manifest", "Leave the field to others", "Keep all edits for a while", "- /data/greeting", "kubectl edit vidraresource shop")
 	lines := eval[string](t, at, `[...document.querySelectorAll(".blame tr")].map(r => r.innerText.replace(/\s+/g, " ")).join("\n")`)
-	require.Contains(t, lines, "shop: document 1, line 8 greeting: hello")
+	require.Contains(t, lines, "shop: document 1, line 9 greeting: hello")
 	at.run(chromedp.Click(`.ways [data-copy]`, chromedp.ByQuery))
 	suite.Await(t, func(c *assert.CollectT) {
 		require.Regexp(c, "Copied|Selected", eval[string](c, at, `document.getElementById("toast").textContent`))
