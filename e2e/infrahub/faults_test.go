@@ -146,6 +146,12 @@ func TestUnappliedArtifacts(t *testing.T) {
 			l.awaitGreeting("a", "hello")
 			l.requireResources(t, "a", "b", "c")
 			require.EqualValues(t, 1, is.Status.PendingRemovals.Count, "c may have moved into a")
+			if tc.reason == v1alpha1.ArtifactInvalid {
+				l.Reset()
+				l.request()
+				l.requireRequests(0, 1, 0) // what it holds is known
+				l.await(v1alpha1.SyncReasonArtifactsFailed, tc.message)
+			}
 			l.Set(l.artifact("a", "goodbye"))
 			l.request()
 			l.awaitGreeting("a", "goodbye")

@@ -35,12 +35,16 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if sensitive, current := r.current(live, want, id); current {
 		return sensitive, nil
 	}
+	if p := r.session.unfitFor(a); p != nil {
+		return false, p
+	}
 	done, err := r.slots.take(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer done()
 	c, err := r.content(ctx, a)
+	r.session.noteUnfit(a, err)
 	if err != nil {
 		return false, err
 	}

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	gosync "sync"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
 // session is what the operator remembers of an InfrahubSync between syncs. Nothing of it is needed after a restart.
@@ -36,6 +38,8 @@ type session struct {
 	written map[string]*written
 	// secrets are the versions of the Secrets that were written, by name.
 	secrets map[string]string
+	// unfit are the artifacts whose content is no manifest, by id. It is not read again until the server lists another one.
+	unfit map[string]unfit
 	// dirty means that another client changed or deleted one of them.
 	dirty bool
 }
@@ -50,8 +54,14 @@ type written struct {
 	seen    int64
 }
 
+// unfit is an artifact as the server listed it, and why its content is not applied.
+type unfit struct {
+	artifact infrahub.Artifact
+	problem  *problem
+}
+
 func newSession(uid types.UID) *session {
-	return &session{uid: uid, secrets: map[string]string{}, confirmed: map[types.UID]bool{}, written: map[string]*written{}}
+	return &session{unfit: map[string]unfit{}, uid: uid, secrets: map[string]string{}, confirmed: map[types.UID]bool{}, written: map[string]*written{}}
 }
 
 // session returns the session of an InfrahubSync. One that was deleted and created again has a new session.
@@ -202,6 +212,42 @@ func (s *session) wait(interval time.Duration, result result) time.Duration {
 	s.failures++
 	wait := min(retryMin<<min(s.failures-1, 16), retryMax, interval)
 	return max(wait, result.retryAfter)
+}
+
+// unfitFor returns why the content of an artifact is not applied, if that is known; nil otherwise.
+func (s *session) unfitFor(a infrahub.Artifact) *problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.unfit[a.ID]; known.artifact == a {
+		return known.problem
+	}
+	return nil
+}
+
+// noteUnfit records the problem of the content of an artifact, if it lasts as long as the content.
+func (s *session) noteUnfit(a infrahub.Artifact, err error) {
+	var p *problem
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.As(err, &p) && p.Reason == v1alpha1.ArtifactInvalid && contentID(a) != "" {
+		s.unfit[a.ID] = unfit{artifact: a, problem: p}
+		return
+	}
+	delete(s.unfit, a.ID)
+}
+
+// retainUnfit forgets the artifacts that are not listed.
+func (s *session) retainUnfit(artifacts []infrahub.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unfit) == 0 {
+		return
+	}
+	listed := make(map[string]bool, len(artifacts))
+	for _, a := range artifacts {
+		listed[a.ID] = true
+	}
+	maps.DeleteFunc(s.unfit, func(id string, _ unfit) bool { return !listed[id] })
 }
 
 // secretVersion returns the version of a Secret after the last write; empty without one.
