@@ -106,7 +106,7 @@ func TestRolesSpellOutTheirVerbs(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 13, roles)
+	require.Equal(t, 14, roles)
 }
 
 func TestOperatorPodIsAdmitted(t *testing.T) {

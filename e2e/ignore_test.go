@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -133,12 +136,20 @@ func TestIgnoreRulesThatDoNotFit(t *testing.T) {
 		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Deployment"}, Paths: []string{"/spec/replicas"}},
 		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "StatefulSet"}, Paths: []string{"/spec/replicas"}},
 		v1alpha1.IgnoreRule{Paths: []string{"/spec/nosuchfield"}},
+		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "ConfigMap"}, Paths: []string{"/data/greeting", "/data/wrong"}},
+		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: v1alpha1.CoreGroup, Kind: "Deployment"}, Paths: []string{"/spec/replicas"}},
+		v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: v1alpha1.CoreGroup, Kind: "Service"}, Paths: []string{"/spec/ports/[name=http]", "/spec/ports/[name=none]"}},
 	))
 	v := awaitReady(t, ns)
 	unmatched := condition(t, v, v1alpha1.ConditionUnmatchedIgnoreRules)
 	require.Contains(t, unmatched.Message, "spec.drift.ignore[1]")
 	require.Contains(t, unmatched.Message, "/spec/nosuchfield")
 	require.NotContains(t, unmatched.Message, "spec.drift.ignore[0]")
+	require.Contains(t, unmatched.Message, "spec.drift.ignore[3].paths[1] /data/wrong", "a wrong path beside a right one")
+	require.NotContains(t, unmatched.Message, "/data/greeting")
+	require.Contains(t, unmatched.Message, "spec.drift.ignore[4]", "the core group has no Deployments")
+	require.Contains(t, unmatched.Message, "spec.drift.ignore[5].paths[1] /spec/ports/[name=none]")
+	require.NotContains(t, unmatched.Message, "[name=http]")
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift.Ignore = spec.Drift.Ignore[:1] })
 	await(t, func(c *assert.CollectT) {
 		for _, condition := range getVidraResource(c, ns).Status.Conditions {
@@ -154,6 +165,49 @@ func TestIgnoreRulesThatDoNotFit(t *testing.T) {
 		v.Spec.Drift.Ignore = []v1alpha1.IgnoreRule{rule}
 		require.ErrorContains(t, admin.Patch(t.Context(), v, client.MergeFrom(base)), reason)
 	}
+}
+
+// TestIgnoredItemByKey has a rule for the image of one container, and a manifest that inserts another one before it: the rule
+// stays with its container.
+func TestIgnoredItemByKey(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	rule := v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Deployment"}, Paths: []string{"/spec/template/spec/containers/[name=web]/image"}}
+	newVidraResource(t, ns, podOf("", ""), ignoring(rule))
+	awaitReady(t, ns)
+	deployment := declaredObject(t, ns, podOf("", ""), "Deployment", "web")
+	setImage := func(container, image string) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, container, image)
+		require.NoError(t, edit(deployment, types.StrategicMergePatchType, patch, client.FieldOwner("image-updater")))
+	}
+	images := func(t require.TestingT) map[string]any {
+		containers, _, err := unstructured.NestedSlice(get(t, deployment).Object, "spec", "template", "spec", "containers")
+		require.NoError(t, err)
+		all := map[string]any{}
+		for _, c := range containers {
+			all[c.(map[string]any)["name"].(string)] = c.(map[string]any)["image"]
+		}
+		return all
+	}
+	setImage("web", "registry.example/web:2")
+	inserted := strings.Replace(podOf("", ""), "      containers:\n", "      containers:\n      - name: first\n        image: registry.example/first\n", 1)
+	setManifest(t, ns, inserted)
+	awaitReady(t, ns)
+	require.Equal(t, map[string]any{"first": "registry.example/first", "web": "registry.example/web:2"}, images(t))
+	setImage("web", "registry.example/web:3")
+	setImage("first", "registry.example/first:3")
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, map[string]any{"first": "registry.example/first", "web": "registry.example/web:3"}, images(c))
+	})
+	awaitReady(t, ns)
+
+	v := getVidraResource(t, ns)
+	base := v.DeepCopy()
+	v.Spec.Drift.Ignore[0].Paths = []string{"/spec/template/spec/containers/[web]/image"}
+	require.NoError(t, admin.Patch(t.Context(), v, client.MergeFrom(base)))
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "[web] selects no list item", "such as [name=web]")
+	require.Equal(t, "registry.example/web:3", images(t)["web"])
 }
 
 // ownedBy is the text of what a field manager applied to an object.

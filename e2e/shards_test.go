@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -226,5 +227,39 @@ func TestShardsOverlap(t *testing.T) {
 	for _, obj := range all {
 		err := admin.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopy())
 		require.True(t, apierrors.IsNotFound(err), "%s: %v", obj.GetName(), err)
+	}
+}
+
+// TestUnselected gives a VidraResource the label of a shard that no operator has, and then starts that operator. Until then, the other
+// operators report the VidraResource: also one that another operator had reconciled before.
+func TestUnselected(t *testing.T) {
+	needsOwnControlPlane(t, manyShards)
+	ns := newNamespace(t)
+	stopOperator(t)
+	others := []*testenv.Operator{startShard(t, mainOne, electing()...), startShard(t, shardOne, electing()...)}
+	lost, moved := ns+"-new", ns+"-moved"
+	newVidraResource(t, ns, configMap("moved", "hello"), named(moved), inShard("one"))
+	awaitReady(t, moved)
+	newVidraResource(t, ns, configMap("new", "hello"), named(lost), inShard("two"))
+	series := func(name string) string { return fmt.Sprintf(`vidra_resource_unselected{name=%q}`, name) }
+	reported := func(t require.TestingT, name string, want bool) {
+		for _, o := range others {
+			_, is := suite.Metrics(t, o)[series(name)]
+			require.Equal(t, want, is, name)
+		}
+	}
+	await(t, func(c *assert.CollectT) { reported(c, lost, true) })
+	reported(t, moved, false)
+	require.NoError(t, mergePatch(getVidraResource(t, moved), `{"metadata":{"labels":{%q:"two"}}}`, shardKey))
+	await(t, func(c *assert.CollectT) { reported(c, moved, true) })
+	startShard(t, shardTwo, electing()...)
+	awaitReady(t, lost)
+	awaitReady(t, moved)
+	await(t, func(c *assert.CollectT) {
+		reported(c, lost, false)
+		reported(c, moved, false)
+	})
+	for _, name := range []string{lost, moved} {
+		removeVidraResource(t, name)
 	}
 }

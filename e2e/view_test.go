@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
@@ -100,14 +101,43 @@ func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
 		}
 		assert.True(c, found, "%s", body)
 	})
+
+	level := strings.TrimSuffix(url, "/watches") + "/loglevel"
+	code, body = send(t, http.MethodPut, level, reader, "level=debug")
+	require.Equal(t, http.StatusForbidden, code, "a reader of metrics may not change the level: %s", body)
+	writer := tokenOf(t, ns, "writer")
+	writes := binding.DeepCopy()
+	writes.ObjectMeta, writes.RoleRef.Name, writes.Subjects[0].Name = metav1.ObjectMeta{Name: ns + "-writer"}, "vidra-log-level", "writer"
+	require.NoError(t, admin.Create(t.Context(), writes))
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), writes) })
+	const detail = `"level":"debug"`
+	require.NotContains(t, suite.LogOf(t, started), detail)
+	await(t, func(c *assert.CollectT) {
+		code, body := send(t, http.MethodPut, level, writer, "level=debug")
+		require.Equal(c, http.StatusOK, code, "%s", body)
+		require.Contains(c, body, "debug")
+	})
+	edited := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	require.NoError(t, mergePatch(edited, `{"data":{"greeting":"bye"}}`))
+	awaitSays(t, edited, "hello")
+	await(t, func(c *assert.CollectT) { require.Contains(c, suite.LogOf(t, started), detail) })
+	code, body = send(t, http.MethodPut, level, writer, "level=info")
+	require.Equal(t, http.StatusOK, code, "%s", body)
 }
 
 // fetch gets a URL, with a bearer token unless that is empty. The code is 0 while
 // no server answers. The certificate of the operator is its own.
 func fetch(t *testing.T, url, token string) (code int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	return send(t, http.MethodGet, url, token, "")
+}
+
+// send is fetch with another method, and with a form as the body.
+func send(t *testing.T, method, url, token, form string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(form))
 	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -26,10 +26,7 @@ func (o *options) readFirstOperator(ctx context.Context, config *rest.Config, lo
 		return nil
 	}
 	named := o.origins.Name(firstConfigFlag)
-	namespace, name, found := strings.Cut(o.firstConfig, "/")
-	if !found || namespace == "" || name == "" {
-		return fmt.Errorf("%s is %q: it must be NAMESPACE/NAME, such as vidra-system/vidra-config", named, o.firstConfig)
-	}
+	namespace, name, _ := strings.Cut(o.firstConfig, "/")
 	client, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make the client of ConfigMaps: %w", err)

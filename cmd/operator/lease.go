@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -60,6 +62,8 @@ type installationLock struct {
 	log          logr.Logger
 	// replica gets to know when the Lease is renewed, and when another replica holds it.
 	replica *replica
+	// shard is what the operator reconciles. Operators of other shards read it from the Lease.
+	shard v1alpha1.Shard
 	// reviews asks for the rights of holders. account is the ServiceAccount of this operator; empty if it has none.
 	reviews typedauthorizationv1.SubjectAccessReviewInterface
 	account string
@@ -102,7 +106,7 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identityOf(host, string(uuid.NewUUID()), account)},
 		},
-		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, log: log, replica: r,
+		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, shard: o.shard, log: log, replica: r,
 	}, nil
 }
 
@@ -143,7 +147,25 @@ func (l *installationLock) acquire(ctx context.Context, record resourcelock.Lead
 	}
 	l.replica.fence.renew(sent)
 	l.leads.Store(true)
+	l.writeSelector(ctx)
 	return nil
+}
+
+// writeSelector writes the label selector of the shard to the Lease. Without it, no VidraResource is reported as unselected.
+func (l *installationLock) writeSelector(ctx context.Context) {
+	if l.shard == "" {
+		return
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{selectorAnnotation: string(l.shard)}}})
+	if err == nil {
+		_, err = l.Client.Leases(l.LeaseMeta.Namespace).Patch(ctx, l.LeaseMeta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err == nil {
+		_, _, err = l.LeaseLock.Get(ctx) // the next renewal is of this version
+	}
+	if err != nil {
+		l.log.Info("Cannot write the label selector of the shard to its Lease", "error", err.Error())
+	}
 }
 
 // awaitOthers waits until no other namespace has a leader, and reports whether it had to.

@@ -18,8 +18,8 @@ import (
 func main() {
 	opts := options{}
 	opts.bind(flag.CommandLine)
-	logging := zap.Options{}
-	logging.BindFlags(flag.CommandLine)
+	logOptions := zap.Options{}
+	logOptions.BindFlags(flag.CommandLine)
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
 	if opts.version {
 		fmt.Println(version.Line("vidra-operator"))
@@ -28,9 +28,9 @@ func main() {
 	if err := opts.complete(flag.CommandLine); err != nil {
 		fail(err)
 	}
-	logger := newLogger(logging, os.Stderr)
-	ctrl.SetLogger(logger)
-	klog.SetLogger(logger) // client-go logs through klog
+	log := newLogger(logOptions, os.Stderr)
+	ctrl.SetLogger(log.Logger)
+	klog.SetLogger(log.Logger) // client-go logs through klog
 
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("unexpected argument %q: the operator takes flags only, see --help", flag.Arg(0)))
@@ -39,7 +39,7 @@ func main() {
 	if err := limitMemory(); err != nil {
 		fail(err)
 	}
-	if err := run(ctrl.SetupSignalHandler(), opts); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), opts, log); err != nil {
 		fail(err)
 	}
 }

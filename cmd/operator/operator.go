@@ -37,6 +37,8 @@ const (
 	// watchesPath is the path at which the metrics endpoint shows, to clients that may get it, what is
 	// watched.
 	watchesPath = "/watches"
+	// logLevelPath is the path at which the metrics endpoint shows the level of the log, and changes it for clients that may put it.
+	logLevelPath = "/loglevel"
 )
 
 // The values of --event-values.
@@ -46,7 +48,7 @@ const (
 )
 
 // run runs the operator until ctx ends.
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, o options, logs *logging) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	reconciler, recorder, err := wire(mgr, unfenced, o, eventSinks, lead, inventories)
+	reconciler, recorder, err := wire(mgr, unfenced, o, logs, eventSinks, lead, inventories)
 	if err != nil {
 		return err
 	}

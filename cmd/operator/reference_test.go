@@ -3,11 +3,13 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -79,7 +81,10 @@ func TestMetricsAreDocumented(t *testing.T) {
 	defer registry.Stop()
 	require.NoError(t, found.Register(sync.NewMetrics()))
 	require.NoError(t, register(found, registry.Collector("vidra"), trigger.NewFactory(trigger.NewIndex()), reconcilemetrics.New(),
-		reconcilemetrics.NewConditions(nil, "")))
+		reconcilemetrics.NewConditions(nil, ""), newLogger(zap.Options{}, io.Discard).suppressed))
+	shard, err := newUnselected(options{}, nil, nil, logr.Discard())
+	require.NoError(t, err)
+	require.NoError(t, found.Register(shard))
 
 	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 	var rows []string

@@ -5,7 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -66,10 +70,42 @@ func (o *options) validate() error {
 	if (o.webhookAddress == "") != (o.webhookKeyFile == "") {
 		refuse(webhookFlag, fmt.Sprintf("%q", o.webhookAddress), "it needs --"+webhookKeyFlag+", and that flag needs it")
 	}
+	for _, a := range []struct{ flag, value, none string }{
+		{"metrics-bind-address", o.metricsAddress, "0"}, {"health-probe-bind-address", o.probeAddress, "0"}, {webhookFlag, o.webhookAddress, ""},
+	} {
+		if err := checkAddress(a.value); a.value != a.none && err != nil {
+			refuse(a.flag, fmt.Sprintf("%q", a.value), "it must be HOST:PORT or :PORT: "+err.Error())
+		}
+	}
+	for _, n := range []struct{ flag, value string }{
+		{"leader-election-namespace", o.leaseNamespace}, {"kubeconfig-namespace", o.kubeconfigNamespace}, {"infrahub-credentials-namespace", o.infrahubCredentials},
+	} {
+		if all := n.value == allNamespaces && n.flag != "leader-election-namespace"; n.value == "" || all {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(n.value); len(problems) > 0 {
+			refuse(n.flag, fmt.Sprintf("%q", n.value), "it must be the name of a namespace: "+problems[0])
+		}
+	}
+	if namespace, name, _ := strings.Cut(o.firstConfig, "/"); o.firstConfig != "" && (namespace == "" || name == "" || strings.Contains(name, "/")) {
+		refuse(firstConfigFlag, fmt.Sprintf("%q", o.firstConfig), "it must be NAMESPACE/NAME, such as vidra-system/vidra-config")
+	}
 	_, _, err := o.toolsOf()
 	faults = append(faults, err)
 	_, err = o.pprof()
 	return errors.Join(append(faults, err)...)
+}
+
+// checkAddress returns an error for an address on which the operator cannot listen.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port, which is a number up to 65535", port)
+	}
+	return nil
 }
 
 // pprof returns the address of the profiles, with the host 127.0.0.1 if it names none; empty if
@@ -79,6 +115,9 @@ func (o *options) pprof() (string, error) {
 		return "", nil
 	}
 	host, port, err := net.SplitHostPort(o.pprofAddress)
+	if err == nil {
+		err = checkAddress(o.pprofAddress)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s is %q: it must be HOST:PORT, or :PORT for 127.0.0.1: %w", o.origins.Name(pprofFlag), o.pprofAddress, err)
 	}

@@ -13,7 +13,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -38,7 +37,7 @@ func scheme() (*runtime.Scheme, error) {
 
 // wire makes the parts and connects them. The Events of the reconciler go to the recorder and to the
 // sinks in eventSinks. unfenced is for Events.
-func wire(mgr manager.Manager, unfenced *rest.Config, o options, eventSinks sinks, lead *replica, inventories *status.Inventories) (*reconcile.Reconciler, sinks, error) {
+func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, eventSinks sinks, lead *replica, inventories *status.Inventories) (*reconcile.Reconciler, sinks, error) {
 	local, err := cluster.New(mgr.GetConfig())
 	if err != nil {
 		return nil, nil, err
@@ -77,6 +76,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, eventSinks sink
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
 		Additions:               additions, PeopleTools: tools, UserStamps: o.userStamps,
+		LineSuppressed: logs.suppressed.WithLabelValues(suppressedObject).Inc,
 	}
 	if o.shard != "" {
 		reconciler.Elsewhere = mgr.GetAPIReader()
@@ -96,13 +96,21 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, eventSinks sink
 		return nil, nil, err
 	}
 	conditions := reconcilemetrics.NewConditions(mgr.GetCache(), o.installation)
-	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions); err != nil {
+	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions, logs.suppressed); err != nil {
+		return nil, nil, err
+	}
+	if err := o.addUnselected(mgr, local); err != nil {
 		return nil, nil, err
 	}
 	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.Add(newReturnMemory()),
 		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
+		mgr.AddMetricsServerExtraHandler(logLevelPath, logs.handler(o.metricsSecure)),
 		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Metrics, Interval: o.backstopInterval}),
-		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr))
+		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr, func() {
+			registry.Get(watchregistry.Key{}, "", "")
+			index.Loaded(trigger.Owner{})
+			reconciler.Known(trigger.Owner{})
+		}))
 }
 
 // newRegistry makes the watches, whose events the factory judges. The objects of a shard have the label shard; it is
@@ -141,11 +149,10 @@ func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.F
 	return registry
 }
 
-// addProbes makes the process live while it runs and ready when its caches are
-// synced.
-func addProbes(mgr manager.Manager) error {
-	synced := &syncedCheck{manager: mgr}
-	return errors.Join(mgr.Add(synced), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced.check))
+// addProbes makes the process live while it takes and releases its locks, and ready when its caches are synced.
+func addProbes(mgr manager.Manager, lock func()) error {
+	synced, live := &syncedCheck{manager: mgr}, &liveness{lock: lock}
+	return errors.Join(mgr.Add(synced), mgr.AddHealthzCheck("locks", live.check), mgr.AddReadyzCheck("caches", synced.check))
 }
 
 // syncedCheck is ready once the caches are synced, on every replica.

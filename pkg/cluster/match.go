@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,19 @@ func ambiguous(server string, found [][]*access) error {
 		server, strings.Join(secrets, ", "), KubeconfigLabel)
 }
 
-// unmatched returns the error for an API server that no Secret matches.
+// ErrUnmatched is why a remote cluster is unreachable of whose API server no Secret has a kubeconfig.
+var ErrUnmatched = errors.New("no kubeconfig")
+
+// unmatchedError is an ErrUnmatched that says where the Secrets are.
+type unmatchedError string
+
+// Error implements error.
+func (e unmatchedError) Error() string { return string(e) }
+
+// Is reports whether target is ErrUnmatched.
+func (e unmatchedError) Is(target error) bool { return target == ErrUnmatched }
+
+// unmatched returns the ErrUnmatched for an API server that no Secret matches.
 func unmatched(server, namespace string, sources []*source) error {
 	var unread []string
 	for _, s := range sources {
@@ -92,6 +105,6 @@ func unmatched(server, namespace string, sources []*source) error {
 	if len(unread) > 0 {
 		hint = "; not read: " + strings.Join(unread, ", ")
 	}
-	return fmt.Errorf("no Secret with the label %s %s has a kubeconfig for %s: create one, or correct the URL%s",
-		KubeconfigLabel, inNamespace(namespace), server, hint)
+	return unmatchedError(fmt.Sprintf("no Secret with the label %s %s has a kubeconfig for %s: create one, or correct the URL%s",
+		KubeconfigLabel, inNamespace(namespace), server, hint))
 }

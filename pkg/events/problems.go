@@ -6,8 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // problems are the reasons of problems of the manifest, of the destination and of objects
@@ -207,8 +209,9 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Ev
 		return nil
 	}
 	var texts, variants []part
-	for _, p := range all {
-		text := part{p.ObjectName(), p.Message}
+	names := ProblemNames(all)
+	for i, p := range all {
+		text := part{names[i], p.Message}
 		texts = append(texts, text)
 		if !distinct {
 			text = part{subjectText(p.Subject()), p.Reason}
@@ -226,6 +229,28 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Ev
 		e.Related = &e.Objects[0].Reference
 	}
 	return []Event{e}
+}
+
+// ProblemNames returns the names of the objects of problems, with the groups of kinds that are ambiguous; empty for a problem that is not
+// about one object.
+func ProblemNames(all []v1alpha1.Problem) []string {
+	var kinds kindname.Set
+	names := make([]string, len(all))
+	of := func(p v1alpha1.Problem) (schema.GroupKind, v1alpha1.Subject) {
+		s := p.Subject()
+		return schema.GroupKind{Group: s.Group, Kind: s.Kind}, s
+	}
+	for _, p := range all {
+		if kind, s := of(p); s.Name != "" {
+			kinds.Add(kind)
+		}
+	}
+	for i, p := range all {
+		if kind, s := of(p); s.Name != "" {
+			names[i] = kinds.Name(kind, s.Namespace, s.Name)
+		}
+	}
+	return names
 }
 
 // subjectText returns a text that is another one for another subject.

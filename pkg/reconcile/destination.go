@@ -25,6 +25,9 @@ import (
 // whether it can be reached.
 const startingRetry = 500 * time.Millisecond
 
+// kubeconfigGrace is how long a new VidraResource waits for its kubeconfig before that is reported: one client often creates both.
+const kubeconfigGrace = 3 * time.Second
+
 // record records the Events of what a reconcile of a VidraResource did. before and after
 // are its status before and after that.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
@@ -32,7 +35,7 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 	for i := range changes {
 		changes[i].Cluster = at
 	}
-	r.outcomes.log(ctrllog.Log.WithName("outcome"), regarding.Name, before, after, changes, time.Now())
+	r.outcomes.log(ctrllog.Log.WithName("outcome"), r.LineSuppressed, regarding.Name, before, after, changes, time.Now())
 	r.Recorder.Record(events.Transitions(regarding, before, after, changes))
 }
 
@@ -76,7 +79,11 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	if why := access.OutOfScope(scope, p.VR); why != nil {
 		return why
 	}
-	if why, p.starting = access.Unreachable(destination); why == nil && isRemote {
+	why, p.starting = access.Unreachable(destination)
+	if why != nil && !p.starting {
+		p.starting = errors.Is(destination.Unreachable(), cluster.ErrUnmatched) && p.VR.Status.ObservedGeneration == 0 && time.Since(p.state.writes.Begun) < kubeconfigGrace
+	}
+	if why == nil && isRemote {
 		p.noteIdentity(ctx, remote, kubeconfig)
 	}
 	return why

@@ -45,8 +45,14 @@ var outcomeMessages = map[events.Action]string{
 	events.Replaced: "Deleted an object to create it again",
 }
 
-// log logs what a reconcile did, from the statuses before and after it and its changes.
-func (o *outcomes) log(log logr.Logger, vidraResource string, before, after v1alpha1.VidraResourceStatus, changes []events.Change, now time.Time) {
+// log logs what a reconcile did, from the statuses before and after it and its changes. suppressed is called for each line that is
+// left out, if it is not nil.
+func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string, before, after v1alpha1.VidraResourceStatus, changes []events.Change, now time.Time) {
+	line := func(message, object string, values ...any) {
+		if !o.line(log, message, vidraResource, object, now, values...) && suppressed != nil {
+			suppressed()
+		}
+	}
 	for _, change := range changes {
 		message := outcomeMessages[change.Action]
 		if change.Adopted {
@@ -74,17 +80,19 @@ func (o *outcomes) log(log logr.Logger, vidraResource string, before, after v1al
 		if change.Took > 0 {
 			values = append(values, "duration", change.Took.Round(time.Millisecond).String())
 		}
-		o.line(log, message, vidraResource, events.Name(change.Object), now, values...)
+		line(message, events.Name(change.Object), values...)
 	}
-	for _, p := range problemsOnlyIn(after, before) {
-		o.line(log, "Refused", vidraResource, p.ObjectName(), now, "outcome", p.Reason)
+	begun, ended := problemsOnlyIn(after, before), problemsOnlyIn(before, after)
+	names := events.ProblemNames(append(slices.Clone(begun), ended...))
+	for i, p := range begun {
+		line("Refused", names[i], "outcome", p.Reason)
 	}
-	for _, p := range problemsOnlyIn(before, after) {
+	for i, p := range ended {
 		values := []any{"outcome", p.Reason}
 		if !p.Since.IsZero() {
 			values = append(values, "duration", now.Sub(p.Since.Time).Round(time.Second).String())
 		}
-		o.line(log, "Recovered", vidraResource, p.ObjectName(), now, values...)
+		line("Recovered", names[len(begun)+i], values...)
 	}
 }
 
@@ -107,8 +115,8 @@ func problemsOnlyIn(one, other v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 	return only
 }
 
-// line logs a line about an object, or counts it.
-func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, now time.Time, values ...any) {
+// line logs a line about an object, or counts it. It reports whether the line was logged.
+func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, now time.Time, values ...any) bool {
 	o.mu.Lock()
 	if o.objects == nil || now.Sub(o.cleaned) > outcomeForget {
 		o.cleaned = now
@@ -131,7 +139,7 @@ func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, 
 	if !limit.AllowN(now, 1) {
 		limit.suppressed++
 		o.mu.Unlock()
-		return
+		return false
 	}
 	suppressed := limit.suppressed
 	limit.suppressed = 0
@@ -144,4 +152,5 @@ func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, 
 		all = append(all, "suppressed", suppressed)
 	}
 	log.Info(message, all...)
+	return true
 }

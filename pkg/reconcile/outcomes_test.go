@@ -18,6 +18,8 @@ func TestOutcomes(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	var o outcomes
+	suppressed := 0
+	count := func() { suppressed++ }
 	now := time.Now()
 	settings := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	change := func(action events.Action) events.Change {
@@ -28,23 +30,23 @@ func TestOutcomes(t *testing.T) {
 	problem := v1alpha1.Problem{Reason: v1alpha1.ReasonApplyFailed, Message: "secret-red", Object: &v1alpha1.ProblemObject{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "other"}}
 	none, broken := v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{problem}}
 
-	o.log(log, "shop", none, none, []events.Change{change(events.Restored)}, now)
+	o.log(log, count, "shop", none, none, []events.Change{change(events.Restored)}, now)
 	require.Equal(t, []string{`"level"=0 "msg"="Reverted an object" "VidraResource"="shop" "object"="ConfigMap shop/settings" "outcome"="Restored" ` +
 		`"managers"=["kubectl-edit"] "fields"=["data.colour"] "duration"="12ms"`}, lines)
 	lines = nil
 	created := events.Change{Action: events.Created, Object: settings}
-	o.log(log, "shop", none, none, []events.Change{created}, now)
+	o.log(log, count, "shop", none, none, []events.Change{created}, now)
 	require.Empty(t, lines, "an ordinary apply is no outcome that a user looks for")
 	adopted := events.Change{Action: events.Configured, Object: settings, Adopted: true}
-	o.log(log, "shop", none, broken, []events.Change{adopted, change(events.Pruned)}, now)
+	o.log(log, count, "shop", none, broken, []events.Change{adopted, change(events.Pruned)}, now)
 	require.Len(t, lines, 3)
 	require.Contains(t, lines[0], `"msg"="Adopted an object"`)
 	require.Contains(t, lines[1], `"msg"="Deleted an object"`)
 	require.Contains(t, lines[2], `"msg"="Refused" "VidraResource"="shop" "object"="ConfigMap shop/other" "outcome"="ApplyFailed"`)
 	lines = nil
-	o.log(log, "shop", broken, broken, nil, now)
+	o.log(log, count, "shop", broken, broken, nil, now)
 	require.Empty(t, lines, "a problem that stays is logged once")
-	o.log(log, "shop", broken, none, nil, now)
+	o.log(log, count, "shop", broken, none, nil, now)
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `"msg"="Recovered"`)
 	for _, line := range lines {
@@ -53,11 +55,12 @@ func TestOutcomes(t *testing.T) {
 
 	lines = nil
 	for range 100 {
-		o.log(log, "shop", none, none, []events.Change{change(events.Restored)}, now)
+		o.log(log, count, "shop", none, none, []events.Change{change(events.Restored)}, now)
 	}
 	require.Len(t, lines, outcomeBurst-3, "three lines about the object came before")
 	lines = nil
-	o.log(log, "shop", none, none, []events.Change{change(events.Restored)}, now.Add(outcomeInterval))
+	o.log(log, count, "shop", none, none, []events.Change{change(events.Restored)}, now.Add(outcomeInterval))
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `"suppressed"=98`, "suppressed lines are counted")
+	require.Equal(t, 98, suppressed)
 }

@@ -82,6 +82,8 @@ type Reconciler struct {
 	DigestKeys *seal.Store
 	// Metrics count what is done. Optional.
 	Metrics *metrics.Metrics
+	// LineSuppressed is called for each line of the log that is left out, because there are many about one object. Optional.
+	LineSuppressed func()
 	// Parallel is how many objects of a stage are applied at a time. Defaults to
 	// plan.DefaultParallel.
 	Parallel int
@@ -227,6 +229,9 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.Trigger.Release(owner)
 	r.depart(owner)
 }
+
+// Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.
+func (r *Reconciler) Known(owner trigger.Owner) bool { return r.stateOf(owner) != nil }
 
 // stateOf returns the state of a VidraResource; nil if there is none.
 func (r *Reconciler) stateOf(owner trigger.Owner) *ownerState {

@@ -148,7 +148,8 @@ type IgnoreRule struct {
 	Target IgnoreTarget `json:"target,omitempty"`
 
 	// Paths are JSON pointers (RFC 6901) into the object as the manifest has it,
-	// such as /spec/replicas. A path covers everything below it.
+	// such as /spec/replicas. A path covers everything below it. [key=value] in it selects
+	// items of a list by their fields, such as /spec/ports/[port=80,protocol=TCP]/nodePort.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -171,7 +172,7 @@ const CoreGroup = "core"
 // IgnoreTarget selects objects of the manifest. Every field that is set has to
 // match.
 type IgnoreTarget struct {
-	// Group is the API group of the object.
+	// Group is the API group of the object. The group core means the core group alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`

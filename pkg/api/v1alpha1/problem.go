@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // Subject identifies what a problem is about. It is the same in every version of a kind, and
@@ -20,15 +18,6 @@ func (p *Problem) Subject() Subject {
 	o := p.Object
 	version, _ := schema.ParseGroupVersion(o.APIVersion)
 	return Subject{Group: version.Group, Kind: o.Kind, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name}
-}
-
-// ObjectName returns kind, namespace and name of the object; empty if the problem is not
-// about one object.
-func (p *Problem) ObjectName() string {
-	if o := p.Object; o != nil && o.Name != "" {
-		return display.Name(o.Kind, o.Namespace, o.Name)
-	}
-	return ""
 }
 
 // In reports whether the problem is part of a condition.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +41,7 @@ type Conditions struct {
 	reader       client.Reader
 	installation v1alpha1.Installation
 
-	condition, resources *prometheus.Desc
+	condition, resources, unobserved *prometheus.Desc
 }
 
 // NewConditions returns a Conditions of the VidraResources of an installation. reader must be a cache.
@@ -53,6 +54,9 @@ func NewConditions(reader client.Reader, installation v1alpha1.Installation) *Co
 		resources: prometheus.NewDesc("vidra_resources",
 			"VidraResources by condition, its status and its reason. All VidraResources are counted.",
 			[]string{"type", "status", "reason"}, nil),
+		unobserved: prometheus.NewDesc("vidra_resource_unobserved",
+			"1 for each VidraResource whose metadata.generation status.observedGeneration has not reached. One that is suspended may wait. At most 5000 have it.",
+			[]string{"name"}, nil),
 	}
 }
 
@@ -60,6 +64,7 @@ func NewConditions(reader client.Reader, installation v1alpha1.Installation) *Co
 func (c *Conditions) Describe(to chan<- *prometheus.Desc) {
 	to <- c.condition
 	to <- c.resources
+	to <- c.unobserved
 }
 
 // Collect implements prometheus.Collector. It reports nothing while the cache is not synced.
@@ -78,6 +83,20 @@ func (c *Conditions) Collect(to chan<- prometheus.Metric) {
 	}
 	c.collectNamed(to, ours)
 	c.collectReasons(to, ours)
+	c.collectUnobserved(to, ours)
+}
+
+// collectUnobserved reports the VidraResources whose latest generation no operator has reconciled.
+func (c *Conditions) collectUnobserved(to chan<- prometheus.Metric, all []*v1alpha1.VidraResource) {
+	number := 0
+	for _, vr := range all {
+		waits := vr.Spec.Suspend && meta.IsStatusConditionTrue(vr.Status.Conditions, v1alpha1.ConditionSuspended)
+		if vr.Generation == vr.Status.ObservedGeneration || waits || number == MaxNamedResources {
+			continue
+		}
+		number++
+		to <- prometheus.MustNewConstMetric(c.unobserved, prometheus.GaugeValue, 1, vr.Name)
+	}
 }
 
 // collectNamed reports the conditions with the names of the VidraResources.

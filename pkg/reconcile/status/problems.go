@@ -180,9 +180,10 @@ func describe(all []v1alpha1.Problem) (reason, message string) {
 	reason = all[0].Reason
 	var shown []string
 	room := maxList
+	names := events.ProblemNames(all)
 	for i, p := range all {
 		text := p.Message
-		switch name := p.ObjectName(); {
+		switch name := names[i]; {
 		case name != "" && p.Reason != reason:
 			text = name + ": " + p.Reason + ": " + text
 		case name != "":
