@@ -83,7 +83,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
 			t.Known.Entry = nil
 		}
-		p.state.Reread = p.state.Reread || object.KindGone(errs[i], t.ID.Name)
+		p.state.Reread = p.state.Reread || object.KindGone(errs[i])
 	}
 	return todo
 }

@@ -36,6 +36,9 @@ func TestKindGone(t *testing.T) {
 		},
 		"a right":   {"the kind is there", apierrors.NewForbidden(things, "thing", errors.New("no right")), false, v1alpha1.ReasonApplyFailed},
 		"an object": {"the kind has no such object", apierrors.NewNotFound(things, "thing"), false, v1alpha1.ReasonApplyFailed},
+		"another object": {
+			"a RoleBinding needs its Role", apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "reader"), false, v1alpha1.ReasonApplyFailed,
+		},
 		"a verb": {
 			"the kind is there, and nothing that is installed helps", apierrors.NewMethodNotSupported(things, "patch"),
 			false, v1alpha1.ReasonManifestInvalid,
@@ -43,7 +46,7 @@ func TestKindGone(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, object.KindGone(tc.err, "thing"), tc.reason)
+			require.Equal(t, tc.want, object.KindGone(tc.err), tc.reason)
 			why := object.Explain(tc.err, gvk, object.Identity{GroupKind: gvk.GroupKind(), Name: "thing"}, ownership.Disclosure{})
 			require.Equal(t, tc.says, why.Reason, why.Message)
 		})

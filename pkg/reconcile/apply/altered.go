@@ -69,7 +69,7 @@ func Mutating(ctx context.Context, client dynamic.Interface, group, version, res
 	}
 	policies, err := client.Resource(mutatingPolicies).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		if object.KindGone(err, "") { // a version without these policies
+		if object.KindGone(err) { // a version without these policies
 			return names, nil
 		}
 		return nil, err

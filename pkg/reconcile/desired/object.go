@@ -209,11 +209,18 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 	return mappings, missing
 }
 
+// laterGroups are the groups to which the kinds of a former group of Kubernetes have moved:
+// https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-16
+var laterGroups = map[string][]string{"extensions": {"apps", "networking.k8s.io"}}
+
 // unavailable returns why a kind cannot be applied. It names the version that the API server serves where the manifest has another one.
 func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersionKind, err error) *object.Failure {
 	if meta.IsNoMatchError(err) {
-		if served, other := kinds.MappingInAnyVersion(ctx, gvk); other == nil {
-			return object.NotServedVersion(gvk, served.GVR.GroupVersion())
+		for _, group := range append([]string{gvk.Group}, laterGroups[gvk.Group]...) {
+			other := schema.GroupVersionKind{Group: group, Version: gvk.Version, Kind: gvk.Kind}
+			if served, err := kinds.MappingInAnyVersion(ctx, other); err == nil {
+				return object.NotServedVersion(gvk, served.GVR.GroupVersion())
+			}
 		}
 	}
 	return object.Unavailable(gvk, err)

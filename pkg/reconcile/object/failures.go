@@ -49,9 +49,9 @@ const MaxReason = 256
 
 // KindGone reports whether an error means that the API server does not serve the
 // kind, or not yet, or not any more.
-func KindGone(err error, name string) bool {
+func KindGone(err error) bool {
 	return meta.IsNoMatchError(err) || kindTerminating(err) ||
-		apierrors.IsNotFound(err) && !MissingNamespace(err) && !IsObject(err, name)
+		apierrors.IsNotFound(err) && !MissingNamespace(err) && !isAboutObject(err)
 }
 
 // kindTerminating reports whether an error means that nothing is created of a kind, because its
@@ -85,6 +85,13 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 func IsObject(err error, name string) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+}
+
+// isAboutObject reports whether a NotFound error names an object, of any kind: the API server answers so where an object names another
+// one that must exist, such as the Role of a RoleBinding.
+func isAboutObject(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
 }
 
 // Unanswered reports whether the API server may have executed a request that failed: it did not answer,
@@ -168,7 +175,7 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 		return own.AsFailure(err, known)
 	case kindTerminating(err):
 		return *CRDTerminating(gvk)
-	case KindGone(err, id.Name):
+	case KindGone(err):
 		return *NotServed(gvk)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return *TerminatingNamespace(id)
@@ -177,6 +184,8 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 			Reason:  v1alpha1.ReasonApplyFailed,
 			Message: fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
 		}
+	case apierrors.IsNotFound(err) && isAboutObject(err) && !IsObject(err, id.Name): // the API server names the kind of the one that is applied
+		return Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "names an object that does not exist: create it, or add it to the manifest: " + Message(err, known)}
 	case !Denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
 		return Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: Message(err, known)}
 	default:

@@ -23,16 +23,20 @@ type Refusal struct {
 // String describes what is refused, and why.
 func (r Refusal) String() string {
 	text := "the API server refuses the change of the object that exists: " + strings.TrimSuffix(r.Answer, ".")
-	var below []string
+	if below := r.below(); len(below) > 0 {
+		text += ". The manifest differs in " + strings.Join(below, ", ")
+	}
+	return text
+}
+
+// below returns the differing paths below a refused field.
+func (r Refusal) below() (below []string) {
 	for _, path := range r.Differing {
 		if slices.ContainsFunc(r.Fields, func(field []string) bool { return strings.HasPrefix(path, strings.Join(field, ".")+".") }) {
 			below = append(below, path)
 		}
 	}
-	if len(below) > 0 {
-		text += ". The manifest differs in " + strings.Join(below, ", ")
-	}
-	return text
+	return below
 }
 
 // advice is the smallest step that a user can take after the refusal of a field.
@@ -50,7 +54,7 @@ const inManifest = "set the field in the manifest to the value that the object h
 
 // advices are ordered: the first one that fits counts. %s is the name of the object with its namespace, as arguments of kubectl.
 var advices = []advice{
-	{kind: schema.GroupKind{Kind: "PersistentVolumeClaim"}, field: "spec.resources", step: "A claim can grow but not shrink: set the size in the manifest to that of the claim or more. " +
+	{kind: schema.GroupKind{Kind: "PersistentVolumeClaim"}, field: "spec.resources", step: "A claim can grow once it is bound, and never shrink: set the size in the manifest to that of the claim or more. " +
 		"For less, add a claim with another name and copy the data. A deleted claim loses its data"},
 	{kind: schema.GroupKind{Kind: "PersistentVolumeClaim"}, step: "To change it, add a claim with another name and copy the data; otherwise " + inManifest + ". A deleted claim loses its data"},
 	{kind: schema.GroupKind{Kind: "PersistentVolume"}, step: "To change it, add a volume with another name; otherwise " + inManifest + ". A deleted volume may lose its data"},
@@ -78,7 +82,7 @@ func (r Refusal) Advice() string {
 		fits := a.field == "" || slices.ContainsFunc(r.Fields, func(field []string) bool {
 			path := strings.Join(field, ".")
 			return strings.HasPrefix(path, a.field)
-		})
+		}) || slices.ContainsFunc(r.below(), func(path string) bool { return strings.HasPrefix(path, a.field) })
 		if a.kind != r.ID.GroupKind || !fits || !strings.Contains(r.Answer, a.answer) {
 			continue
 		}

@@ -131,7 +131,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	a.Parallel(len(within), func(i int) {
 		d := within[i].Desired
 		switch live, err := a.Get(ctx, d.Key); {
-		case err != nil && !object.KindGone(err, d.Key.Name):
+		case err != nil && !object.KindGone(err):
 			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.Key)
 		case live != nil:
 			found[i].kept = apply.Keeps(live)

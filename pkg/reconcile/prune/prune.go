@@ -162,7 +162,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) Removal {
 	live, err := a.Get(ctx, key)
 	switch {
-	case err != nil && object.KindGone(err, key.Name):
+	case err != nil && object.KindGone(err):
 		a.Destination.Invalidate(key.GVR.Group)
 		return Removal{missing: true}
 	case err != nil:

@@ -20,7 +20,9 @@ func failureOf(r apply.Result) object.Failure {
 	why := object.Explain(r.Err, r.GVK, r.ID, r.Shown)
 	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
 		// The same configuration was accepted before.
-		why.Reason = v1alpha1.ReasonApplyFailed
+		if why.Reason = v1alpha1.ReasonApplyFailed; r.Cause.Found == nil {
+			return why // it was deleted, so that nothing is in the way
+		}
 		why.Message += ". It was accepted before: a field that another field manager added may be in the way"
 	}
 	return why

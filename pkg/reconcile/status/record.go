@@ -207,7 +207,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {
 		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
 	}
-	if object.KindGone(r.Err, r.ID.Name) {
+	if object.KindGone(r.Err) {
 		entry.State = v1alpha1.ObjectPending
 		p.Applier.Destination.Invalidate(r.GVK.Group)
 		p.State.Reread = true
