@@ -16,13 +16,16 @@ type Tools []string
 // DefaultTools are the tools that are known. kubectl and its plugins name themselves
 // kubectl-edit, kubectl-patch, kubectl-client-side-apply, kubectl-label, kubectl-rollout and
 // so on, oc does the same, k9s and the Kubernetes Dashboard have names of their own, and
-// what a browser sends through a proxy, as from Headlamp, Rancher or the console of
-// OpenShift, is called Mozilla. Lens and its successors write as node-fetch, the HTTP client of Node.js; a controller
-// written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Not here is
-// rancher: its controllers write under that name, too.
+// what a browser sends through a proxy, as from the console of OpenShift, is called Mozilla. A client that sets no field
+// manager has its User-Agent up to the first slash: Headlamp is "Headlamp 0.30.0 (linux" then, and a program of client-go its
+// executable, such as lfk. Lens and its successors write as node-fetch, the HTTP client of Node.js; a controller
+// written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Not here are
+// names under which programs write, too: rancher, OpenAPI-Generator (the clients of Python), fabric8-kubernetes-client,
+// HashiCorp and Terraform, Go-http-client, unknown.
 var DefaultTools = Tools{
-	"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp", "Headlamp", "Lens", "OpenLens", "freelens", "Freelens", "node-fetch",
-	"octant", "kubenav", "monokle", "Monokle", "aptakube", "Aptakube", "seabird", "curl", "PostmanRuntime", "insomnia", "HTTPie",
+	"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp*", "Headlamp*", "Lens", "OpenLens", "freelens", "Freelens", "node-fetch",
+	"octant", "kubenav", "kubewall", "lfk*", "podman-desktop", "monokle", "Monokle", "aptakube", "Aptakube", "seabird",
+	"curl", "Wget", "xh", "PostmanRuntime", "insomnia", "bruno-runtime", "HTTPie",
 }
 
 // controllers are names under which controllers write: no pattern may match one. manager
@@ -48,8 +51,9 @@ func (t Tools) Validate() error {
 	return nil
 }
 
-// Has reports whether a field manager is one of the tools.
+// Has reports whether a field manager is one of the tools. On Windows, the name of an executable ends in .exe.
 func (t Tools) Has(manager string) bool {
+	manager = strings.TrimSuffix(manager, ".exe")
 	return slices.ContainsFunc(t, func(pattern string) bool {
 		matched, err := path.Match(pattern, manager)
 		return err == nil && matched

@@ -11,10 +11,11 @@ import (
 func TestTools(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, DefaultTools.Validate())
-	for _, name := range []string{"kubectl", "kubectl-edit", "kubectl-client-side-apply", "kubectl-rollout", "oc", "k9s", "Mozilla", "dashboard"} {
+	for _, name := range []string{"kubectl", "kubectl-edit", "kubectl-client-side-apply", "kubectl-rollout", "oc", "k9s", "Mozilla", "dashboard",
+		"node-fetch", "Headlamp 0.30.0 (linux", "headlamp-server", "lfk:mary", "kubewall", "k9s.exe", "kubectl-vidra"} {
 		require.True(t, DefaultTools.Has(name), name)
 	}
-	for _, name := range append(controllers, "vidra/shop", "vidra-operator", "dashboard-controller", "k9s-operator", "") {
+	for _, name := range append(controllers, "vidra/shop", "vidra-operator", "dashboard-controller", "k9s-operator", "HashiCorp", "Terraform", "fabric8-kubernetes-client", "Go-http-client", "unknown", ".exe", "manager.exe", "") {
 		require.False(t, DefaultTools.Has(name), name)
 	}
 	tests := map[string]struct {
