@@ -41,6 +41,14 @@ func TestCopiedMarksAreNotAdopted(t *testing.T) {
 		}
 	}
 	const prefix = v1alpha1.OwnerAnnotationPrefix + "/"
+	// cleared clears managedFields of the page after make.
+	cleared := func(make func(t *testing.T, page *unstructured.Unstructured, ns string)) func(t *testing.T, page *unstructured.Unstructured, ns string) {
+		return func(t *testing.T, page *unstructured.Unstructured, ns string) {
+			t.Helper()
+			make(t, page.DeepCopy(), ns)
+			require.NoError(t, mergePatch(page, `{"metadata":{"managedFields":[{}]}}`))
+		}
+	}
 	cases := map[string]struct {
 		reason string
 		make   func(t *testing.T, page *unstructured.Unstructured, ns string)
@@ -68,6 +76,20 @@ func TestCopiedMarksAreNotAdopted(t *testing.T) {
 				annotated(v1alpha1.OwnerAnnotation, "NS")(t, page, ns)
 				require.NoError(t, edit(page, types.MergePatchType, `{"data":{"extra":"theirs"}}`, client.FieldOwner(firstOperator)))
 			},
+		},
+		"managedFields cleared": {"Nothing shows who set the annotation.", cleared(annotated(prefix+"NS", "NS"))},
+		"managedFields cleared, and edited": {"The API server makes up an owner of the annotation.", func(t *testing.T, page *unstructured.Unstructured, ns string) {
+			t.Helper()
+			cleared(annotated(prefix+"NS", "NS"))(t, page, ns)
+			require.NoError(t, edit(page, types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"},"data":{"extra":"theirs"}}`, client.FieldOwner("team")))
+		}},
+		"managedFields cleared, list of the first operator": {"Nothing shows who set the list.", cleared(annotated(v1alpha1.OwnerAnnotation, "NS"))},
+		"managedFields cleared, marks of a VidraResource that was never reconciled": {
+			"Its manifest names the object, and it has applied nothing.", cleared(func(t *testing.T, page *unstructured.Unstructured, ns string) {
+				t.Helper()
+				newVidraResource(t, ns, configMap("page", "hello"), named(ns+"-other"), ofAnotherOperator)
+				annotated(v1alpha1.Installation("idle").OwnerAnnotationKey("NS-other"), "NS-other")(t, page, ns)
+			}),
 		},
 		"marks of a VidraResource that was never reconciled": {
 			"Its manifest names the object, and it has applied nothing.", func(t *testing.T, page *unstructured.Unstructured, ns string) {

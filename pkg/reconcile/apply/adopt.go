@@ -60,6 +60,10 @@ func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.U
 	if err == nil {
 		err = owners.RivalOf(others, t.Unstructured())
 	}
+	entry := t.Known.Entry
+	if t.Why == plan.WhyNew && !t.Begun { // this reconcile has written it
+		entry = nil
+	}
 	switch {
 	case err != nil:
 		return err
@@ -67,7 +71,7 @@ func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.U
 		return nil
 	case len(others) >= owners.MaxOwners:
 		return owners.Crowded(others)
-	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.Owns(live, t.Known.Entry):
+	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.Owns(live, entry):
 		return nil
 	}
 	return a.adopts(ctx, t, live)

@@ -139,6 +139,7 @@ func TestCoOwnersOwn(t *testing.T) {
 		"Lists another":       {"A user deleted the object, and made another one from a copy.", copied, "b", false, false},
 		"Cleared copy":        {"The UID shows that it is another object.", fixture.LiveConfigMap("a", annotated), "b", false, false},
 		"Never read":          {"Its manifest names the object, and it has applied nothing.", copied, "", true, false},
+		"Never read, cleared": {"A user copied the annotation, and cleared managedFields.", fixture.LiveConfigMap("a", annotated), "", true, false},
 		"Restored with marks": {"managedFields were restored with the object.", fixture.LiveConfigMap("a", annotated, "vidra/api"), "", true, true},
 	}
 	for name, tc := range cases {

@@ -22,15 +22,18 @@ func (s *Claimant) Applied(live *unstructured.Unstructured) bool {
 
 // Owns reports whether an object is ours: managedFields show that we applied it, or, where
 // they were cleared, its annotation names us and no other manager set that. It must not be
-// known to be another object than that of the inventory, which may be none. An annotation
+// known to be another object than that of the inventory. An annotation
 // that another manager set was copied from an object of ours.
 //
-// What the first operator left lists us, and is in the inventory without a UID.
+// What the first operator left lists us, and is in the inventory without a UID. Without an entry of the inventory, e is nil, and
+// only managedFields count: users may copy marks, and clear managedFields then.
 func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
-	if s.Applied(live) {
+	switch {
+	case s.Applied(live):
 		return true
-	}
-	if e != nil && e.UID != "" && e.UID != string(live.GetUID()) {
+	case e == nil:
+		return ownership.Recorded(live) && s.LeftByFirstOperator(live)
+	case e.UID != "" && e.UID != string(live.GetUID()):
 		return false
 	}
 	key := s.Signature().Annotation

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -56,6 +57,7 @@ func TestOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, a.Owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
+			require.Equal(t, tc.want && ownership.Recorded(tc.live) && name != "Cleared", a.Owns(tc.live, nil), "without an entry of the inventory, only managedFields prove who applied it")
 		})
 	}
 }
