@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +18,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +52,8 @@ type plant struct {
 	reported, note string
 	// foreign has the object exist before the VidraResource: nothing is edited.
 	foreign string
+	// logged is what the log has about it, if it is not reported otherwise.
+	logged string
 }
 
 // value is a value that must not leave the process.
@@ -278,6 +283,48 @@ func plants() (all []*plant) {
 			return mergePatch(vr, `{"spec":{"manifest":%q}}`, configMap(p.name+"-other", "a"))
 		}
 	})
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %[1]s}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: web}}\n" +
+		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: web, env: [{name: PASSWORD, value: %[2]s}]}]}\n"
+	variable := func(p *plant) { p.manifest = fmt.Sprintf(deployment, p.name, p.value("ours")) }
+	add("env-edited", "", "", "DriftCorrected", `env[name="PASSWORD"]`, variable, func(p *plant) {
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return jsonPatch(obj, `[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/value","value":%q}]`, p.value("theirs"))
+		}
+	})
+	for _, answer := range []struct{ name, reason, note string }{
+		{"env-denied", "ApplyFailed", "bad: (withheld)"}, {"env-invalid", "ApplyFailed", "bad: (withheld)"}, {"env-warned", "Warned", "bad: (withheld)"},
+	} {
+		add(answer.name, "", "", answer.reason, answer.note, func(p *plant) { p.manifest = fmt.Sprintf(deployment, p.name, p.value("ours")+"-bad") })
+	}
+	add("env-original", "", "", "DriftCorrected", "kapp.k14s.io/original", func(p *plant) { // clients keep the whole object in an annotation
+		p.manifest = fmt.Sprintf(deployment, p.name, "other")
+		p.manifest = strings.Replace(p.manifest, "}", ", annotations: {kapp.k14s.io/original: "+p.value("ours")+"}}", 1)
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"metadata":{"annotations":{"kapp.k14s.io/original":%q}}}`, p.value("theirs"))
+		}
+	})
+	add("embedded", "", "", "DriftCorrected", "spec.", func(p *plant) { // in an object of another kind
+		p.manifest = fmt.Sprintf("apiVersion: GROUP/v1\nkind: Thing\nmetadata: {name: %s}\nspec: {objects: {a: {apiVersion: v1, kind: Secret, stringData: {password: %s}}}}\n", p.name, p.value("ours"))
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"spec":{"objects":{"a":{"kind":"ConfigMap","stringData":{"password":%q}}}}}`, p.value("theirs"))
+		}
+	})
+	add("right-denied", "true", "", "ApplyFailed", "withheld", func(p *plant) { // by a policy whose message looks like that about a right
+		p.manifest = strings.Replace(p.manifest, "-ours", "-ours-bad", 1)
+	})
+	add("status", "", "", "", "", func(p *plant) { // whose status a policy refuses with the manifest in its message: the log has the error
+		p.manifest = fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData: {password: %s}\n", p.name, p.value("ours"))
+		p.logged = "the API server answered"
+	})
+	add("broken", "source", "", "ManifestInvalid", "cannot be read", func(p *plant) { p.manifest += "  more: [" + p.value("more") + "\n" })
+	add("nested-env", "", "", "DriftCorrected", "spec.manifest", func(p *plant) {
+		p.manifest = fmt.Sprintf("apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\n"+
+			"metadata: {name: %s, labels: {%s: %s}}\nspec: {suspend: true, destination: {namespace: default}, manifest: %q}\n",
+			"NS-nested-env", v1alpha1.InstallationLabel, "none", fmt.Sprintf(deployment, "web", p.value("ours")))
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"spec":{"manifest":%q}}`, fmt.Sprintf(deployment, "web", p.value("theirs")))
+		}
+	})
 	add("nested", "", "", "DriftCorrected", "spec.manifest", func(p *plant) {
 		inner := func(value string) string {
 			return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: inner}\nstringData: {a: %s}\n", value)
@@ -320,6 +367,14 @@ func TestSensitiveValuesStay(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, running.Stop(stopTimeout)) })
 
 	quotingPolicies(t, ns)
+	crd, _ := newKind(t)
+	require.NoError(t, admin.Create(t.Context(), crd))
+	await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
+		require.True(c, slices.ContainsFunc(crd.Status.Conditions, func(is apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return is.Type == apiextensionsv1.Established && is.Status == apiextensionsv1.ConditionTrue
+		}))
+	})
 	all := plants()
 	require.GreaterOrEqual(t, len(all), 40)
 	objects := map[*plant]*unstructured.Unstructured{}
@@ -328,8 +383,9 @@ func TestSensitiveValuesStay(t *testing.T) {
 		if p.foreign != "" {
 			require.NoError(t, admin.Create(t.Context(), declared(t, ns, p.foreign)[0]))
 		}
-		p.manifest = strings.ReplaceAll(p.manifest, "NS-", ns+"-inner-")
-		objects[p] = declared(t, ns, p.manifest)[0]
+		p.manifest = strings.NewReplacer("NS-", ns+"-inner-", "GROUP/", crd.Spec.Group+"/").Replace(p.manifest)
+		readable, _, _ := strings.Cut(p.manifest, "  more: [") // of the broken one
+		objects[p] = declared(t, ns, readable)[0]
 		manifest := p.manifest
 		ofInstallation := func(v *v1alpha1.VidraResource) {
 			v.Name, v.Labels = vidraResource, map[string]string{v1alpha1.InstallationLabel: ns}
@@ -351,7 +407,17 @@ func TestSensitiveValuesStay(t *testing.T) {
 		}
 	}
 	reported := func(p *plant) {
-		if p.reported == "" {
+		switch {
+		case p.logged != "":
+			await(t, func(c *assert.CollectT) {
+				require.True(c, slices.ContainsFunc(strings.Split(suite.LogOf(t, running), "\n"), func(line string) bool {
+					return strings.Contains(line, ns+"-"+p.name) && strings.Contains(line, p.logged)
+				}), p.name)
+			})
+			require.NoError(t, admin.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + p.name}}))
+			awaitReady(t, ns+"-"+p.name)
+			return
+		case p.reported == "":
 			awaitReady(t, ns+"-"+p.name)
 			return
 		}
@@ -427,51 +493,106 @@ func TestSensitiveValuesStay(t *testing.T) {
 	require.Empty(t, found.found)
 }
 
-// quotingPolicies has the API server deny ConfigMaps of a namespace that are called denied-..., and warn of those that are
-// called warned-..., if their password ends in "bad": with the password in the message.
+// quotingPolicies has the API server deny, or warn of, objects of a namespace by their names, if their password ends in "bad": with
+// the password in the message. It denies the status of the VidraResource NS-status, with its manifest in the message.
 func quotingPolicies(t *testing.T, ns string) {
 	t.Helper()
-	for name, action := range map[string]admissionv1.ValidationAction{"denied": admissionv1.Deny, "warned": admissionv1.Warn} {
-		bad := fmt.Sprintf("object.metadata.name.startsWith('%s-') && has(object.data) && 'password' in object.data && object.data.password.endsWith('bad')", name)
-		policy := &admissionv1.ValidatingAdmissionPolicy{
+	configMaps := admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}}
+	deployments := admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}
+	statuses := admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"vidraresources/status"}}
+	const data, env = "object.?data.password.orValue('')", "object.spec.template.spec.containers[0].env[0].?value.orValue('')"
+	invalid, forbidden := metav1.StatusReasonInvalid, metav1.StatusReasonForbidden
+	for name, policy := range map[string]struct {
+		rule         admissionv1.Rule
+		value, quote string
+		reason       *metav1.StatusReason
+		action       admissionv1.ValidationAction
+	}{
+		"denied":       {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Deny},
+		"warned":       {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Warn},
+		"right-denied": {configMaps, data, `'configmaps "a" is forbidden: User "b" cannot ' + ` + data, &forbidden, admissionv1.Deny},
+		"env-denied":   {deployments, env, "'bad: ' + " + env, &forbidden, admissionv1.Deny},
+		"env-invalid":  {deployments, env, "'bad: ' + " + env, &invalid, admissionv1.Deny},
+		"env-warned":   {deployments, env, "'bad: ' + " + env, nil, admissionv1.Warn},
+		"status":       {statuses, "object.spec.manifest + 'bad'", "'bad: ' + object.spec.manifest", &forbidden, admissionv1.Deny},
+	} {
+		prefix := name
+		if name == "status" {
+			prefix = ns + "-" + name
+		}
+		bad := fmt.Sprintf("object.metadata.name.startsWith('%s') && (%s).endsWith('bad')", prefix, policy.value)
+		match := &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: policy.rule,
+		}}}}
+		if name != "status" { // VidraResources have no namespace
+			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns}}
+		}
+		quoting := &admissionv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + name},
 			Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				MatchConstraints: &admissionv1.MatchResources{
-					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns}},
-					ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-						Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-						Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-					}}},
-				},
-				Validations: []admissionv1.Validation{{Expression: "!(" + bad + ")", MessageExpression: "'bad: ' + object.data.password"}},
+				MatchConstraints: match,
+				Validations:      []admissionv1.Validation{{Expression: "!(" + bad + ")", MessageExpression: policy.quote, Reason: policy.reason}},
 			},
 		}
 		binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
-			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{action}},
+			ObjectMeta: metav1.ObjectMeta{Name: quoting.Name},
+			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: quoting.Name, ValidationActions: []admissionv1.ValidationAction{policy.action}},
 		}
-		for _, obj := range []client.Object{policy, binding} {
+		for _, obj := range []client.Object{quoting, binding} {
 			require.NoError(t, admin.Create(t.Context(), obj))
-			t.Cleanup(func() { require.NoError(t, admin.Delete(context.Background(), obj)) })
+			t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), obj))) })
 		}
-		var mu sync.Mutex
-		warned := false
-		config := rest.CopyConfig(env.Config)
-		config.WarningHandler = warningFunc(func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			warned = warned || strings.Contains(text, "bad")
-		})
-		clients, err := kubernetes.NewForConfig(config)
-		require.NoError(t, err)
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name + "-probe"}, Data: map[string]string{"password": "bad"}}
-		await(t, func(c *assert.CollectT) {
-			_, err := clients.CoreV1().ConfigMaps(ns).Create(context.Background(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			mu.Lock()
-			defer mu.Unlock()
-			require.True(c, err != nil || warned, "the policy is not in force yet")
-		})
+		awaitPolicy(t, ns, prefix, policy.rule)
 	}
+}
+
+// awaitPolicy waits until a policy of quotingPolicies is in force.
+func awaitPolicy(t *testing.T, ns, prefix string, rule admissionv1.Rule) {
+	t.Helper()
+	var mu sync.Mutex
+	warned := false
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = warningFunc(func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		warned = warned || strings.Contains(text, "bad")
+	})
+	clients, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	try := func(ctx context.Context) error {
+		_, err := clients.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: prefix + "-probe"}, Data: map[string]string{"password": "bad"},
+		}, dryRun)
+		return err
+	}
+	switch rule.Resources[0] {
+	case "deployments":
+		labels := map[string]string{"a": "b"}
+		container := corev1.Container{Name: "a", Image: "a", Env: []corev1.EnvVar{{Name: "A", Value: "bad"}}}
+		try = func(ctx context.Context) error {
+			_, err := clients.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: prefix + "-probe"},
+				Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{container}},
+				}},
+			}, dryRun)
+			return err
+		}
+	case "vidraresources/status":
+		probe := newVidraResource(t, prefix+"-probe", configMap("a", "b"), func(v *v1alpha1.VidraResource) {
+			v.Labels = map[string]string{v1alpha1.InstallationLabel: "none"}
+		})
+		try = func(ctx context.Context) error {
+			return admin.Status().Patch(ctx, probe.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"deployState":"Running"}}`)), client.DryRunAll)
+		}
+	}
+	await(t, func(c *assert.CollectT) {
+		err := try(context.Background())
+		mu.Lock()
+		defer mu.Unlock()
+		require.True(c, err != nil && strings.Contains(err.Error(), "bad") || warned, "the policy is not in force yet: %v", err)
+	})
 }
 
 // warningFunc handles the warnings of the API server.

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -155,6 +159,73 @@ spec: {replicas: 0, selector: {matchLabels: {app: wrong}}, template: {metadata: 
 	for _, name := range []string{"why", "blame", "history", "events", "diff"} {
 		require.True(t, shown[name], "%s shows the values that are not hidden", name)
 	}
+	refuseWrites(t, "masked")
+	for _, args := range [][]string{
+		{"skip", "secret/login", "-n", "masked", "--for", "1h", "--reason", "test"}, {"skip", "configmap/annotated", "-n", "masked", "--end"},
+		{"orphan", "secret/login", "-n", "masked"}, {"resume", "masked"}, {"reconcile", "masked"}, {"orphan", "masked"},
+	} {
+		a := vidra(t, args...)
+		require.NotZero(t, a.code, args)
+		require.Contains(t, a.stderr, "withheld", "%s has the reason of the API server without its message", args)
+		requireHidden(t, strings.Join(args, " "), a.stdout+a.stderr)
+	}
+	a := vidra(t, "skip", "deployment/web", "-n", "masked", "--for", "1h", "--reason", "test")
+	require.Contains(t, a.stderr, "refused: (withheld)", "the message of a policy is shown without the values that are never shown")
+	requireHidden(t, "skip", a.stdout+a.stderr)
+	for _, args := range [][]string{
+		{"infrahub", "credentials", "apply", "https://infrahub.example.com", "-n", "masked", "--token-file", writeFile(t, hidden)},
+		{"infrahub", "credentials", "delete", "https://other.example.com", "-n", "masked"},
+	} {
+		a := vidra(t, args...)
+		require.NotZero(t, a.code, args)
+		require.Contains(t, a.stderr, "withheld", args)
+		requireHidden(t, strings.Join(args, " "), a.stdout+a.stderr)
+	}
+}
+
+// refuseWrites has a policy refuse all writes of objects of a namespace, and of the VidraResource of its name, with their values in its
+// message, as if the user lacked a right. It also makes a Secret with credentials of Infrahub there.
+func refuseWrites(t *testing.T, ns string) {
+	t.Helper()
+	require.NoError(t, admin.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "credentials", Labels: map[string]string{v1alpha1.InfrahubURLLabel: "other.example.com"}},
+		StringData: map[string]string{"token": hidden},
+	}))
+	forbidden := metav1.StatusReasonForbidden
+	const object = "(request.operation == 'DELETE' ? oldObject : object)"
+	const of = object + ".metadata.?namespace.orValue('') == '%[1]s' || " + object + ".metadata.name == '%[1]s'"
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
+				Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"secrets", "configmaps", "deployments", "vidraresources"}},
+			}}}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("!("+of+") || request.userInfo.username.startsWith('system:')", ns), Reason: &forbidden,
+				MessageExpression: "'refused: ' + (has(" + object + ".data) ? string(" + object + ".data.?password.orValue(" + object + ".data.?token.orValue(''))) : " +
+					"has(" + object + ".spec) && has(" + object + ".spec.manifest) ? " + object + ".spec.manifest : " +
+					"has(" + object + ".spec) ? " + object + ".spec.template.spec.containers[0].env[0].value : '')",
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: ns, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}, Data: map[string]string{"password": "value"}}
+	t.Cleanup(func() { // the VidraResource is deleted next
+		require.NoError(t, admin.Delete(context.Background(), binding))
+		suite.Await(t, func(c *assert.CollectT) {
+			require.NoError(c, admin.Create(context.Background(), probe.DeepCopy(), client.DryRunAll))
+		})
+		require.NoError(t, admin.Delete(context.Background(), policy))
+	})
+	require.NoError(t, admin.Create(t.Context(), policy))
+	require.NoError(t, admin.Create(t.Context(), binding))
+	suite.Await(t, func(c *assert.CollectT) {
+		require.ErrorContains(c, admin.Create(context.Background(), probe.DeepCopy(), client.DryRunAll), "refused: value")
+	})
 }
 
 // requireHidden requires that a text has no hidden value, as it is or as a Secret has it.

@@ -260,16 +260,26 @@ func (s *subject) readManifests(ctx context.Context) {
 // the manifests of its owners.
 func (s *subject) disclosure(ctx context.Context) ownership.Disclosure {
 	s.readManifests(ctx)
-	var before, manifest ownership.Sensitivity
+	versions := []*unstructured.Unstructured{s.live}
+	before := ownership.Sensitivity(false)
 	for _, vr := range s.owners {
 		if entry := owners.EntryOf(vr, s.id); entry != nil && entry.Sensitive {
 			before = true
 		}
 		if at := s.locations[vr.Name].at; at != nil {
-			manifest = manifest || ownership.SensitivityOf(at.Unstructured)
+			versions = append(versions, at.Unstructured)
 		}
 	}
-	return ownership.Disclose(before, ownership.SensitivityOf(s.live), manifest)
+	return ownership.Disclose(before, false, false).With(versions...)
+}
+
+// Disclosure decides whether values of an object are shown. It withholds them if the object cannot be read.
+func (c *Client) Disclosure(ctx context.Context, of Target) ownership.Disclosure {
+	s, err := c.look(ctx, of)
+	if err != nil || s.live == nil {
+		return ownership.Disclosure{}
+	}
+	return s.disclosure(ctx)
 }
 
 // locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with why.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/answer"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
@@ -101,7 +102,7 @@ func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) err
 // a list.
 func (p Program) VidraResourceError(verb, name string, err error) error {
 	switch {
-	case apierrors.IsForbidden(err):
+	case answer.LacksRight(err):
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
 	case apierrors.IsNotFound(err) && name != "" && !IsNoResource(err):

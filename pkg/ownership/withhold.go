@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -26,27 +25,51 @@ func WithholdValues() { allSensitive.Store(true) }
 type Sensitivity bool
 
 // SensitivityOf reports whether one of the versions of an object is sensitive: it is a Secret, it is a VidraResource
-// whose manifest has one, or it has the SensitiveAnnotation. A nil version is none.
+// whose manifest may have one, a field of it is a Secret, or it has the SensitiveAnnotation. A nil version is none.
 func SensitivityOf(versions ...*unstructured.Unstructured) Sensitivity {
 	for _, obj := range versions {
-		if obj != nil && (isSecret(obj) || holdsSecret(obj) || Annotated(obj)) {
+		if obj != nil && (isSecret(obj) || bool(sensitivityOfManifestIn(obj)) || Annotated(obj) || embedsSecret(obj.Object)) {
 			return true
 		}
 	}
 	return false
 }
 
+// SensitivityOfManifest reports whether the text of a manifest may have a value that is never shown: of a Secret, of an
+// annotated object or of an environment variable.
+func SensitivityOfManifest(text string) Sensitivity {
+	return Sensitivity(strings.Contains(text, "Secret") || strings.Contains(text, SensitiveAnnotation) || strings.Contains(strings.ToLower(text), "env"))
+}
+
 func isSecret(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Secret" && !strings.Contains(obj.GetAPIVersion(), "/")
 }
 
-// holdsSecret reports whether an object is a VidraResource whose manifest may have a sensitive object.
-func holdsSecret(obj *unstructured.Unstructured) bool {
+// sensitivityOfManifestIn is SensitivityOfManifest for the manifest of an object, if that is a VidraResource.
+func sensitivityOfManifestIn(obj *unstructured.Unstructured) Sensitivity {
 	if obj.GetKind() != "VidraResource" || !strings.HasPrefix(obj.GetAPIVersion(), keptDomain) {
 		return false
 	}
 	text, _, _ := unstructured.NestedString(obj.Object, "spec", "manifest")
-	return strings.Contains(text, "Secret") || strings.Contains(text, SensitiveAnnotation)
+	return SensitivityOfManifest(text)
+}
+
+// embedsSecret reports whether value, or a value in it, is a Secret with data, as kinds have it that distribute objects.
+func embedsSecret(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if value["kind"] == "Secret" && value["apiVersion"] == "v1" && (value["data"] != nil || value["stringData"] != nil) {
+			return true
+		}
+		for _, field := range value {
+			if embedsSecret(field) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, embedsSecret)
+	}
+	return false
 }
 
 // Annotated reports whether an object has the SensitiveAnnotation.
@@ -57,7 +80,11 @@ func Annotated(obj *unstructured.Unstructured) bool {
 
 // Disclosure is the decision whether values of an object leave the process. Every function that
 // returns or prints values takes one. Its zero value withholds all values.
-type Disclosure struct{ shown bool }
+type Disclosure struct {
+	shown bool
+	// versions are those versions of the object whose environment variables Redact withholds.
+	versions []func() *unstructured.Unstructured
+}
 
 // Disclose decides whether values of an object are shown: only if the object was not sensitive
 // before the edit and is not after it, its manifest is not sensitive, and WithholdValues was not
@@ -67,9 +94,21 @@ func Disclose(before, after, manifest Sensitivity) Disclosure {
 	return Disclosure{shown: !bool(before || after || manifest) && !allSensitive.Load()}
 }
 
-// With returns the decision that also counts further versions of the object.
+// With returns the decision that also counts further versions of the object. A nil version is none.
 func (d Disclosure) With(versions ...*unstructured.Unstructured) Disclosure {
-	return Disclosure{shown: d.shown && !bool(SensitivityOf(versions...))}
+	d.shown = d.shown && !bool(SensitivityOf(versions...))
+	for _, version := range versions {
+		if version != nil {
+			d = d.Withholding(func() *unstructured.Unstructured { return version })
+		}
+	}
+	return d
+}
+
+// Withholding returns the decision with one more version of the object for Redact. It is made when a text is redacted.
+func (d Disclosure) Withholding(version func() *unstructured.Unstructured) Disclosure {
+	d.versions = append(slices.Clip(d.versions), version)
+	return d
 }
 
 // Withholds reports whether no value of the object is shown.
@@ -78,9 +117,30 @@ func (d Disclosure) Withholds() bool { return !d.shown }
 // withheldText stands in place of a withheld value inside of a shown one.
 const withheldText = "(withheld)"
 
-// environments are the names, in lower case, of the fields that hold environment
-// variables: env of a container, and what custom resources use.
-var environments = []string{"env", "envs", "envvars", "extraenv", "extraenvs", "extraenvvars", "environment"}
+// environments are the ends of the names, in any case, of the fields that hold environment variables: env of a container, and what
+// custom resources use, such as extraEnv and environmentVariables.
+var environments = []string{
+	"env", "envs", "envvar", "envvars", "env_vars", "env-vars", "environment", "environments", "environmentvariables", "environment_variables", "environment-variables",
+}
+
+// holdsEnvironment reports whether a field with a name holds environment variables, unless it is a scalar.
+func holdsEnvironment(name string) bool {
+	return slices.ContainsFunc(environments, func(end string) bool {
+		return len(name) >= len(end) && strings.EqualFold(name[len(name)-len(end):], end)
+	})
+}
+
+// wholeObjects are the ends of the names of annotations in which clients keep the whole object: kubectl and its successors,
+// kapp, Rancher, the libraries of the Banzai operators and kopf.
+var wholeObjects = []string{
+	"/last-applied-configuration", "/last-applied", "/last-handled-configuration", "kapp.k14s.io/original", "kapp.k14s.io/original-diff",
+	"objectset.rio.cattle.io/applied",
+}
+
+// holdsObject reports whether a field with a name is an annotation with a whole object.
+func holdsObject(name string) bool {
+	return strings.Contains(name, "/") && slices.ContainsFunc(wholeObjects, func(end string) bool { return strings.HasSuffix(name, end) })
+}
 
 // place is what is known from a path about the value to which it leads, as far as environment
 // variables are concerned: their values are withheld in every object.
@@ -100,13 +160,13 @@ const (
 // field is the place of a field of a map at p.
 func (p place) field(name string) place {
 	switch {
-	case p == environment, p == ordinary && name == corev1.LastAppliedConfigAnnotation: // which holds the whole object
+	case p == environment, p == ordinary && holdsObject(name):
 		return concealed
 	case p == variable && (name == "name" || name == "valueFrom"):
 		return ordinary
 	case p == variable:
 		return concealed
-	case p == ordinary && slices.Contains(environments, strings.ToLower(name)):
+	case p == ordinary && holdsEnvironment(name):
 		return environment
 	}
 	return p

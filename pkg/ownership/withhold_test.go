@@ -81,6 +81,18 @@ func TestEnvironmentIsWithheld(t *testing.T) {
 			fields: `{"f:a":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}`,
 			path:   `a["kubectl.kubernetes.io/last-applied-configuration"]`, withheld: true,
 		},
+		"OtherName": {
+			reason:  "Custom resources call their variables by other names.",
+			content: `"a":{"pod_environment-Variables":{"PASSWORD":"?"}}`, found: `"a":{"pod_environment-Variables":{"PASSWORD":"?!"}}`,
+			fields: `{"f:a":{"f:pod_environment-Variables":{"f:PASSWORD":{}}}}`,
+			path:   `a.pod_environment-Variables.PASSWORD`, withheld: true,
+		},
+		"Original": {
+			reason:  "So do other clients than kubectl.",
+			content: `"a":{"kapp.k14s.io/original":"?"}`, found: `"a":{"kapp.k14s.io/original":"?!"}`,
+			fields: `{"f:a":{"f:kapp.k14s.io/original":{}}}`,
+			path:   `a["kapp.k14s.io/original"]`, withheld: true,
+		},
 		"PlainField": {
 			reason:  "A field that only has the name of an environment is shown.",
 			content: `"a":{"environment":"prod"}`, found: `"a":{"environment":"test"}`,
@@ -126,6 +138,9 @@ func TestSensitivityOf(t *testing.T) {
 		require.NoError(t, err)
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"infrahub.operators.com/sensitive":` + string(text) + `}}}`
 	}
+	vidraResource := func(manifest string) string {
+		return fmt.Sprintf(`{"apiVersion":"infrahub.operators.com/v1alpha1","kind":"VidraResource","spec":{"manifest":%q}}`, manifest)
+	}
 	cases := map[string]struct {
 		reason string
 		object string
@@ -137,6 +152,11 @@ func TestSensitivityOf(t *testing.T) {
 		"Empty":       {"It is there, whatever its value is.", annotated(""), true},
 		"Typo":        {"What was meant is not known, so values are withheld.", annotated("flase"), true},
 		"False":       {"Its author says that the object is not sensitive.", annotated("false"), false},
+		"Embedded":    {"A kind that distributes objects has a Secret in a field.", `{"apiVersion":"example.com/v1","kind":"Work","spec":{"objects":[{"apiVersion":"v1","kind":"Secret","stringData":{"a":"b"}}]}}`, true},
+		"Reference":   {"A reference to a Secret has no value.", `{"apiVersion":"example.com/v1","kind":"Work","spec":{"ref":{"apiVersion":"v1","kind":"Secret","name":"a"}}}`, false},
+		"Nested":      {"A VidraResource may hold a Secret.", vidraResource("kind: Secret"), true},
+		"NestedEnv":   {"Or an environment variable.", vidraResource("spec: {containers: [{env: []}]}"), true},
+		"NestedPlain": {"Or nothing that is withheld.", vidraResource("kind: ConfigMap"), false},
 		"None":        {"Nothing says so.", `{"apiVersion":"v1","kind":"ConfigMap"}`, false},
 	}
 	plain := object(t, `{"apiVersion":"v1","kind":"ConfigMap"}`)

@@ -86,7 +86,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	controllerutil.RemoveFinalizer(p.VR, p.Installation.Finalizer())
 	err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.VR.Name, err)
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.forget(p.Owner)
 	return reconcile.Result{}, nil

@@ -93,7 +93,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
 	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
 	if err != nil {
-		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, err)
+		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, withoutValues(base, err))
 	}
 	s.Written(written)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
@@ -28,10 +29,15 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 		p.VR = base
 		return p.hold(ctx, nil)
 	} else if err != nil {
-		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, err)
+		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.unheld, p.listed = false, listed
 	return nil
+}
+
+// withoutValues returns the error of a write of a VidraResource without what may quote its manifest, as a policy does: the log has it.
+func withoutValues(vr *v1alpha1.VidraResource, err error) error {
+	return object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false))
 }
 
 // awaitRelease ends a reconcile of a VidraResource that another installation has not released.

@@ -129,7 +129,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 		p.restartState(p.Owner)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, err)
+		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
 	s.Written(written)

@@ -50,7 +50,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	}
 	if live != nil {
 		if err := r.dropDanglingController(ctx, live); err != nil {
-			return false, asProblem(a.ID, live.Name, err)
+			return false, asProblem(a.ID, live.Name, live.Spec.Manifest, err)
 		}
 	}
 	return c.secret != "", r.write(ctx, a.ID, id, live, want, c)
@@ -199,6 +199,7 @@ func (r *run) write(ctx context.Context, id, contentID string, live *v1alpha1.Vi
 // each InfrahubSync is a field manager of its own, so that none removes the reference to another one.
 func (r *run) writeResource(ctx context.Context, id string, u *unstructured.Unstructured) error {
 	name := u.GetName()
+	text, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
 	r.session.beginWrite(name)
 	err := r.patch(ctx, u)
 	if err != nil {
@@ -207,12 +208,12 @@ func (r *run) writeResource(ctx context.Context, id string, u *unstructured.Unst
 		r.session.endWrite(name, u.GetGeneration())
 	}
 	if !apierrors.IsInvalid(err) {
-		return asProblem(id, name, err)
+		return asProblem(id, name, text, err)
 	}
 	if _, other := r.live(ctx, r.API, id); other != nil {
 		return other
 	}
-	return asProblem(id, name, err)
+	return asProblem(id, name, text, err)
 }
 
 // ownerOf is the reference to an owner. It does not block the deletion of the owner.
@@ -238,10 +239,11 @@ func (r *run) patch(ctx context.Context, u *unstructured.Unstructured) error {
 	return r.Client.Patch(ctx, u, client.Apply, manager, client.ForceOwnership) //nolint:staticcheck // Client.Apply takes no unstructured object with its answer
 }
 
-// asProblem returns the problem of an artifact that the API server refused, without a value of the manifest; nil without an error.
-func asProblem(id, name string, err error) error {
+// asProblem returns the problem of an artifact that the API server refused, without a value of the manifest that is never shown; nil
+// without an error.
+func asProblem(id, name, manifest string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return newProblem(id, v1alpha1.ArtifactRefused, "write VidraResource %s: %s", name, strings.Join(strings.Fields(err.Error()), " "))
+	return newProblem(id, v1alpha1.ArtifactRefused, "write VidraResource %s: %s", name, textOf(err, manifest))
 }

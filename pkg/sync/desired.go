@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -24,8 +25,6 @@ const (
 	// secretPrefix begins the names of Secrets with parts of manifests, and manifestKey is their key.
 	secretPrefix = "infrahub-artifact-"
 	manifestKey  = "manifest"
-	// sensitiveAnnotation withholds the values of an object, see pkg/ownership.
-	sensitiveAnnotation = "infrahub.operators.com/sensitive"
 	// maxMessage bounds the message about one artifact.
 	maxMessage = 1000
 	// maxNesting is how many VidraResources in VidraResources are searched for Secrets.
@@ -103,17 +102,14 @@ func classify(id string, text []byte) (content, *problem) {
 }
 
 // sensitive reports whether an object holds values that not all readers of VidraResources may read: a Secret, an object
-// with the annotation, or a VidraResource whose manifest has one.
+// that has a Secret in a field, one with the annotation, or a VidraResource whose manifest has one.
 func sensitive(o *unstructured.Unstructured, depth int) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	if gk.Group == "" && gk.Kind == "Secret" {
+	switch {
+	case gk.Group != v1alpha1.GroupVersion.Group || gk.Kind != v1alpha1.Kind:
+		return bool(ownership.SensitivityOf(o))
+	case ownership.Annotated(o):
 		return true
-	}
-	if value, set := o.GetAnnotations()[sensitiveAnnotation]; set && value != "false" {
-		return true
-	}
-	if gk.Group != v1alpha1.GroupVersion.Group || gk.Kind != v1alpha1.Kind {
-		return false
 	}
 	text, _, _ := unstructured.NestedString(o.Object, "spec", "manifest")
 	if depth >= maxNesting {

@@ -136,7 +136,7 @@ func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, 
 	for _, vr := range plan.now {
 		deleted, err := r.delete(ctx, vr)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("delete VidraResource %s: %w", vr.Name, err))
+			faults = append(faults, fmt.Errorf("delete VidraResource %s: %s", vr.Name, textOf(err, vr.Spec.Manifest)))
 		} else if deleted {
 			r.result.deleted = append(r.result.deleted, vr.Name)
 		}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/answer"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // toApply returns an object as it is applied: without the fields that the API server sets.
@@ -40,15 +42,25 @@ func labelValue(name string) string {
 	return name[:38] + "-" + digest(name)
 }
 
-// reasonOf returns the reason of an error of the API server without its message, which may quote a Secret.
+// reasonOf returns an error of a request about an object whose values are not shown, without what may quote one.
 func reasonOf(err error) string {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		if apierrors.IsForbidden(err) {
-			return "Vidra may not create and patch Secrets there: grant it these rights"
-		}
-		return "the API server answered " + string(apierrors.ReasonForError(err))
+	switch status := apierrors.APIStatus(nil); {
+	case answer.LacksRight(err):
+		return err.Error() + ": grant Vidra the right"
+	case answer.QuotesNothing(err):
+		return err.Error()
+	case errors.As(err, &status):
+		return answer.WithoutMessage(err, nil)
 	}
 	return "the API server did not answer"
+}
+
+// textOf returns an error of a write of a VidraResource, without its message if that may quote a value that is never shown.
+func textOf(err error, manifest string) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && bool(ownership.SensitivityOfManifest(manifest)) {
+		return reasonOf(err)
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // secretNamespaceOf returns the namespace of Secrets with manifests. It is that of the operator, unless the operator, or the account of
@@ -97,7 +109,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	if err == nil && there.Labels[v1alpha1.SyncLabel] != labelValue(r.is.Name) {
 		return newProblem(id, v1alpha1.ArtifactConflict, "Secret %s/%s exists, and is not of this InfrahubSync: delete or rename it", r.secretNamespace, name)
 	} else if err != nil && !apierrors.IsNotFound(err) {
-		return newProblem(id, v1alpha1.ArtifactRefused, "read Secret %s/%s: %s", r.secretNamespace, name, err)
+		return newProblem(id, v1alpha1.ArtifactRefused, "read Secret %s/%s: %s", r.secretNamespace, name, reasonOf(err))
 	}
 	secret := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -171,7 +183,7 @@ func (r *run) dropSecret(ctx context.Context, key types.NamespacedName) error {
 		err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete Secret %s: %w", key, err)
+		return fmt.Errorf("delete Secret %s: %s", key, reasonOf(err))
 	}
 	if key.Namespace == r.secretNamespace {
 		r.session.noteSecret(key.Name, "")

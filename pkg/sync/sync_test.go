@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,7 +25,7 @@ import (
 // TestImports: this package and the client import nothing of the engine, and no package of the engine imports them.
 func TestImports(t *testing.T) {
 	const module = "github.com/vidra-operator/vidra/"
-	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/source/infrahub": true}
+	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/internal/answer": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/ownership": true, "pkg/source/infrahub": true}
 	ours := map[string]bool{"sync": true, filepath.Join("source", "infrahub"): true}
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -135,6 +137,7 @@ func TestClassify(t *testing.T) {
 		"Plain":     {"it has no Secret", plain, false},
 		"Secret":    {"it has a Secret", plain + "---\n" + secret, true},
 		"OtherKind": {"a Secret of another group is none", "apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: hidden}\n", false},
+		"Embedded":  {"a kind that distributes objects has one", "apiVersion: example.com/v1\nkind: Work\nmetadata: {name: w}\nspec: {objects: [{apiVersion: v1, kind: Secret, stringData: {k: hidden}}]}\n", true},
 		"Annotated": {"an object is marked", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {infrahub.operators.com/sensitive: 'true'}}\ndata: {k: hidden}\n", true},
 		"Unmarked":  {"the mark is false", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {infrahub.operators.com/sensitive: 'false'}}\n", false},
 		"Nested":    {"a VidraResource has one", nested(secret), true},
@@ -151,6 +154,27 @@ func TestClassify(t *testing.T) {
 			} else {
 				require.Equal(t, strings.TrimSpace(tc.text), c.spec)
 			}
+		})
+	}
+}
+
+// TestRefusedQuotesNothing: the answer of a policy or webhook about a write is shown, unless it may quote a value that is never shown.
+func TestRefusedQuotesNothing(t *testing.T) {
+	denied := func(text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: text}}
+	}
+	policy := denied(`admission webhook "w" denied the request: hunter2`)
+	right := denied(`vidraresources.infrahub.operators.com "v" is forbidden: User "u" cannot patch resource "vidraresources"`)
+	const withheld = "the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"
+	for name, tc := range map[string]struct{ reason, got, want string }{
+		"Plain":       {"nothing in it is withheld", asProblem("id", "v", "kind: ConfigMap", policy).Error(), `write VidraResource v: admission webhook "w" denied the request: hunter2`},
+		"Environment": {"it has variables", asProblem("id", "v", "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}", policy).Error(), "write VidraResource v: " + withheld},
+		"Secret":      {"all of it is withheld", reasonOf(policy), withheld},
+		"Right":       {"a right has no value", reasonOf(right), right.Error() + ": grant Vidra the right"},
+		"NoAnswer":    {"an error of the network", reasonOf(errors.New("dial tcp: hunter2")), "the API server did not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, tc.got, tc.reason)
 		})
 	}
 }

@@ -172,8 +172,10 @@ func healthIn(u *unstructured.Unstructured) Health {
 		health = Health{Status: result.Status, Message: result.Message}
 	}
 	// A controller may quote values in its message.
-	if ownership.Disclose(false, ownership.SensitivityOf(u), false).Withholds() {
+	if known := ownership.Disclose(false, false, false).With(u); known.Withholds() {
 		health.Message = ""
+	} else {
+		health.Message = known.Redact(health.Message)
 	}
 	if waits := deletion.WaitsFor(u); health.Status == status.TerminatingStatus && waits != "" {
 		health.Message, health.WaitsSince = "waits for "+waits, u.GetDeletionTimestamp().Unix()

@@ -44,8 +44,8 @@ type observer struct {
 	vidraResource, manager string
 	id                     object.Identity
 	gvr                    schema.GroupVersionResource
-	// sensitive reports that the inventory has the object as sensitive.
-	sensitive bool
+	// sensitive reports that the inventory has the object as sensitive, and marked that a state of it was.
+	sensitive, marked bool
 	// clean is the last state without an edit, with the managedFields of the VidraResource alone; nil while none is known.
 	clean  *unstructured.Unstructured
 	digest ownership.Digest
@@ -58,6 +58,7 @@ type observer struct {
 // see takes the next state of the object, and returns an edit that is new or was reverted.
 func (w *observer) see(u *unstructured.Unstructured, now time.Time) *edit {
 	digest, recorded := ownership.Of(u, w.manager)
+	w.marked = w.marked || bool(ownership.SensitivityOf(u))
 	switch {
 	case w.clean == nil && w.pending == nil:
 	case recorded && digest == w.digest, w.appliedBetween(u):
@@ -102,7 +103,7 @@ func (w *observer) gone(now time.Time) *edit {
 
 // disclosure is the decision about values of the object, apart from its states.
 func (w *observer) disclosure() ownership.Disclosure {
-	return ownership.Disclose(ownership.Sensitivity(w.sensitive), false, false)
+	return ownership.Disclose(ownership.Sensitivity(w.sensitive || w.marked), false, false)
 }
 
 // appliedBetween reports whether the VidraResource has applied the object since its clean state: its entry in managedFields has

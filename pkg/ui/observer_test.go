@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // stateWith is a state of a ConfigMap that vidra/shop applied at a second, or whose key another field manager owns.
@@ -25,6 +27,12 @@ func stateWith(kind, value, editor string, second int) *unstructured.Unstructure
 	return u
 }
 
+// marked is a state with the mark of a sensitive object.
+func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u.SetAnnotations(map[string]string{ownership.SensitiveAnnotation: "true"})
+	return u
+}
+
 func TestObserver(t *testing.T) {
 	began := time.Now()
 	for name, test := range map[string]struct {
@@ -34,8 +42,10 @@ func TestObserver(t *testing.T) {
 		want   string
 		shown  bool
 	}{
-		"edit":     {reason: "an edit and its revert", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true},
-		"secret":   {reason: "values of a Secret are withheld", kind: "Secret", states: []*unstructured.Unstructured{stateWith("Secret", "red", "kubectl-edit", 0), stateWith("Secret", "blue", "", 0)}, want: "kubectl-edit"},
+		"edit":   {reason: "an edit and its revert", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true},
+		"secret": {reason: "values of a Secret are withheld", kind: "Secret", states: []*unstructured.Unstructured{stateWith("Secret", "red", "kubectl-edit", 0), stateWith("Secret", "blue", "", 0)}, want: "kubectl-edit"},
+		"marked": {reason: "a user marked the object before, and removed the mark", kind: "ConfigMap", states: []*unstructured.Unstructured{
+			marked(stateWith("ConfigMap", "blue", "", 0)), stateWith("ConfigMap", "blue", "", 0), stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit"},
 		"manifest": {reason: "an apply of a changed manifest is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "green", "", 5)}},
 		"same":     {reason: "an event without a change is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "blue", "", 0)}},
 	} {

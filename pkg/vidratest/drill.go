@@ -138,7 +138,7 @@ func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string)
 	}
 	live, err := k.resource().Patch(ctx, k.object.Key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
 	if err != nil {
-		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, err)
+		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, object.WithoutValues(err, k.Disclosure(k.object)))
 	}
 	return live, nil
 }
@@ -163,7 +163,11 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%w: set the annotation %s of %s to %q: %w", ErrNotUndone, annotation, k.object.ID, value, err)
+		as := fmt.Sprintf("%q", value)
+		if k.Disclosure(k.object, live, before).Withholds() {
+			as = "its value in the manifest"
+		}
+		return fmt.Errorf("%w: set the annotation %s of %s to %s: %w", ErrNotUndone, annotation, k.object.ID, as, err)
 	}
 	return nil
 }
@@ -181,7 +185,7 @@ func (k *keeper) restoreOwners(ctx context.Context, live, before *unstructured.U
 		return fmt.Errorf("encode the patch: %w", err)
 	}
 	_, err = k.resource().Patch(ctx, k.object.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
-	return err
+	return object.WithoutValues(err, k.Disclosure(k.object, live, before))
 }
 
 // awaitEntry waits until the history of a VidraResource has another edit of an annotation than when the drill

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // FieldManager is the field manager of all writes. It counts as a tool of users, as kubectl and its other plugins do
@@ -50,7 +51,11 @@ func (c *Client) patch(ctx context.Context, name string, patch map[string]any) (
 	resource := c.dynamic.Resource(v1alpha1.GroupVersion.WithResource("vidraresources"))
 	u, err := resource.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
-		return 0, c.program.VidraResourceError("patch", name, err)
+		known := ownership.Disclosure{}
+		if vr, getErr := c.questions.VidraResource(ctx, name); getErr == nil {
+			known = ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)
+		}
+		return 0, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known))
 	}
 	return u.GetGeneration(), nil
 }
@@ -68,10 +73,10 @@ func (c *Client) annotate(ctx context.Context, of insight.Managed, annotations m
 	}
 	objects := c.dynamic.Resource(of.Resource).Namespace(of.ID.Namespace)
 	_, err = objects.Patch(ctx, of.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
-	if apierrors.IsForbidden(err) {
+	if object.LacksRight(err) {
 		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", of.ID, err)
-	} else if err != nil {
-		return fmt.Errorf("annotate %s: %w", of.ID, err)
+	} else if err != nil { // a policy or webhook may quote values
+		return fmt.Errorf("annotate %s: %w", of.ID, object.WithoutValues(err, c.questions.Disclosure(ctx, insight.TargetOf(of.ID))))
 	}
 	return nil
 }

@@ -204,13 +204,17 @@ func (a *Applier) seen(live *unstructured.Unstructured, unreverted bool) trigger
 	}
 }
 
-// withheld returns the warnings of the API server about an object. Those about a sensitive
-// object may quote a value.
+// withheld returns the warnings of the API server about an object, without the values that are never shown. Those about a
+// sensitive object may quote a value.
 func withheld(r request, warnings []string, known ownership.Disclosure) []string {
 	if len(warnings) > 0 && (r.live == nil || known.Withholds()) {
 		return []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
-	return warnings
+	shown := make([]string, len(warnings))
+	for i, warning := range warnings {
+		shown[i] = known.Redact(warning)
+	}
+	return shown
 }
 
 // maxKept is the number of fields that warnings about fields of other owners name.

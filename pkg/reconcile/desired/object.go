@@ -60,7 +60,11 @@ type Object struct {
 // Disclosure decides whether values of the object are shown. before reports that the object was sensitive before it
 // was edited; after are its versions since then, nil where there is none.
 func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured.Unstructured) ownership.Disclosure {
-	return ownership.Disclose(before, ownership.SensitivityOf(after...), d.Sensitive)
+	known := ownership.Disclose(before, false, d.Sensitive).With(after...)
+	if d.Withholds {
+		known = known.Withholding(d.Unstructured)
+	}
+	return known
 }
 
 // Defines reports whether the object is the CustomResourceDefinition of a kind.

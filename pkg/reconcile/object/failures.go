@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/answer"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -197,15 +198,35 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 // time, and is removed so that repeated errors have equal texts.
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
+// LacksRight reports whether the API server refused a request because the user lacks a right, rather than a policy or a webhook.
+func LacksRight(err error) bool { return answer.LacksRight(err) }
+
+// WithoutValues returns an error with the text of Message. It wraps err.
+func WithoutValues(err error, known ownership.Disclosure) error {
+	if err == nil {
+		return nil
+	}
+	return &withoutValues{text: Message(err, known), error: err}
+}
+
+// withoutValues is an error with another text.
+type withoutValues struct {
+	error
+	text string
+}
+
+func (w *withoutValues) Error() string { return w.text }
+func (w *withoutValues) Unwrap() error { return w.error }
+
 // Message is the text of an error. The API server quotes values in its errors, in
-// full: long ones are shortened, and those of a sensitive object are left out. That a
+// full: long ones are shortened, and those of a sensitive object and of environment variables are left out. That a
 // right is missing reveals nothing about an object. known is the decision about values of the object.
 func Message(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !known.Withholds() || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ") {
-		text := invalidText(err)
+	if !errors.As(err, &status) || !known.Withholds() || answer.QuotesNothing(err) {
+		text := invalidText(err, known)
 		if text == "" {
-			text = misfitText(localPort.ReplaceAllString(err.Error(), ""))
+			text = misfitText(localPort.ReplaceAllString(known.Redact(err.Error()), ""))
 		}
 		return display.Truncate(text, MaxMessage)
 	}
@@ -215,24 +236,19 @@ func Message(err error, known ownership.Disclosure) string {
 			fields = append(fields, FieldWithoutValues(cause.Field, known))
 		}
 	}
-	reason := status.Status().Reason
-	if reason == metav1.StatusReasonUnknown {
-		reason = "an error"
-	}
-	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote a sensitive value",
-		reason, strings.Join(fields, ", "))
+	return answer.WithoutMessage(err, fields)
 }
 
 // invalidText names the fields that the API server calls invalid, and why, without
 // the values that causeText leaves out; empty for another error.
-func invalidText(err error) string {
+func invalidText(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return ""
 	}
 	var parts []string
 	for _, cause := range status.Status().Details.Causes {
-		text := causeText(cause.Field, cause.Message)
+		text := causeText(cause.Field, known.Redact(cause.Message))
 		if cause.Field != "" && cause.Field != noField { // a policy names none
 			text = cause.Field + ": " + text
 		}

@@ -1,12 +1,14 @@
 package object
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -93,4 +95,41 @@ func TestFieldWithoutValues(t *testing.T) {
 			require.Equal(t, tt.field, FieldWithoutValues(tt.field, ownership.Disclose(false, false, false)), "of others they are shown")
 		})
 	}
+}
+
+// TestMessageOfAPolicy: the message of a policy is shown without environment variables, and of a sensitive object not at all. One
+// that only looks like a missing right is one of a policy.
+func TestMessageOfAPolicy(t *testing.T) {
+	deployment := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"env": []any{map[string]any{"name": "PASSWORD", "value": "hunter2-ours"}}}}}
+	policy := func(reason metav1.StatusReason, code int32, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: text, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: text}}}}}
+	}
+	sensitive, known := ownership.Disclose(true, false, false), ownership.Disclose(false, false, false).With(deployment)
+	const denied = `deployments.apps "web" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: `
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		known  ownership.Disclosure
+		want   string
+	}{
+		"Forbidden": {"Most policies and webhooks forbid.", policy(metav1.StatusReasonForbidden, 403, denied+"hunter2-ours is weak"), known, denied + "(withheld) is weak"},
+		"Invalid":   {"Others call the object invalid.", policy(metav1.StatusReasonInvalid, 422, denied+"hunter2-ours is weak"), known, denied + "(withheld) is weak"},
+		"Sensitive": {"Of a sensitive object nothing is shown.", policy(metav1.StatusReasonForbidden, 403, denied+"hunter2"), sensitive,
+			"the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"},
+		"LikeARight": {"A policy may write what the API server writes of rights.", policy(metav1.StatusReasonForbidden, 403, denied+`secret is forbidden: User "hunter2"`), sensitive,
+			"the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"},
+		"Right": {"A right has no value.", policy(metav1.StatusReasonForbidden, 403, `secrets "a" is forbidden: User "u" cannot get resource "secrets"`), sensitive,
+			`secrets "a" is forbidden: User "u" cannot get resource "secrets"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "Sensitive" || name == "LikeARight" {
+				tc.err.(*apierrors.StatusError).ErrStatus.Details = nil //nolint:errorlint,forcetypeassert // it was made here
+			}
+			require.Equal(t, tc.want, Message(tc.err, tc.known), tc.reason)
+			without := WithoutValues(fmt.Errorf("add the finalizer: %w", tc.err), tc.known)
+			require.NotContains(t, without.Error(), "hunter2")
+			require.Equal(t, apierrors.IsForbidden(tc.err), apierrors.IsForbidden(without), "a caller can still test for its reason")
+		})
+	}
+	require.NoError(t, WithoutValues(nil, known))
 }

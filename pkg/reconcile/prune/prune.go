@@ -184,7 +184,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 
 // disclosureOf decides about values of an object that the manifest does not have any more.
 func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) ownership.Disclosure {
-	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), ownership.SensitivityOf(live), false)
+	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), false, false).With(live)
 }
 
 // discard deletes or releases an object that is ours.

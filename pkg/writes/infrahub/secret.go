@@ -21,6 +21,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // SecretKind is a kind of Secret that configures servers. Its label has the host of the server.
@@ -86,11 +88,8 @@ func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host str
 	}
 	secret := corev1ac.Secret(name, namespace).WithLabels(map[string]string{kind.Label: host}).WithType(corev1.SecretTypeOpaque).WithData(data)
 	made, err := c.secrets.Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: insight.FieldManager, Force: true})
-	switch {
-	case apierrors.IsForbidden(err):
+	if err != nil {
 		return nil, secretError("patch", namespace, err)
-	case err != nil:
-		return nil, fmt.Errorf("write Secret %s/%s: the API server answered %s", namespace, name, apierrors.ReasonForError(err)) // its message may quote it
 	}
 	return made, nil
 }
@@ -140,8 +139,8 @@ func (k SecretKind) String() string { return k.noun }
 
 // secretError adds to an error about Secrets what the user can do.
 func secretError(verb, namespace string, err error) error {
-	if apierrors.IsForbidden(err) {
+	if object.LacksRight(err) {
 		return fmt.Errorf("you may not %s Secrets in namespace %s: ask for the right, or name another namespace with --namespace: %w", verb, namespace, err)
 	}
-	return fmt.Errorf("%s Secrets in namespace %s: %w", verb, namespace, err)
+	return fmt.Errorf("%s Secrets in namespace %s: %w", verb, namespace, object.WithoutValues(err, ownership.Disclosure{})) // a policy may quote them
 }

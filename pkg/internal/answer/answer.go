@@ -1,0 +1,58 @@
+// Package answer reads refusals of the API server. A message of the API server, of a policy or of a webhook may quote values of
+// an object; what this package returns quotes none.
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	// lacksRight matches the message about a right that a user lacks
+	// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, ForbiddenStatusError).
+	lacksRight = regexp.MustCompile(`^\S+ (?:"[^"]*" )?is forbidden: User "`)
+	// ownPolicy matches the message of a policy in config, which quotes no values
+	// (k8s.io/apiserver/pkg/admission/plugin/policy/validating, Dispatch).
+	ownPolicy = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy 'vidra-`)
+)
+
+// LacksRight reports whether the API server refused a request because the user lacks a right. Policies and webhooks also answer with
+// the code of a missing right, and may quote values.
+func LacksRight(err error) bool {
+	status := statusOf(err)
+	return status != nil && apierrors.IsForbidden(err) && lacksRight.MatchString(status.Message)
+}
+
+// QuotesNothing reports whether the message of an error of the API server has no value of an object for certain.
+func QuotesNothing(err error) bool {
+	if LacksRight(err) {
+		return true
+	}
+	status := statusOf(err)
+	return status != nil && ownPolicy.MatchString(status.Message) && (status.Details == nil || len(status.Details.Causes) <= 1)
+}
+
+// WithoutMessage describes an error of the API server without its message. fields are those that it names.
+func WithoutMessage(err error, fields []string) string {
+	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonUnknown {
+		reason = "an error"
+	}
+	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote a sensitive value",
+		reason, strings.Join(fields, ", "))
+}
+
+// statusOf returns the answer in an error; nil for another error.
+func statusOf(err error) *metav1.Status {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	answered := status.Status()
+	return &answered
+}
