@@ -124,7 +124,7 @@ func follow(t *testing.T, address string) (events func() string, changed <-chan 
 	ctx, stop := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := http.DefaultClient.Do(r) //nolint:bodyclose // end closes it
 	require.NoError(t, err)
 	first, done := make(chan struct{}, 1), make(chan struct{})
 	var text strings.Builder
