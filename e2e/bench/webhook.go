@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ const (
 	webhookLine = "changed artifact live"
 	webhookName = "bench"
 	webhookKey  = "a key of the benchmark"
+	// firstVersion is what the artifacts have before the first change.
+	firstVersion = "first"
 )
 
 // webhookOptions are the flags of webhook.
@@ -61,7 +64,7 @@ func (o *webhookOptions) measure(ctx context.Context, l *lab) (*report, error) {
 		return nil, err
 	}
 	for i := range o.artifacts {
-		infrahub.Set(webhookArtifact(i, "0"))
+		infrahub.Set(webhookArtifact(i, firstVersion))
 	}
 	if err := bounded(ctx, o.timeout, func(ctx context.Context) error { return o.sync(ctx, l, server.URL) }); err != nil {
 		return nil, err
@@ -132,9 +135,12 @@ func (o *webhookOptions) sync(ctx context.Context, l *lab, url string) error {
 		}),
 		l.client.Create(ctx, is))
 	for err == nil {
-		var live corev1.ConfigMapList
-		if err = l.client.List(ctx, &live, client.InNamespace(vidraNamespace), client.HasLabels{v1alpha1.ManagedByLabel}); err == nil && len(live.Items) == o.artifacts {
-			return l.awaitQuiet(ctx)
+		var all corev1.ConfigMapList
+		if err = l.client.List(ctx, &all, client.InNamespace(vidraNamespace)); err == nil {
+			live := slices.DeleteFunc(all.Items, func(cm corev1.ConfigMap) bool { return cm.Data["version"] != firstVersion })
+			if len(live) == o.artifacts { // the namespace may have objects of other benchmarks
+				return l.awaitQuiet(ctx)
+			}
 		}
 		err = errors.Join(err, sleep(ctx, 100*time.Millisecond))
 	}
