@@ -23,6 +23,8 @@ var (
 	// operator runs with default flags. Plans kill and start it.
 	operator       *testenv.Operator
 	operatorBinary string
+	// cli is the command line, and adminKubeconfig its kubeconfig.
+	cli, adminKubeconfig string
 	// proxy is between the operator and the API server.
 	proxy *faultproxy.Proxy
 )
@@ -35,11 +37,17 @@ func setUp(ctx context.Context) (err error) {
 	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
 		return err
 	}
+	if cli, err = testenv.BuildCLI(ctx, os.Stderr, false); err != nil {
+		return err
+	}
 	if err := cluster.Start(ctx, testenv.Options{Out: os.Stderr, Dir: os.Getenv("VIDRA_E2E_DIR")}); err != nil {
 		return err
 	}
 	admin = cluster.Admin
 	if err := cluster.Install(ctx); err != nil {
+		return err
+	}
+	if adminKubeconfig, err = cluster.WriteKubeconfig("admin", cluster.Config); err != nil {
 		return err
 	}
 	crd := testenv.CRD("search")

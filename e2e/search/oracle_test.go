@@ -115,6 +115,11 @@ func (r *run) reasons(s spec, disagree map[string]bool) []string {
 	case "refused":
 		allowed = []string{v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed}
 	}
+	for _, other := range r.owners {
+		if other.unreadable() && other.Name != s.Name { // a removal waits for it, for a minute
+			allowed = append(allowed, v1alpha1.ReasonProgressing)
+		}
+	}
 	if s.Wait {
 		allowed = append(allowed, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy)
 	}

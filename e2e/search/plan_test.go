@@ -43,6 +43,10 @@ type spec struct {
 	Wait     bool `json:"wait,omitempty"`
 	// Additions is spec.drift.additions.
 	Additions string `json:"additions,omitempty"`
+	// Others are the other fields of the spec, by their paths.
+	Others map[string]any `json:"others,omitempty"`
+	// Invalid is the field that has a value of another type if Broken is "field".
+	Invalid string `json:"invalid,omitempty"`
 }
 
 // edit is what a user does to an object, if it exists.
@@ -55,7 +59,7 @@ var (
 	names  = []string{"a", "b", "c"}
 	breaks = []string{
 		"syntax", "duplicate", "unknown-kind", "refused", "no-name", "template", // manifests
-		"short-interval", "bad-account", "two-parts-of-one-key", "bad-server", // requests that the API server refuses
+		"short-interval", "bad-account", "two-parts-of-one-key", "bad-server", "field", // requests that the API server refuses
 	}
 	edits = []string{"change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace"}
 )
@@ -154,6 +158,10 @@ func specs(t *rapid.T, name string) spec {
 	if rare("broken") {
 		s.Broken = rapid.SampledFrom(breaks).Draw(t, "broken as")
 	}
+	if s.Broken == "field" {
+		s.Invalid = rapid.SampledFrom(others()).Draw(t, "invalid").path
+	}
+	withOthers(t, &s)
 	return s
 }
 

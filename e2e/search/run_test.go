@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -43,6 +46,8 @@ type run struct {
 	before map[string][]int
 	// unmanaged has the objects that a policy may leave unmanaged, and that may be refused when a VidraResource wants them again.
 	unmanaged map[string]bool
+	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
+	mentioned map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
 	foreign *unstructured.Unstructured
 	adopted bool
@@ -68,7 +73,7 @@ func execute(t require.TestingT, logf func(format string, args ...any), p plan) 
 func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
-		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{},
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -128,7 +133,8 @@ func (r *run) dropped(name string, was spec, is *spec) {
 				continue
 			}
 		}
-		if was.NoPrune || was.Orphan || is != nil && (is.NoPrune || is.Orphan) {
+		blocked := o == "Namespace/nested" && was.Others["unmanagedContents"] == "Block"
+		if blocked || r.mentioned[o] || was.NoPrune || was.Orphan || is != nil && (is.NoPrune || is.Orphan) {
 			r.unmanaged[o] = true
 		}
 	}
@@ -137,13 +143,16 @@ func (r *run) dropped(name string, was spec, is *spec) {
 func (r *run) apply(ctx context.Context, s spec) {
 	v, err := r.write(ctx, s)
 	if s.refused() {
-		require.True(r, apierrors.IsInvalid(err) || apierrors.IsForbidden(err), "%s is refused by the API server: %v", s.Broken, err)
+		require.True(r, apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err), "%s %s is refused by the API server: %v", s.Broken, s.Invalid, err)
 		return
 	}
 	require.NoError(r, err, "%s", v.Name)
 	was := r.owners[s.Name]
 	r.owners[s.Name] = s
-	if s.unreadable() { // what it had stays
+	if s.unreadable() { // what it had stays, and what it mentions may be left to it
+		for o := range s.Objects {
+			r.mentioned[o] = true
+		}
 		return
 	}
 	r.dropped(s.Name, was, &s)
@@ -174,15 +183,36 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 	}
 	r.fill(ctx, v, s)
 	if v.ResourceVersion == "" {
-		return v, admin.Create(ctx, v)
+		return v, admin.Create(ctx, r.sent(v, s))
 	}
-	err := admin.Update(ctx, v)
+	err := admin.Update(ctx, r.sent(v, s))
 	for apierrors.IsConflict(err) { // its status changed
 		require.NoError(r, admin.Get(ctx, client.ObjectKeyFromObject(v), v))
 		r.fill(ctx, v, s)
-		err = admin.Update(ctx, v)
+		err = admin.Update(ctx, r.sent(v, s))
 	}
 	return v, err
+}
+
+// sent returns a VidraResource with the fields of a spec that fill does not know.
+func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured {
+	v.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("VidraResource"))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	require.NoError(r, err)
+	set := func(path string, value any) {
+		require.NoError(r, unstructured.SetNestedField(content, value, append([]string{"spec"}, strings.Split(path, ".")...)...), path)
+	}
+	for path, value := range s.Others {
+		set(path, value)
+	}
+	if s.Broken == "field" {
+		for _, f := range others() {
+			if f.path == s.Invalid {
+				set(f.path, f.invalid())
+			}
+		}
+	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 // fill sets the spec of a VidraResource, and writes the ConfigMap with its part.
@@ -376,7 +406,21 @@ func (r *run) finish(ctx context.Context) {
 	r.forget()
 	r.settle(ctx)
 	r.quiet(ctx)
+	r.diff(ctx)
 	r.end(ctx)
+}
+
+// diff requires that vidra diff finds nothing to do about the VidraResources that are Ready.
+func (r *run) diff(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
+		v := &v1alpha1.VidraResource{}
+		require.NoError(r, admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v))
+		if ready(v).Reason != v1alpha1.ReasonApplied {
+			continue
+		}
+		out, err := exec.CommandContext(ctx, cli, "diff", v.Name, "--kubeconfig="+adminKubeconfig).CombinedOutput()
+		require.NoError(r, err, "vidra diff %s: %s", v.Name, out)
+	}
 }
 
 // end deletes all VidraResources, and what is left.
