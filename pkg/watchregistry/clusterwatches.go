@@ -125,6 +125,10 @@ func (c *clusterWatches) run() {
 	}
 }
 
+// deletedRechecks are the delays of further checks of a group after the deletion of a CustomResourceDefinition or an APIService: the API
+// server may serve the group for a moment after that, and it does not end the watches on an extension API server.
+var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second}
+
 // watchKinds runs a metadata informer on crds or apiServices. Each event enqueues the API
 // group that the object defines. While the informer fails, new kinds are found by the
 // probes of Pending watches and by the retries of the owners.
@@ -148,7 +152,14 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 	registration := c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: changed,
+		DeleteFunc: func(obj any) {
+			changed(obj)
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				for _, delay := range deletedRechecks {
+					c.groups.AddAfter(groupOf(name.Name), delay)
+				}
+			}
+		},
 	}, gvr.String())
 	c.registry.wg.Go(func() {
 		select {
