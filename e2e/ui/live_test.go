@@ -19,7 +19,7 @@ import (
 // requireLive edits an object and requires that the page shows the edit and its revert within a second, without a reload.
 func requireLive(t *testing.T, at *tab, value string) time.Duration {
 	t.Helper()
-	const script = `window.arrived ??= new Promise(done => { const row = text => /Reverted by Vidra\s+after \d+ ms/.test(text) && text.includes(%q);
+	const script = `window.arrived ??= new Promise(done => { const row = text => /Reverted by Vidra\s+stood for \d+ ms/.test(text) && text.includes(%q);
 		const look = () => [...document.querySelectorAll(".moment")].some(m => row(m.innerText)) ? done(Date.now()) : setTimeout(look, 5); look() }); null`
 	eval[any](t, at, `delete window.arrived; window.kept = "yes"; null`)
 	eval[any](t, at, fmt.Sprintf(script, value))
@@ -43,7 +43,7 @@ func TestLive(t *testing.T) {
 			took := requireLive(t, at, "live-"+strings.ToLower(name))
 			assert.Less(t, took, time.Second)
 			text := at.text(t)
-			require.Regexp(t, `after \d+ ms`, text, "how long the edit stood")
+			require.Regexp(t, `stood for \d+ ms`, text, "how long the edit stood")
 			require.Contains(t, text, "edited with kubectl-edit")
 			require.Contains(t, text, "hello", "the value of the manifest")
 		})

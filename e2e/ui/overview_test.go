@@ -26,7 +26,11 @@ func TestOverview(t *testing.T) {
 	others(t)
 	p := start(t, kubeconfig)
 	at := p.open(t, "", desktop)
-	at.await("Live", "KindUnavailable", "Install the CustomResourceDefinition")
+	at.await("Live", "KindUnavailable", "install its CustomResourceDefinition", "end what keeps Vidra from the revert", "What happened lately")
+	require.Regexp(t, `Not in order: .*failing, .*drifted, .*suspended`, at.text(t), "the verdict comes first")
+	require.NotContains(t, at.text(t), "Install the CustomResourceDefinition", "the message has the next step already")
+	billing := eval[string](t, at, `document.getElementById("vr-billing").innerText`)
+	require.NotContains(t, billing, "Yes", "no object is healthy")
 	all := eval[[]string](t, at, names)
 	require.Less(t, indexOf(all, "billing"), indexOf(all, "cart"), "failing before drifted")
 	require.Less(t, indexOf(all, "cart"), indexOf(all, "ledger"), "drifted before suspended")
@@ -51,7 +55,9 @@ func TestOverview(t *testing.T) {
 	at.fill("labels", "!!")
 	at.await("The labels are no selector")
 
-	_, body := p.get(t, "vr/missing")
+	_, body := p.get(t, "?part=summary")
+	require.Contains(t, body, "Failed: KindUnavailable", "what happened lately")
+	_, body = p.get(t, "vr/missing")
 	require.Contains(t, body, "VidraResource missing does not exist")
 	require.Contains(t, body, "Next", "an error has the next step")
 }
@@ -91,7 +97,8 @@ func TestObject(t *testing.T) {
 	at := p.open(t, "object?kind=configmap&namespace=shop&name=settings", desktop)
 	at.await("Live")
 	requireLive(t, at, "for-the-diff")
-	at.await("Last edit as a diff", "greeting: for-the-diff", "Make it in the manifest", "Leave the field to others", "Keep all edits for a while", "- /data/greeting", "kubectl edit vidraresource shop")
+	at.await("Last edit as a diff", "greeting: for-the-diff", "lines from the manifest, ", `Reverted because VidraResource shop sets data.greeting to "hello" (spec.manifest, document 1, line 9)`,
+		`Change data.greeting to "for-the-diff" at spec.manifest, document 1, line 9.`, "Make it in the manifest", "Leave the field to others", "Keep all edits for a while", "- /data/greeting", "kubectl edit vidraresource shop")
 	lines := eval[string](t, at, `[...document.querySelectorAll(".blame tr")].map(r => r.innerText.replace(/\s+/g, " ")).join("\n")`)
 	require.Contains(t, lines, "shop: document 1, line 9 greeting: hello")
 	at.run(chromedp.Click(`.ways [data-copy]`, chromedp.ByQuery))

@@ -3,13 +3,19 @@ package ui
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // picture writes a picture of the page, if VIDRA_PICTURES names a folder: docs has docs/pictures.
@@ -37,6 +43,15 @@ func TestPictures(t *testing.T) {
 	live.await("Live")
 	editGreeting(t, "bye")
 	live.await("Reverted by Vidra", "bye")
+	if !strings.Contains(live.text(t), "stood for") { // the page was opened while the objects were created
+		editGreeting(t, "bye")
+		live.await("stood for")
+	}
+	suite.Await(t, func(c *assert.CollectT) { // all pictures show the state after the revert
+		v := &v1alpha1.VidraResource{}
+		require.NoError(c, admin.Get(t.Context(), types.NamespacedName{Name: "shop"}, v))
+		require.True(c, slices.ContainsFunc(v.Status.History, func(e v1alpha1.HistoryEntry) bool { return strings.Contains(e.Message, "bye") }))
+	})
 	manifest := filepath.Join(t.TempDir(), "shop.yaml")
 	require.NoError(t, os.WriteFile(manifest, []byte(forecastFile), 0o600))
 	for _, path := range []struct{ name, path, awaits string }{
@@ -45,7 +60,7 @@ func TestPictures(t *testing.T) {
 		{"object", "object?kind=configmap&namespace=shop&name=settings", "To keep a change"},
 		{"forecast", "forecast", "Drop a YAML file"},
 	} {
-		for kind, v := range map[string]view{"": desktop, "-dark": {1280, 900, true}, "-phone": phone} {
+		for kind, v := range map[string]view{"": {1280, 1200, false}, "-dark": {1280, 1200, true}, "-phone": phone} {
 			at := p.open(t, path.path, v)
 			at.await(path.awaits)
 			if path.name == "forecast" {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
@@ -21,6 +23,10 @@ type Verdict struct {
 	Fields  []FieldVerdict
 	// Rule leaves the fields that fight to their writers; empty if none does.
 	Rule string
+	// Applied reports that the VidraResource is applied already: omitted fields are reset then.
+	Applied bool
+	// FromFile reports that the file has the VidraResource.
+	FromFile bool
 	// Missing is what could not be checked, and why.
 	Missing []string
 }
@@ -30,6 +36,8 @@ type ObjectVerdict struct {
 	// Verb is what happens, such as create. Object is the name of the object in messages.
 	Verb, Object, Place string
 	Remarks             []string
+	// Fights are the fields over which it will fight.
+	Fights []string
 	// Diff is a unified diff with masked values.
 	Diff string
 }
@@ -47,12 +55,67 @@ type FieldVerdict struct {
 // unchanged is the verb of an object that an apply leaves as it is.
 const unchanged = "unchanged"
 
-// Changed are the objects that an apply would not leave as they are.
+// urgency orders the verbs: what is lost comes first, and a change of values last.
+var urgency = []string{"refuse", "delete", "replace", "release", "move", "adopt", "create", "change", "keep"}
+
+// rank orders objects: those that are refused or deleted, those that will fight, and the others.
+func (o ObjectVerdict) rank() int {
+	at := slices.Index(urgency, o.Verb)
+	switch {
+	case o.Loses():
+		return at
+	case len(o.Fights) > 0:
+		return len(urgency)
+	case at < 0:
+		at = len(urgency)
+	}
+	return len(urgency) + 1 + at
+}
+
+// Loses reports whether the object is refused, deleted or replaced.
+func (o ObjectVerdict) Loses() bool {
+	return o.Verb == "refuse" || o.Verb == "delete" || o.Verb == "replace"
+}
+
+// Shape is the name of the shape of what happens.
+func (o ObjectVerdict) Shape() string {
+	switch o.Verb {
+	case "refuse":
+		return "failing"
+	case "delete", "replace", "release":
+		return "minus"
+	case "create":
+		return "plus"
+	}
+	return "change"
+}
+
+// Changed are the objects that an apply would not leave as they are, the most urgent ones first. An object that will fight is among them.
 func (v Verdict) Changed() []ObjectVerdict {
 	var all []ObjectVerdict
 	for _, o := range v.Objects {
-		if o.Verb != unchanged {
+		if o.Verb != unchanged || len(o.Fights) > 0 {
 			all = append(all, o)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ObjectVerdict) int { return cmp.Compare(a.rank(), b.rank()) })
+	return all
+}
+
+// Same are the objects that an apply leaves as they are, without those that will fight.
+func (v Verdict) Same() []ObjectVerdict {
+	return slices.DeleteFunc(v.with(unchanged), func(o ObjectVerdict) bool { return len(o.Fights) > 0 })
+}
+
+// Deleted are the objects that the apply deletes.
+func (v Verdict) Deleted() []ObjectVerdict { return v.with("delete") }
+
+// FightingFields are the fields that will fight, each once.
+func (v Verdict) FightingFields() []string {
+	var all []string
+	for _, f := range v.Fights() {
+		if !slices.Contains(all, f.Field) {
+			all = append(all, f.Field)
 		}
 	}
 	return all
@@ -74,18 +137,6 @@ func (v Verdict) fields(fights bool) []FieldVerdict {
 	return all
 }
 
-// Headline is the verdict in a sentence, with the fields that fight and their writers, and one about the objects that are deleted.
-func (v Verdict) Headline() string {
-	deleted := v.with("delete")
-	switch len(deleted) {
-	case 0:
-		return v.outcome()
-	case 1:
-		return v.outcome() + " It deletes " + deleted[0].Object + "."
-	}
-	return v.outcome() + fmt.Sprintf(" It deletes %d objects.", len(deleted))
-}
-
 // with are the objects with a verb.
 func (v Verdict) with(verb string) []ObjectVerdict {
 	var all []ObjectVerdict
@@ -97,8 +148,8 @@ func (v Verdict) with(verb string) []ObjectVerdict {
 	return all
 }
 
-// outcome is the first sentence of the headline.
-func (v Verdict) outcome() string {
+// Headline is the verdict in a sentence, with the fields that fight and their writers. Deletions have a box of their own.
+func (v Verdict) Headline() string {
 	refused := len(v.with("refuse"))
 	fights := v.Fights()
 	switch {
@@ -130,7 +181,7 @@ func (v Verdict) Tone() string {
 	switch {
 	case len(v.with("refuse")) > 0:
 		return "failing"
-	case len(v.Fights()) > 0, len(v.with("delete")) > 0:
+	case len(v.Fights()) > 0:
 		return "drifted"
 	case len(v.Missing) > 0:
 		return "progress"
@@ -186,6 +237,21 @@ func (s *Server) judge(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, http.StatusOK, "forecast", s.newPage("Forecast", "forecast", "", view))
 }
 
+// hasVidraResource matches the text of a file with a VidraResource.
+var hasVidraResource = regexp.MustCompile(`(?m)^\s*(- )?"?kind"?:\s*"?VidraResource\b`)
+
+// placeIn is a place in a dropped file: the file itself is the manifest, or a VidraResource in it has the manifest.
+func placeIn(file, place, vidraResource string, hasOwner bool) string {
+	position, inManifest := strings.CutPrefix(place, "spec.manifest of VidraResource "+vidraResource+", ")
+	switch {
+	case !inManifest:
+		return place
+	case hasOwner:
+		return file + ", spec.manifest: " + position
+	}
+	return file + ": " + position
+}
+
 // verdicts returns what an apply of a file would do, and who would fight with it. name is the VidraResource that gets the objects of a file
 // without VidraResources; empty for a new one.
 func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]Verdict, error) {
@@ -198,20 +264,29 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 	if err != nil {
 		return nil, err
 	}
-	style := render.Style{Program: s.Program}
+	style, fromFile := render.Style{Program: s.Program}, hasVidraResource.MatchString(file.Text)
 	var all []Verdict
 	for i, d := range diff.VidraResources {
 		f := forecast.VidraResources[i]
+		shownPlace := func(place string) string { return placeIn(file.Name, place, d.VidraResource, fromFile) }
 		v := Verdict{VidraResource: d.VidraResource, Missing: append(f.Missing, diff.Remarks...)}
+		v.Applied, v.FromFile = f.Applied, fromFile
 		_, v.Summary, _ = strings.Cut(render.DiffSummary(d), ": ")
 		for _, o := range d.Objects {
-			v.Objects = append(v.Objects, ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: o.Place, Remarks: style.DiffRemarks(o), Diff: o.Diff})
+			v.Objects = append(v.Objects, ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: shownPlace(o.Place), Remarks: style.DiffRemarks(o), Diff: o.Diff})
 		}
 		for _, field := range f.Fields {
 			v.Fields = append(v.Fields, FieldVerdict{
-				Object: display.Name(field.Kind, field.Namespace, field.Name), Field: field.Field, Writer: field.Writer, Place: field.Place,
+				Object: display.Name(field.Kind, field.Namespace, field.Name), Field: field.Field, Writer: field.Writer, Place: shownPlace(field.Place),
 				Fights: field.Fights, Now: field.Now, Wanted: field.Wanted, Times: field.Times,
 			})
+		}
+		for i := range v.Objects {
+			for _, field := range v.Fights() {
+				if o := &v.Objects[i]; field.Object == o.Object && !slices.Contains(o.Fights, field.Field) {
+					o.Fights = append(o.Fights, field.Field)
+				}
+			}
 		}
 		if len(f.Rules) > 0 {
 			if v.Rule, err = render.RuleYAML(f.Existing, f.Rules...); err != nil {

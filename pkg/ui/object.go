@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -29,8 +32,9 @@ type objectView struct {
 	Foreign  bool
 	NoBlame  string
 	Actions  []action
-	LogHint  bool
 	Argument string
+	// Origin counts the lines by where they come from; empty if they are not known.
+	Origin string
 }
 
 // ownerView is a VidraResource that manages the object, with the ways to keep a change.
@@ -43,7 +47,14 @@ type ownerView struct {
 	Ways      bool
 	Skip      string
 	ExemptEnd string
-	Next      map[string]string
+	// Changes are the changes of the manifest that keep the last edits.
+	Changes []manifestChange
+}
+
+// manifestChange is a change of the manifest that keeps an edit.
+type manifestChange struct {
+	// Field is empty for the whole object, which is removed. Value is that of the edit; empty where it is not known.
+	Field, Value, Place string
 }
 
 // blameRow is a line of the object with its owner.
@@ -100,8 +111,9 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 	if i := slices.IndexFunc(moments, func(m moment) bool { return m.Diff != "" }); i >= 0 {
 		view.Last = &moments[i]
 	}
-	view.LogHint = slices.ContainsFunc(moments, func(m moment) bool { return m.IsEdit && m.User == "" })
-	view.Timeline = timelineOfMoments(moments, shownOfObject, true)
+	view.explain(moments)
+	view.Timeline = timelineOfMoments(moments, shownOfObject)
+	view.Timeline.OneObject = true
 	view.Actions = s.actionsOfObject(view.Why)
 	s.render(w, r, http.StatusOK, "object", s.newPage(id.String(), "", objectTopic(id), view))
 }
@@ -148,10 +160,96 @@ func (s *Server) timelineOfObject(id object.Identity, why *insight.Explanation) 
 	return timelineOf("", history, observed, &id)
 }
 
+// explain adds to the reverted edits why they were reverted, and to the VidraResources how the manifest keeps the edits.
+func (v *objectView) explain(moments []moment) {
+	edited := map[string]string{} // the newest values
+	for i := range moments {
+		m := &moments[i]
+		if m.Tone == toneReverted {
+			m.Because = v.because(m)
+		}
+		for _, f := range m.Fields {
+			if _, newer := edited[f.Path]; !newer && f.Known && !f.Withheld {
+				edited[f.Path] = f.New
+			}
+		}
+	}
+	for i := range v.Owners {
+		o := &v.Owners[i]
+		for _, line := range o.Lines {
+			o.Changes = append(o.Changes, manifestChange{line.Field, edited[line.Field], within(line.Place, o.VidraResource)})
+		}
+	}
+}
+
+// because is why Vidra reverted an edit: the value in the manifest of the VidraResource, and its place.
+func (v *objectView) because(m *moment) string {
+	for _, o := range v.Owners {
+		if m.Gone {
+			return fmt.Sprintf("Vidra created the object again, because VidraResource %s has it in its manifest", o.VidraResource)
+		}
+		for _, f := range m.Fields {
+			i := slices.IndexFunc(o.Lines, func(line insight.FieldLine) bool { return line.Field == f.Path })
+			if i < 0 {
+				continue
+			}
+			to := ""
+			if f.Known && !f.Withheld && f.Old != "" {
+				to = " to " + f.Old
+			}
+			return fmt.Sprintf("Reverted because VidraResource %s sets %s%s (%s)", o.VidraResource, f.Path, to, within(o.Lines[i].Place, o.VidraResource))
+		}
+	}
+	return ""
+}
+
+// within is a place in a manifest where the VidraResource is named beside it.
+func within(place, vidraResource string) string {
+	return strings.Replace(place, " of VidraResource "+vidraResource+",", ",", 1)
+}
+
+// marksOwner reports whether a field is the label or the annotation by which Vidra marks its objects.
+func marksOwner(pointer string) bool {
+	under := func(name string) string { return ownership.Field{Tokens: []string{"metadata", name}}.Pointer() + "/" }
+	escaped := func(name string) string { return ownership.Field{Tokens: []string{name}}.Pointer()[1:] }
+	return pointer == under("labels")+escaped(v1alpha1.ManagedByLabel) || strings.HasPrefix(pointer, under("annotations")+escaped(v1alpha1.OwnerAnnotationPrefix))
+}
+
+// originOf counts lines by where they come from: manifests, and others with their names.
+func originOf(rows []blameRow) string {
+	manifest, foreign, names := 0, 0, []string(nil)
+	for _, row := range rows {
+		switch {
+		case row.Vidra && !marksOwner(row.Pointer):
+			manifest++
+		case row.Foreign:
+			foreign++
+			for _, m := range row.Managers {
+				if !slices.Contains(names, m.Manager) {
+					names = append(names, m.Manager)
+				}
+			}
+		}
+	}
+	const named = 3
+	text := display.Plural(manifest, "line") + " from the manifest, "
+	if foreign == 0 {
+		return text + "none set by others"
+	}
+	more := ""
+	if len(names) > named {
+		more = fmt.Sprintf(" and %d more", len(names)-named)
+	}
+	return text + fmt.Sprintf("%d set by others (%s%s)", foreign, strings.Join(names[:min(len(names), named)], ", "), more)
+}
+
 // addBlame adds the lines of the object.
 func (v *objectView) addBlame(blame *insight.Blame) {
 	v.Remarks = blame.Remarks
 	for i, line := range blame.Lines {
 		v.Blame = append(v.Blame, blameRow{BlameLine: line, Number: i + 1, Vidra: len(line.Manifest) > 0, Foreign: len(line.Manifest) == 0 && len(line.Managers) > 0})
+	}
+	if !v.Foreign { // then not all lines are known
+		v.Origin = originOf(v.Blame)
 	}
 }

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -86,6 +88,8 @@ type listing struct {
 	// Total is how many are selected. Rows are those of block number Block.
 	Total, Block int
 	Rows         []row
+	// Lately are the newest edits and changes of state of those that are selected, apart from their state.
+	Lately timeline
 	// Later are the blocks that the browser asks for when they come into view.
 	Later []block
 	// Namespaces are proposed for the filter.
@@ -94,6 +98,28 @@ type listing struct {
 	Unread    bool
 	Refused   string
 	Namespace string
+}
+
+// Verdict is the state of those that are selected in a sentence, with the tone of the worst; empty if there are none.
+func (l listing) Verdict() cell {
+	var parts []string
+	var worst string
+	for i, c := range l.Counts {
+		if c.Count > 0 && state(i) != stateInOrder {
+			parts, worst = append(parts, fmt.Sprintf("%d %s", c.Count, strings.ToLower(c.Word))), cmp.Or(worst, c.Key)
+		}
+	}
+	selected := l.Filter
+	selected.State = ""
+	switch {
+	case l.All == 0:
+		return cell{}
+	case len(parts) > 0:
+		return cell{"Not in order: " + strings.Join(parts, ", "), worst}
+	case selected.Active():
+		return cell{"All that match are in order", states[stateInOrder].Key}
+	}
+	return cell{"Everything is in order", states[stateInOrder].Key}
 }
 
 type stateCount struct {
@@ -165,11 +191,14 @@ func rowOf(e *entry, f filter, index int, now time.Time) row {
 	if e.state == stateInOrder {
 		return r
 	}
+	if r.Objects == 0 { // the conditions are about no object
+		r.Healthy, r.Drifted = cell{}, cell{}
+	}
 	if len(vr.Status.Problems) > 0 && e.state != stateSuspended {
 		p := vr.Status.Problems[0]
-		r.Reason, r.Message, r.Next, r.Object, r.More = p.Reason, p.Message, advice(p.Reason), problemID(p.Object), e.problems-1
+		r.Reason, r.Message, r.Next, r.Object, r.More = reasonWord(p.Reason), plainText(p.Message), nextStep(p.Reason, p.Message), problemID(p.Object), e.problems-1
 	} else if len(e.report.Why) > 0 {
-		r.Message, r.More = e.report.Why[0], len(e.report.Why)-1
+		r.Message, r.More = plainText(e.report.Why[0]), len(e.report.Why)-1
 	}
 	return r
 }
@@ -193,8 +222,6 @@ func conditionCell(vr *v1alpha1.VidraResource, kind, yes, no string) cell {
 		return cell{yes, good[true]}
 	case kind == v1alpha1.ConditionDrifted:
 		return cell{no, good[true]}
-	case c.Reason == v1alpha1.ReasonDriftDetected:
-		return cell{no, "drifted"}
 	case kind == v1alpha1.ConditionHealthy:
 		return cell{no, "unhealthy"}
 	}
@@ -221,6 +248,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
 func (l *listing) fill(all []*entry, now time.Time) {
 	var counts [len(states)]int
 	var selected []*entry
+	var recent lately
 	namespaces := map[string]bool{}
 	for _, e := range all {
 		for i := range e.vr.Status.ManagedResources {
@@ -233,6 +261,7 @@ func (l *listing) fill(all []*entry, now time.Time) {
 		}
 		counts[e.state]++
 		l.All++
+		recent.add(e.recent)
 		if l.Filter.State == "" || l.Filter.State == e.state.Info().Key {
 			selected = append(selected, e)
 		}
@@ -244,6 +273,7 @@ func (l *listing) fill(all []*entry, now time.Time) {
 		l.Namespaces = append(l.Namespaces, n)
 	}
 	slices.Sort(l.Namespaces)
+	l.Lately = timelineOfMoments(recent, shownLately)
 	l.Total = len(selected)
 	from := min(max(0, l.Block)*blockRows, l.Total)
 	for i, e := range selected[from:min(from+blockRows, l.Total)] {

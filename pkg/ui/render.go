@@ -55,16 +55,21 @@ func parse() map[string]*template.Template {
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"with2":      func(p page, data any) part { return part{p, data} },
-	"moment":     func(p page, m moment, one bool) momentPart { return momentPart{p, m, one} },
-	"ago":        func(t, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) + " ago" },
+	"moment":     func(p page, m moment, t timeline) momentPart { return momentPart{p, m, t} },
+	"ago":        func(t, now time.Time) string { return age(t, now) + " ago" },
+	"age":        age,
+	"clock":      clock,
 	"rfc3339":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"absolute":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"objectLink": objectLink,
-	"advice":     advice,
+	"nextStep":   nextStep,
+	"plain":      plainText,
+	"reason":     reasonWord,
 	"lines":      func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
 	"first":      func(text string) string { return text[:min(1, len(text))] },
 	"problemID":  problemID,
 	"lower":      strings.ToLower,
+	"blanks":     func(text string) []string { return strings.Split(text, "WHY") },
 	"marked":     func(text string) []string { return strings.Split(text, "`") },
 	"odd":        func(i int) bool { return i%2 == 1 },
 	"join":       strings.Join,
@@ -76,11 +81,22 @@ type part struct {
 	Data any
 }
 
-// momentPart is the data of a row of a timeline: One reports that all are about one object, which is not named then.
+// momentPart is the data of a row of a timeline.
 type momentPart struct {
-	Page   page
-	Moment moment
-	One    bool
+	Page     page
+	Moment   moment
+	Timeline timeline
+}
+
+// age is how long ago a time is.
+func age(t, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) }
+
+// clock is a time of the present day without its date.
+func clock(t, now time.Time) string {
+	if t.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.UTC().Format("15:04:05 UTC")
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
 // objectLink is the address of the page of an object, below the base.

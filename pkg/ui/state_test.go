@@ -97,9 +97,9 @@ func TestTimelineOf(t *testing.T) {
 		want     []string
 	}{
 		"merged":    {reason: "the history has the user, the watch the values and the exposure", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{seen}, want: []string{`Reverted by Vidra edited by alice with kubectl-edit "blue" "red" 38 ms`}},
-		"not yet":   {reason: "an edit is shown before the history has it", observed: []edit{seen}, want: []string{`Reverted by Vidra edited with kubectl-edit "blue" "red" 38 ms`}},
-		"two":       {reason: "the same edit a minute later is another one, and stands", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{later, seen}, want: []string{`Not reverted yet edited with kubectl-edit "blue" "red" `, `Reverted by Vidra edited by alice with kubectl-edit "blue" "red" 38 ms`}},
-		"elsewhere": {reason: "an edit of another object is no match", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{elsewhere}, want: []string{`Reverted by Vidra edited with kubectl-edit "blue" "red" 38 ms`, `Reverted by Vidra edited by alice   `}},
+		"not yet":   {reason: "an edit is shown before the history has it", observed: []edit{seen}, want: []string{`Reverted by Vidra edited with kubectl-edit, person unknown "blue" "red" 38 ms`}},
+		"two":       {reason: "the same edit a minute later is another one, and stands", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{later, seen}, want: []string{`Not reverted yet edited with kubectl-edit, person unknown "blue" "red" `, `Reverted by Vidra edited by alice with kubectl-edit "blue" "red" 38 ms`}},
+		"elsewhere": {reason: "an edit of another object is no match", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{elsewhere}, want: []string{`Reverted by Vidra edited with kubectl-edit, person unknown "blue" "red" 38 ms`, `Reverted by Vidra edited by alice   `}},
 		"deletion":  {reason: "a deletion has no fields, so an edit of fields is no match", history: []v1alpha1.HistoryEntry{entry}, observed: []edit{gone}, want: []string{`Reverted by Vidra deleted; Kubernetes does not record by whom   1 ms`, `Reverted by Vidra edited by alice   `}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,8 @@ type entry struct {
 	// report has the reasons for which it is not in order.
 	report insight.Report
 	heals  []healing
+	// recent are the newest edits and changes of state, the newest first.
+	recent []moment
 	// problems is how many there are.
 	problems int
 }
@@ -66,6 +68,7 @@ func (s *store) convert(u *unstructured.Unstructured) any {
 	}
 	e := &entry{report: s.server.Program.ReportOf(vr), heals: healingsOf(vr.Status.History), problems: len(vr.Status.Problems) + int(vr.Status.UnlistedProblems)}
 	e.state = stateOf(vr, e.report.InOrder)
+	e.recent = recentOf(vr, e.state)
 	e.report.VidraResource, e.report.Conditions, e.report.Problems = nil, nil, nil
 	slim := vr.DeepCopy()
 	slim.ManagedFields, slim.Spec.Manifest, slim.Status.History = nil, "", nil

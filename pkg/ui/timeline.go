@@ -25,8 +25,10 @@ type moment struct {
 	User, Manager string
 	// Fields are the edited fields; none for a deletion.
 	Fields []fieldChange
-	// Message is the message of the history, where no values are known.
+	// Message is the message of the history or of a condition.
 	Message string
+	// Because is why Vidra reverted the edit, with the place in the manifest; empty where that is not known.
+	Because string
 	// Exposure is how long the edit stood, where a watch has shown it.
 	Exposure time.Duration
 	// Count is how often the same edit was made since First.
@@ -49,8 +51,8 @@ type fieldChange struct {
 
 // outcomes are the outcomes of the reasons of a history, with their tones.
 var outcomes = map[string][2]string{
-	events.ReasonDriftCorrected:     {"Reverted by Vidra", "ok"},
-	events.ReasonChangeReverted:     {"Reverted by Vidra", "ok"},
+	events.ReasonDriftCorrected:     {"Reverted by Vidra", toneReverted},
+	events.ReasonChangeReverted:     {"Reverted by Vidra", toneReverted},
 	events.ReasonDriftDetected:      {"Not reverted", "drifted"},
 	events.ReasonDriftContended:     {"Contended: made again after each revert", "drifted"},
 	events.ReasonDriftSettled:       {"Contention is over", "ok"},
@@ -59,6 +61,9 @@ var outcomes = map[string][2]string{
 	events.ReasonBreakGlassIgnored:  {"Exemption refused", "drifted"},
 	events.ReasonBreakGlassEnded:    {"Exemption ended", "ok"},
 }
+
+// toneReverted is the tone of an edit that was reverted.
+const toneReverted = "reverted"
 
 // slack is how much the time of an entry of the history may differ from that of the edit: it is the begin of a reconcile, in seconds.
 const slack = 3 * time.Second
@@ -97,12 +102,11 @@ func timelineOf(name string, history []v1alpha1.HistoryEntry, observed []edit, o
 		m := moment{Time: e.Seen, Object: e.Object, VidraResource: e.VidraResource, Count: 1, Outcome: "Not reverted yet", Tone: "progress", IsEdit: true}
 		m.observed(e)
 		if !e.Reverted.IsZero() {
-			m.Outcome, m.Tone = "Reverted by Vidra", "ok"
+			m.Outcome, m.Tone = "Reverted by Vidra", toneReverted
 		}
 		all = append(all, m)
 	}
-	slices.SortStableFunc(all, func(a, b moment) int { return b.Time.Compare(a.Time) })
-	return all
+	return newestFirst(all)
 }
 
 // isEdit reports whether a reason is about an edit, rather than about an exemption or a contention.
@@ -145,7 +149,7 @@ func (m moment) By() string {
 	case m.User != "":
 		return "edited by " + m.User
 	case m.Manager != "":
-		return "edited with " + m.Manager
+		return "edited with " + m.Manager + ", person unknown"
 	case m.Gone:
 		return "deleted; Kubernetes does not record by whom"
 	}
@@ -156,6 +160,14 @@ func (m moment) By() string {
 func (m moment) ValuesKnown() bool {
 	return slices.ContainsFunc(m.Fields, func(f fieldChange) bool { return f.Known })
 }
+
+// ShowsMessage reports whether the message adds to the fields: it has values that are not known otherwise, or why an edit stands.
+func (m moment) ShowsMessage() bool {
+	return m.Message != "" && (m.Tone != toneReverted || !m.ValuesKnown())
+}
+
+// NamesProgram reports whether the row names a program, and no user.
+func (m moment) NamesProgram() bool { return m.IsEdit && m.User == "" && m.Manager != "" }
 
 // ShownExposure is the exposure as text.
 func (m moment) ShownExposure() string {
@@ -176,8 +188,13 @@ type timeline struct {
 	OneObject bool
 }
 
+// NamesProgram reports whether a row names a program, and no user.
+func (t timeline) NamesProgram() bool {
+	return slices.ContainsFunc(t.Newest, moment.NamesProgram) || slices.ContainsFunc(t.Older, moment.NamesProgram)
+}
+
 // timelineOfMoments shows the first moments.
-func timelineOfMoments(all []moment, shown int, oneObject bool) timeline {
+func timelineOfMoments(all []moment, shown int) timeline {
 	n := min(len(all), shown)
-	return timeline{Newest: all[:n], Older: all[n:], OneObject: oneObject}
+	return timeline{Newest: all[:n], Older: all[n:]}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,8 +37,9 @@ type vidraResourceView struct {
 	Facts     []fact
 	Suspended bool
 	// NotLive is why edits are not shown at once; empty if they are.
-	NotLive  string
-	Problems []problem
+	NotLive string
+	// Problems need a user, and Waiting are those that Vidra expects to end by themselves.
+	Problems, Waiting []problem
 	// Unlisted is how many further problems there are.
 	Unlisted   int32
 	Timeline   timeline
@@ -48,7 +50,11 @@ type vidraResourceView struct {
 }
 
 // fact is a line of the head of a page.
-type fact struct{ Name, Text string }
+type fact struct {
+	Name, Text string
+	// Time follows the text; zero for none.
+	Time time.Time
+}
 
 type problem struct {
 	v1alpha1.Problem
@@ -61,7 +67,7 @@ type problem struct {
 type condition struct {
 	metav1.Condition
 
-	Tone string
+	Tone, Phrase string
 }
 
 // inventory is a page of the objects of a VidraResource.
@@ -106,14 +112,18 @@ func (s *Server) vidraResource(w http.ResponseWriter, r *http.Request) {
 // viewOf is the page of a VidraResource, without its inventory.
 func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
 	report := s.Program.ReportOf(vr)
+	now := stateOf(vr, report.InOrder)
 	view := vidraResourceView{
-		Name: vr.Name, State: stateOf(vr, report.InOrder).Info(), Why: report.Why, Facts: factsOf(vr), Suspended: vr.Spec.Suspend,
+		Name: vr.Name, State: now.Info(), Why: report.Why, Facts: factsOf(vr), Suspended: vr.Spec.Suspend,
 		Unlisted: vr.Status.UnlistedProblems, Dropped: vr.Status.UnlistedHistory, Actions: s.actionsOf(vr),
 	}
 	if insight.Remote(vr) {
 		view.NotLive = "The objects are in another cluster: an edit is listed with the next status, after some seconds."
 	} else if _, refusal := s.store.await(context.Background()); refusal != nil {
 		view.NotLive = "You may not watch VidraResources: reload the page to see what is new."
+	}
+	for i, why := range view.Why {
+		view.Why[i] = plainText(why)
 	}
 	for _, p := range vr.Status.Problems {
 		tone := "failing"
@@ -125,13 +135,21 @@ func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
 		case p.Reason == v1alpha1.ReasonUnhealthy:
 			tone = "unhealthy"
 		}
-		view.Problems = append(view.Problems, problem{p, advice(p.Reason), problemID(p.Object), tone})
+		next := nextStep(p.Reason, p.Message)
+		p.Message = plainText(p.Message)
+		if shown := (problem{p, next, problemID(p.Object), tone}); p.Transient {
+			view.Waiting = append(view.Waiting, shown)
+		} else {
+			view.Problems = append(view.Problems, shown)
+		}
 	}
 	for _, c := range vr.Status.Conditions {
-		view.Conditions = append(view.Conditions, condition{c, conditionTone(vr, c)})
+		c.Message = plainText(c.Message)
+		view.Conditions = append(view.Conditions, condition{c, conditionTone(vr, c), conditionPhrase(c)})
 	}
 	observed := s.observers.editsOf(func(e *edit) bool { return e.VidraResource == vr.Name && !expectedDeletion(vr, e) })
-	view.Timeline = timelineOfMoments(timelineOf(vr.Name, vr.Status.History, observed, nil), shownMoments, false)
+	moments := append(timelineOf(vr.Name, vr.Status.History, observed, nil), transitionsOf(vr, now)...)
+	view.Timeline = timelineOfMoments(newestFirst(moments), shownMoments)
 	return view
 }
 
@@ -183,12 +201,12 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 	for _, from := range vr.Spec.ManifestFrom {
 		sources = append(sources, fmt.Sprintf("%s %s/%s, key %s", from.Kind, cmp.Or(from.Namespace, vr.Spec.Destination.Namespace), from.Name, from.Key))
 	}
-	revision := fmt.Sprintf("generation %d", vr.Generation)
+	revision := fact{Name: "Revision", Text: fmt.Sprintf("generation %d", vr.Generation)}
 	switch {
 	case vr.Status.ObservedGeneration != vr.Generation:
-		revision += fmt.Sprintf("; the operator has applied generation %d", vr.Status.ObservedGeneration)
+		revision.Text += fmt.Sprintf("; the operator has applied generation %d", vr.Status.ObservedGeneration)
 	case vr.Status.LastSyncTime != nil:
-		revision += ", applied in full at " + vr.Status.LastSyncTime.UTC().Format("2006-01-02 15:04:05 UTC")
+		revision.Text, revision.Time = revision.Text+", all objects applied at", vr.Status.LastSyncTime.Time
 	}
 	to := "this cluster"
 	if insight.Remote(vr) {
@@ -198,16 +216,16 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 		to += ", namespace " + vr.Spec.Destination.Namespace
 	}
 	facts := []fact{
-		{"Source", cmp.Or(strings.Join(sources, "; "), "none")}, {"Revision", revision}, {"Destination", to}, {"Edits", modeTexts[vr.DriftMode()]},
+		{Name: "Source", Text: cmp.Or(strings.Join(sources, "; "), "none")}, revision, {Name: "Destination", Text: to}, {Name: "Edits", Text: modeTexts[vr.DriftMode()]},
 	}
 	if vr.Spec.Suspend {
 		facts[3].Text = "nothing is applied or reverted (spec.suspend)"
 	}
 	if vr.Spec.ServiceAccountName != "" {
-		facts = append(facts, fact{"Account", vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName})
+		facts = append(facts, fact{Name: "Account", Text: vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName})
 	}
 	if d := vr.Status.Drift; d != nil && d.Heals > 0 {
-		facts = append(facts, fact{"Reverts", strconv.FormatInt(d.Heals, 10) + " so far"})
+		facts = append(facts, fact{Name: "Reverts", Text: strconv.FormatInt(d.Heals, 10) + " so far"})
 	}
 	if len(vr.Labels) > 0 {
 		var pairs []string
@@ -215,7 +233,7 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 			pairs = append(pairs, key+"="+value)
 		}
 		slices.Sort(pairs)
-		facts = append(facts, fact{"Labels", strings.Join(pairs, ", ")})
+		facts = append(facts, fact{Name: "Labels", Text: strings.Join(pairs, ", ")})
 	}
 	return facts
 }
@@ -256,7 +274,7 @@ func inventoryOf(vr *v1alpha1.VidraResource, query url.Values) inventory {
 	for i := range entries[from:min(from+inventoryRows, len(entries))] {
 		e := &entries[from+i]
 		id := object.IdentityOf(e)
-		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Message: e.Message}
+		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Message: plainText(e.Message)}
 		switch e.Health {
 		case v1alpha1.ObjectCurrent:
 			r.Health = cell{"Healthy", "ok"}
@@ -327,7 +345,7 @@ func (s *Server) owned(ctx context.Context, w http.ResponseWriter, r *http.Reque
 
 func ownedRowOf(b *insight.Branch, depth int) ownedRow {
 	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
-	row := ownedRow{Depth: min(depth, 5), ID: object.Identity{GroupKind: gvk.GroupKind(), Namespace: b.Namespace, Name: b.Name}, Message: b.Message}
+	row := ownedRow{Depth: min(depth, 5), ID: object.Identity{GroupKind: gvk.GroupKind(), Namespace: b.Namespace, Name: b.Name}, Message: plainText(b.Message)}
 	switch b.Health {
 	case "Current":
 		row.Health = cell{"Healthy", "ok"}

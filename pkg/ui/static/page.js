@@ -40,9 +40,10 @@ async function refresh(element, part) {
   try {
     const response = await fetch(url);
     if (response.ok) {
-      const before = new Set([...element.querySelectorAll(".moment")].map((m) => m.textContent));
+      const key = (m) => `${m.querySelector("time")?.dateTime} ${m.querySelector(".edit").textContent}${m.querySelector(".outcome").textContent}`;
+      const before = new Set([...element.querySelectorAll(".moment")].map(key));
       morph(element, await response.text());
-      if (before.size) for (const m of element.querySelectorAll(".moment")) m.classList.toggle("new", !before.has(m.textContent));
+      if (before.size) for (const m of element.querySelectorAll(".moment")) m.classList.toggle("new", !before.has(key(m)));
       ages();
     }
   } catch {} // the connection of live shows that the server is away
@@ -69,7 +70,7 @@ subscribe(base, topic, (event) => {
         setTimeout(() => banner(""), 6000);
         refreshAll();
       }
-      pulse("live", "Live");
+      pulse("live", "Live updates");
       break;
     case "error":
       ended = true;
@@ -85,7 +86,7 @@ subscribe(base, topic, (event) => {
         setTimeout(() => banner(""), 6000);
         refreshAll();
       }
-      if (!event.away) pulse("live", "Live");
+      if (!event.away) pulse("live", "Live updates");
       shownAway = event.away;
       break;
     case "changed":
@@ -100,11 +101,17 @@ function ages() {
     const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(t.dateTime)) / 1000));
     const at = units.findIndex(([, size]) => seconds >= size * (size === 60 ? 2 : 1) || size === 1);
     const [unit, size] = units[at];
-    const text = `${Math.floor(seconds / size)}${unit} ago`;
+    const text = `${Math.floor(seconds / size)}${unit}${"age" in t.dataset ? "" : " ago"}`;
     if (t.textContent !== text) t.textContent = text;
   }
 }
 setInterval(ages, 5000);
+
+// On a phone, the filters that are seldom used are folded.
+document.addEventListener("click", (event) => {
+  const more = event.target.closest(".more-filters");
+  if (more) more.setAttribute("aria-expanded", String(more.getAttribute("aria-expanded") !== "true"));
+});
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
@@ -178,6 +185,8 @@ async function judge(file) {
   try {
     const response = await fetch(`${base}/forecast?part=verdict`, { method: "POST", body: data });
     morph(at, await response.text());
+    const names = [...at.querySelectorAll("[data-from-file]")].map((verdict) => verdict.dataset.fromFile);
+    document.querySelector("#dropzone [name=vidraresource]").placeholder = names.length ? `${names.join(", ")} (from the file)` : "a new one";
   } catch {
     morph(at, '<p class="warning">vidra ui does not answer: drop the file again when it does.</p>');
   }

@@ -34,7 +34,7 @@ export function startRows(base, say) {
     body.reading = false;
   }
   function empty(body) {
-    const rows = body.rows.length;
+    const rows = body.querySelectorAll("th").length;
     body.pixels = body.offsetHeight || body.pixels;
     delete body.dataset.read;
     morph(body, `<tr class="later"><td colspan="8"><span class="hidden">${rows} more VidraResources</span></td></tr>`);
@@ -57,7 +57,7 @@ export function startRows(base, say) {
     watcher.disconnect();
     const first = table.querySelector("tbody");
     if (first) first.dataset.read = "yes";
-    const usual = first ? first.offsetHeight / Math.max(1, first.rows.length) : 60;
+    const usual = first ? first.offsetHeight / Math.max(1, first.querySelectorAll("th").length) : 60;
     for (const body of table.querySelectorAll("tbody")) {
       if (body.querySelector(".later")) height(body, usual * Number(body.dataset.rows));
       watcher.observe(body);
