@@ -127,7 +127,7 @@ func (c *clusterWatches) run() {
 
 // deletedRechecks are the delays of further checks of a group after the deletion of a CustomResourceDefinition or an APIService: the API
 // server may serve the group for a moment after that, and it does not end the watches on an extension API server.
-var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second}
+var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
 
 // watchKinds runs a metadata informer on crds or apiServices. Each event enqueues the API
 // group that the object defines. While the informer fails, new kinds are found by the
@@ -155,8 +155,8 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 		DeleteFunc: func(obj any) {
 			changed(obj)
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				for _, delay := range deletedRechecks {
-					c.groups.AddAfter(groupOf(name.Name), delay)
+				for _, delay := range deletedRechecks { // the queue would keep the first delay alone
+					time.AfterFunc(delay, func() { c.enqueueGroup(groupOf(name.Name)) })
 				}
 			}
 		},

@@ -87,7 +87,7 @@ var controllerFields = []controllerField{
 	{schema.GroupKind{Kind: "ConfigMap"}, []string{"data", "service-ca.crt"}, hasAnnotation("service.beta.openshift.io/inject-cabundle")},
 	// "The .status block [...] is the most recently observed status of the object [...] written by controllers", in manifests that were exported:
 	// https://github.com/kubernetes/community/blob/main/contributors/devel/sig-architecture/api-conventions.md#spec-and-status
-	{anyKind, []string{"status"}, isCustom},
+	{anyKind, []string{"status"}, isCustomPlaceholder},
 }
 
 func always(*unstructured.Unstructured, any) bool { return true }
@@ -100,11 +100,26 @@ func hasAnnotation(key string) func(*unstructured.Unstructured, any) bool {
 	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetAnnotations()[key] == "true" }
 }
 
-// isCustom reports whether the kind of an object is none of Kubernetes itself: those have the subresource status, so that the API server
-// ignores a status in an apply. Those of CustomResourceDefinitions may not have it.
-func isCustom(obj *unstructured.Unstructured, _ any) bool {
+// isCustomPlaceholder reports whether a status without values is of a kind that is none of Kubernetes itself: those have the subresource status,
+// so that the API server ignores a status in an apply. Those of CustomResourceDefinitions may lack it; a status with values is then a field like
+// others.
+func isCustomPlaceholder(obj *unstructured.Unstructured, value any) bool {
 	group := obj.GroupVersionKind().Group
-	return !scheme.Scheme.IsGroupRegistered(group) && group != "apiextensions.k8s.io" && group != "apiregistration.k8s.io"
+	return !scheme.Scheme.IsGroupRegistered(group) && group != "apiextensions.k8s.io" && group != "apiregistration.k8s.io" && hasNoValue(value)
+}
+
+// hasNoValue reports whether a value is empty, with all values in it.
+func hasNoValue(value any) bool {
+	fields, is := value.(map[string]any)
+	if !is {
+		return isEmpty(nil, value)
+	}
+	for _, v := range fields {
+		if !hasNoValue(v) {
+			return false
+		}
+	}
+	return true
 }
 
 func isAggregated(obj *unstructured.Unstructured, _ any) bool {

@@ -48,7 +48,8 @@ func TestControllerFields(t *testing.T) {
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"config.openshift.io/inject-trusted-cabundle":"true"}},"data":{"ca-bundle.crt":"","other":"x"}}`,
 			[]string{"/data/ca-bundle.crt"}},
 		"OwnBundle":    {"Nothing asks for it.", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"ca-bundle.crt":"","service-ca.crt":""}}`, nil},
-		"CustomStatus": {"Its controller may write it to the object itself.", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"status":{"phase":"New"}}`, []string{"/status"}},
+		"CustomStatus": {"Its controller may write it to the object itself.", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"status":{"phase":"","conditions":[],"nested":{"at":null}}}`, []string{"/status"}},
+		"CustomValue":  {"Without the subresource it is a field like others.", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"status":{"phase":"New"}}`, nil},
 		"Status":       {"The API server ignores it.", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"status":{"replicas":1}}`, nil},
 	}
 	for name, tc := range cases {
