@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -91,15 +90,16 @@ func testListEvents(t *testing.T, vidra commandLine) {
 	t.Run("pages", func(t *testing.T) {
 		const many = 501 // one more than a page has
 		crowded := newNamespace(t)
-		t.Cleanup(func() {
-			require.NoError(t, admin.DeleteAllOf(context.Background(), &eventsv1.Event{}, client.InNamespace(crowded)))
-		})
-		var creating errgroup.Group
-		creating.SetLimit(8)
-		for i := range many {
-			creating.Go(func() error { return admin.Create(t.Context(), newEvent(crowded, fmt.Sprintf("event-%d", i))) })
+		each := func(do func(*eventsv1.Event) error) {
+			var group errgroup.Group
+			group.SetLimit(8)
+			for i := range many {
+				group.Go(func() error { return do(newEvent(crowded, fmt.Sprintf("event-%d", i))) })
+			}
+			require.NoError(t, group.Wait())
 		}
-		require.NoError(t, creating.Wait())
+		t.Cleanup(func() { each(func(e *eventsv1.Event) error { return admin.Delete(context.Background(), e) }) })
+		each(func(e *eventsv1.Event) error { return admin.Create(t.Context(), e) })
 		require.Len(t, vidra.list(t, "-n", crowded), many)
 	})
 }

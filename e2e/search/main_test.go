@@ -6,8 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -25,8 +28,9 @@ var (
 	operatorBinary string
 	// cli is the command line, and adminKubeconfig its kubeconfig.
 	cli, adminKubeconfig string
-	// proxy is between the operator and the API server.
-	proxy *faultproxy.Proxy
+	// proxies are between the operator and the API server: the first one for the cluster that it runs in, the second one for the destination at
+	// another URL.
+	proxies [2]*faultproxy.Proxy
 )
 
 func TestMain(m *testing.M) {
@@ -65,15 +69,39 @@ func setUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if proxy, err = faultproxy.Start(config); err != nil {
+	for i := range proxies {
+		if proxies[i], err = faultproxy.Start(config); err != nil {
+			return err
+		}
+	}
+	if err := admin.Create(ctx, kubeconfigOf(proxies[1])); err != nil {
 		return err
 	}
 	return startOperator(ctx)
 }
 
 func startOperator(ctx context.Context) (err error) {
-	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{Binary: operatorBinary, Config: proxy.Config()})
+	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{
+		Binary: operatorBinary, Config: proxies[0].Config(), Args: []string{"--kubeconfig-namespace=" + testenv.OperatorNamespace},
+	})
 	return err
+}
+
+// kubeconfigOf returns the Secret with which the operator reaches a destination. A proxy has the credentials of its own.
+func kubeconfigOf(p *faultproxy.Proxy) *corev1.Secret {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["other"] = &clientcmdapi.Cluster{Server: p.Config().Host, CertificateAuthorityData: p.Config().CAData}
+	c.AuthInfos["other"] = &clientcmdapi.AuthInfo{Token: "token"}
+	c.Contexts["other"] = &clientcmdapi.Context{Cluster: "other", AuthInfo: "other"}
+	c.CurrentContext = "other"
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		panic(err) // a kubeconfig of this file
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "other", Labels: map[string]string{"cluster-kubeconfig": "other"}},
+		Data:       map[string][]byte{"kubeconfig": text},
+	}
 }
 
 // starting is held while ensureOperator starts the operator.

@@ -78,6 +78,9 @@ func (r *run) wrong(ctx context.Context) (wrong []string) {
 		u := r.object(o, 0)
 		err := admin.Get(ctx, client.ObjectKeyFromObject(u), u)
 		exists := err == nil
+		if exists {
+			r.release(ctx, u)
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			complain("%s: %v", o, err)
 			continue

@@ -43,6 +43,8 @@ type spec struct {
 	Wait     bool `json:"wait,omitempty"`
 	// Additions is spec.drift.additions.
 	Additions string `json:"additions,omitempty"`
+	// Remote is a destination at another URL.
+	Remote bool `json:"remote,omitempty"`
 	// Others are the other fields of the spec, by their paths.
 	Others map[string]any `json:"others,omitempty"`
 	// Invalid is the field that has a value of another type if Broken is "field".
@@ -61,7 +63,8 @@ var (
 		"syntax", "duplicate", "unknown-kind", "refused", "no-name", "template", // manifests
 		"short-interval", "bad-account", "two-parts-of-one-key", "bad-server", "field", // requests that the API server refuses
 	}
-	edits = []string{"change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace"}
+	// edits has the edits of plans; "hold" adds a finalizer, which its controller removes from an object that is being deleted.
+	edits = []string{"hold", "change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace"}
 )
 
 // plans generates plans. The first step has VidraResources, so that each plan does something.

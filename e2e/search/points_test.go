@@ -37,14 +37,14 @@ const (
 // point is a write of a scenario at which the operator is killed.
 type point struct {
 	scenario string
-	// write counts from 1.
-	write int
+	// at is the index of the proxy through which the write goes. write counts from 1.
+	at, write int
 	// committed is whether the API server has done what the write asks.
 	committed bool
 }
 
 func (p point) String() string {
-	return fmt.Sprintf("%s, write %d, %s", p.scenario, p.write, map[bool]string{true: "committed", false: "not sent"}[p.committed])
+	return fmt.Sprintf("%s%s, write %d, %s", p.scenario, []string{"", " (destination)"}[p.at], p.write, map[bool]string{true: "committed", false: "not sent"}[p.committed])
 }
 
 // TestCrashPoints kills the operator at each write of each scenario, before the API server gets the write and after it has committed it,
@@ -53,8 +53,10 @@ func TestCrashPoints(t *testing.T) {
 	begin, scenarios := time.Now(), scenarios(t)
 	var all []point
 	for name, seen := range undisturbed(t, scenarios) {
-		for write := range seen.writes {
-			all = append(all, point{name, write + 1, false}, point{name, write + 1, true})
+		for at, writes := range seen.writes {
+			for write := range writes {
+				all = append(all, point{name, at, write + 1, false}, point{name, at, write + 1, true})
+			}
 		}
 	}
 	points, hit := choose(t, all), 0
@@ -123,20 +125,35 @@ func (r *run) writesOf() faultproxy.Match {
 	}}
 }
 
-// prepare does all steps of a scenario but the last one.
-func prepare(ctx context.Context, t *testing.T, p plan) *run {
+// beginBeside returns a run beside others.
+func beginBeside(ctx context.Context, t *testing.T) *run {
 	r := newRun(ctx, t, t.Logf)
 	r.beside = true
+	return r
+}
+
+// prepare does all steps of a plan but the last one.
+func (r *run) prepare(ctx context.Context, p plan) {
 	for _, s := range p.Steps[:len(p.Steps)-1] {
 		r.step(ctx, s)
 	}
-	return r
 }
 
 func (p plan) last() step { return p.Steps[len(p.Steps)-1] }
 
 // seen is what the last step of a scenario does without a fault.
-type seen struct{ writes, events int }
+type seen struct {
+	// writes are those through each proxy.
+	writes [len(proxies)]int
+	events int
+}
+
+// onEvents has decide decide about the events that reach the operator.
+func onEvents(decide func(faultproxy.Request, []byte) faultproxy.EventFault) {
+	for _, proxy := range proxies {
+		proxy.OnEvents(decide)
+	}
+}
 
 // undisturbed runs the scenarios without a fault, and counts the writes of the operator and the events of its watches in their last steps.
 func undisturbed(t *testing.T, scenarios map[string]plan) map[string]seen {
@@ -148,8 +165,11 @@ func undisturbed(t *testing.T, scenarios map[string]plan) map[string]seen {
 		for i := range batch {
 			indexes[i] = i
 		}
-		beside(t, indexes, func(i int) { runs[i] = prepare(ctx, t, scenarios[batch[i]]) })
-		proxy.OnEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
+		beside(t, indexes, func(i int) {
+			runs[i] = beginBeside(ctx, t)
+			runs[i].prepare(ctx, scenarios[batch[i]])
+		})
+		onEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
 			for i, r := range runs {
 				if r.word.Match(event) {
 					events[i].Add(1)
@@ -157,29 +177,33 @@ func undisturbed(t *testing.T, scenarios map[string]plan) map[string]seen {
 			}
 			return faultproxy.Pass
 		})
-		defer proxy.OnEvents(nil)
+		defer onEvents(nil)
 		beside(t, indexes, func(i int) {
-			r, mark := runs[i], proxy.Mark()
+			r, writes, marks := runs[i], [len(proxies)]int{}, [len(proxies)]faultproxy.Mark{}
+			for at, proxy := range proxies {
+				marks[at] = proxy.Mark()
+			}
 			r.step(ctx, scenarios[batch[i]].last())
 			r.settle(ctx)
-			writes := proxy.Requests(mark, r.writesOf())
 			for {
-				time.Sleep(rest)
-				now := proxy.Requests(mark, r.writesOf())
-				if len(now) == len(writes) {
+				before := writes
+				for at, proxy := range proxies {
+					writes[at] = len(proxy.Requests(marks[at], r.writesOf()))
+				}
+				if writes == before {
 					break
 				}
-				writes = now
+				time.Sleep(rest)
 			}
 			mu.Lock()
-			counts[batch[i]] = seen{len(writes), int(events[i].Load())}
+			counts[batch[i]] = seen{writes, int(events[i].Load())}
 			mu.Unlock()
 			r.end(ctx)
 		})
-		proxy.OnEvents(nil)
+		onEvents(nil)
 	}
 	for name, n := range counts {
-		require.Positive(t, n.writes, "%s has writes", name)
+		require.Positive(t, n.writes[0], "%s has writes", name)
 	}
 	return counts
 }
@@ -196,15 +220,15 @@ func killAt(t *testing.T, scenarios map[string]plan, points []point) (hit int) {
 	}
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
-		scenes[i] = &scene{point: p}
+		scenes[i] = &scene{point: p, run: beginBeside(ctx, t)}
 	}
-	beside(t, scenes, func(s *scene) { s.run = prepare(ctx, t, scenarios[s.scenario]) })
+	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
 	for _, s := range scenes {
 		fault := faultproxy.Stall()
 		if s.committed {
 			fault = faultproxy.Late()
 		}
-		s.rule = proxy.Inject(s.writesOf(), fault.Nth(s.point.write))
+		s.rule = proxies[s.at].Inject(s.writesOf(), fault.Nth(s.point.write))
 		defer s.rule.Remove()
 	}
 	beside(t, scenes, func(s *scene) {

@@ -223,6 +223,9 @@ func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 		Adopt: v1alpha1.AdoptPolicy(s.Adopt),
 		Drift: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftMode(s.Mode), Additions: v1alpha1.AdditionsPolicy(s.Additions)},
 	}
+	if s.Remote {
+		v.Spec.Destination.Server = proxies[1].Config().Host
+	}
 	if s.Orphan {
 		v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	}
@@ -297,6 +300,8 @@ func (r *run) edit(ctx context.Context, e edit) {
 		r.merge(ctx, u, fields)
 	}
 	switch e.How {
+	case "hold":
+		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": append(u.GetFinalizers(), hold)}})
 	case "change":
 		patch("ZWRpdGVk") // base64, for Secrets
 	case "remove":
@@ -330,6 +335,16 @@ func (r *run) edit(ctx context.Context, e edit) {
 		if err := admin.Update(ctx, u, client.FieldOwner("kubectl-replace")); !apierrors.IsConflict(err) {
 			require.NoError(r, client.IgnoreNotFound(err))
 		}
+	}
+}
+
+// hold is the finalizer of a controller that releases objects that are being deleted.
+const hold = "search.example.com/hold"
+
+// release removes hold from an object that is being deleted.
+func (r *run) release(ctx context.Context, u *unstructured.Unstructured) {
+	if i := slices.Index(u.GetFinalizers(), hold); i >= 0 && u.GetDeletionTimestamp() != nil {
+		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": slices.Delete(slices.Clone(u.GetFinalizers()), i, i+1)}})
 	}
 }
 

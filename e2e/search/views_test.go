@@ -61,10 +61,10 @@ func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) 
 	var hit atomic.Int64
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
-		scenes[i] = &scene{eventPoint: p}
+		scenes[i] = &scene{eventPoint: p, run: beginBeside(ctx, t)}
 	}
-	beside(t, scenes, func(s *scene) { s.run = prepare(ctx, t, scenarios[s.scenario]) })
-	proxy.OnEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
+	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
+	onEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
 		for _, s := range scenes {
 			if s.word.Match(event) && s.events.Add(1) == int64(s.event) {
 				hit.Add(1)
@@ -73,13 +73,13 @@ func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) 
 		}
 		return faultproxy.Pass
 	})
-	defer proxy.OnEvents(nil)
+	defer onEvents(nil)
 	beside(t, scenes, func(s *scene) {
 		defer s.explain(t, s.eventPoint)
 		s.run.step(ctx, scenarios[s.scenario].last())
 		s.settle(ctx)
 	})
-	proxy.OnEvents(nil)
+	onEvents(nil)
 	beside(t, scenes, func(s *scene) { s.end(ctx) })
 	return int(hit.Load())
 }
@@ -126,7 +126,7 @@ func staleViews(t *testing.T, batch []plan, down bool) {
 	}
 	ctx, scenes := t.Context(), make([]*scene, len(batch))
 	for i, p := range batch {
-		scenes[i] = &scene{plan: p}
+		scenes[i] = &scene{plan: p, run: beginBeside(ctx, t)}
 	}
 	failed := func(s *scene) {
 		if t.Failed() {
@@ -135,9 +135,12 @@ func staleViews(t *testing.T, batch []plan, down bool) {
 	}
 	beside(t, scenes, func(s *scene) {
 		defer failed(s)
-		s.run = prepare(ctx, t, s.plan)
+		s.prepare(ctx, s.plan)
 	})
-	view := proxy.View()
+	var views [len(proxies)]faultproxy.View
+	for i, proxy := range proxies {
+		views[i] = proxy.View()
+	}
 	last := func() {
 		beside(t, scenes, func(s *scene) {
 			defer failed(s)
@@ -155,10 +158,14 @@ func staleViews(t *testing.T, batch []plan, down bool) {
 		require.NoError(t, operator.Kill())
 	}
 	for range 2 {
-		proxy.Freeze(view)
+		for i, proxy := range proxies {
+			proxy.Freeze(views[i])
+		}
 		require.NoError(t, startOperator(ctx))
 		time.Sleep(dwell)
-		proxy.Thaw()
+		for _, proxy := range proxies {
+			proxy.Thaw()
+		}
 		beside(t, scenes, func(s *scene) {
 			defer failed(s)
 			s.settle(ctx)
