@@ -31,7 +31,7 @@ var values = map[string][]any{
 	"drift.maxExposure": {"1s", "30s"}, "drift.maxBreakGlass": {"0s", "1h"}, "drift.healsPerMinute": {int64(30), int64(1000)},
 	"drift.ignore": {
 		[]any{map[string]any{"target": map[string]any{"kind": "ConfigMap"}, "paths": []any{"/data/absent"}}},
-		[]any{map[string]any{"target": map[string]any{"group": "apps", "name": "absent"}, "managers": []any{"nobody"}}},
+		[]any{map[string]any{"target": map[string]any{"group": "apps", "name": "absent"}, "managers": []any{"absent"}}},
 	},
 }
 

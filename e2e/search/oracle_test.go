@@ -61,7 +61,7 @@ func (r *run) wrong(ctx context.Context) (wrong []string) {
 		c := ready(v)
 		settled = settled && c.Reason == v1alpha1.ReasonApplied
 		if !suspended && !slices.Contains(r.reasons(s, disagree), c.Reason) {
-			complain("%s: Ready is %s (%s)", name, c.Reason, c.Message)
+			complain("%s: Ready is %s (%s), others: %v", name, c.Reason, c.Message, r.readiness(ctx))
 		}
 		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
 			wrong = append(wrong, r.wrongInventory(name, s, v)...)
@@ -176,3 +176,15 @@ func (r *run) wrongContent(ctx context.Context, o string, u *unstructured.Unstru
 }
 
 func join(lines []string) string { return "\n  " + strings.Join(lines, "\n  ") }
+
+// readiness returns the condition Ready of each VidraResource.
+func (r *run) readiness(ctx context.Context) map[string]string {
+	all := map[string]string{}
+	for name := range r.owners {
+		v := &v1alpha1.VidraResource{}
+		if admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v) == nil {
+			all[name] = ready(v).Reason + ": " + ready(v).Message
+		}
+	}
+	return all
+}

@@ -23,8 +23,10 @@ import (
 func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
-	case errors.As(err, &refused), errors.As(err, &conflict):
+	case errors.As(err, &refused):
 		done.Err = err
+	case errors.As(err, &conflict):
+		done.Err = errors.Join(err, a.claim(ctx, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
 	case apierrors.IsForbidden(done.Err):

@@ -201,7 +201,10 @@ func (r request) applyAnswered(got answer) request {
 // rechecked follows the read of an object that changed since it was read.
 func (r request) rechecked(got answer) request {
 	r.rechecks++
-	switch {
+	switch rival := new(owners.Conflict); {
+	case errors.As(got.err, &rival) && (r.live == nil || !r.settings.Applied(r.live)):
+		r.kind, r.refused = claim, got.err
+		return r
 	case got.err != nil:
 		return r.goalAnswered(got)
 	case got.live == nil, r.rechecks > maxRechecks: // it is gone, or others write it without end
