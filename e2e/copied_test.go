@@ -41,11 +41,11 @@ func TestCopiedMarksAreNotAdopted(t *testing.T) {
 		}
 	}
 	const prefix = v1alpha1.OwnerAnnotationPrefix + "/"
-	// cleared clears managedFields of the page after make.
-	cleared := func(make func(t *testing.T, page *unstructured.Unstructured, ns string)) func(t *testing.T, page *unstructured.Unstructured, ns string) {
+	// cleared clears managedFields of the page after prepare.
+	cleared := func(prepare func(t *testing.T, page *unstructured.Unstructured, ns string)) func(t *testing.T, page *unstructured.Unstructured, ns string) {
 		return func(t *testing.T, page *unstructured.Unstructured, ns string) {
 			t.Helper()
-			make(t, page.DeepCopy(), ns)
+			prepare(t, page.DeepCopy(), ns)
 			require.NoError(t, mergePatch(page, `{"metadata":{"managedFields":[{}]}}`))
 		}
 	}

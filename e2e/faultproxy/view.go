@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
-	"net/url"
 	"sync"
 )
 
@@ -37,7 +36,7 @@ func (r *recording) copy() *recording {
 
 // watchKey is equal for two watches of the same objects, from whichever version.
 func watchKey(q Request) string {
-	query := url.Values(maps.Clone(q.Query))
+	query := maps.Clone(q.Query)
 	for _, name := range []string{"resourceVersion", "timeout", "timeoutSeconds"} {
 		query.Del(name)
 	}

@@ -11,8 +11,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -185,8 +187,16 @@ func TestNestedAuthorNeedsTheAccount(t *testing.T) {
 	v := mine.resource("outer")
 	v.Spec.Manifest = "apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata: {name: " + inner + "}\nspec:\n" +
 		"  destination: {namespace: " + theirs.namespace + "}\n  serviceAccountName: " + account + "\n  manifest: 'a'\n"
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + mine.namespace + ":" + account}
+	asAccount, err := testenv.Client(config)
+	require.NoError(t, err)
+	await(t, func(c *assert.CollectT) { // the API server compiles a new policy first
+		denied := asAccount.Create(t.Context(), theirs.resource("probe"), client.DryRunAll)
+		require.True(c, apierrors.IsForbidden(denied), "%v", denied)
+	})
 	mine.create(t, v)
-	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "withheld")
-	err := admin.Get(t.Context(), client.ObjectKey{Name: inner}, &v1alpha1.VidraResource{})
+	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "this needs the right to impersonate it")
+	err = admin.Get(t.Context(), client.ObjectKey{Name: inner}, &v1alpha1.VidraResource{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -216,7 +216,6 @@ func killAt(t *testing.T, scenarios map[string]plan, points []point) (hit int) {
 		point
 		*run
 		rule *faultproxy.Rule
-		mark faultproxy.Mark
 	}
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
@@ -232,7 +231,7 @@ func killAt(t *testing.T, scenarios map[string]plan, points []point) (hit int) {
 		defer s.rule.Remove()
 	}
 	beside(t, scenes, func(s *scene) {
-		s.run.step(ctx, scenarios[s.scenario].last())
+		s.step(ctx, scenarios[s.scenario].last())
 		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, reached, true, func(context.Context) (bool, error) { return s.rule.Holding() > 0, nil })
 		require.True(s, err == nil || errors.Is(err, context.DeadlineExceeded), "%v", err)
 	})

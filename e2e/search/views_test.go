@@ -76,7 +76,7 @@ func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) 
 	defer onEvents(nil)
 	beside(t, scenes, func(s *scene) {
 		defer s.explain(t, s.eventPoint)
-		s.run.step(ctx, scenarios[s.scenario].last())
+		s.step(ctx, scenarios[s.scenario].last())
 		s.settle(ctx)
 	})
 	onEvents(nil)
@@ -144,7 +144,7 @@ func staleViews(t *testing.T, batch []plan, down bool) {
 	last := func() {
 		beside(t, scenes, func(s *scene) {
 			defer failed(s)
-			s.run.step(ctx, s.last())
+			s.step(ctx, s.last())
 		})
 	}
 	if down {

@@ -65,7 +65,7 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, c.version); err != nil || order > 0 {
-		return true, nil //nolint:nilerr // an API server without comparable versions shows nothing
+		return true, nil // an API server without comparable versions shows nothing
 	}
 	is, has := c.listed[vr.Name]
 	if has && is.uid == vr.UID && is.number <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil) {
