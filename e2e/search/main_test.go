@@ -74,7 +74,7 @@ func setUp(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := admin.Create(ctx, kubeconfigOf(proxies[1])); err != nil {
+	if err := admin.Create(ctx, kubeconfigOf(proxies[1], config.BearerToken)); err != nil {
 		return err
 	}
 	return startOperator(ctx)
@@ -87,11 +87,11 @@ func startOperator(ctx context.Context) (err error) {
 	return err
 }
 
-// kubeconfigOf returns the Secret with which the operator reaches a destination. A proxy has the credentials of its own.
-func kubeconfigOf(p *faultproxy.Proxy) *corev1.Secret {
+// kubeconfigOf returns the Secret with which the operator reaches a destination.
+func kubeconfigOf(p *faultproxy.Proxy, token string) *corev1.Secret {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["other"] = &clientcmdapi.Cluster{Server: p.Config().Host, CertificateAuthorityData: p.Config().CAData}
-	c.AuthInfos["other"] = &clientcmdapi.AuthInfo{Token: "token"}
+	c.AuthInfos["other"] = &clientcmdapi.AuthInfo{Token: token}
 	c.Contexts["other"] = &clientcmdapi.Context{Cluster: "other", AuthInfo: "other"}
 	c.CurrentContext = "other"
 	text, err := clientcmd.Write(*c)
