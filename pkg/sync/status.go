@@ -34,7 +34,11 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 	status := *is.Status.DeepCopy()
 	status.ObservedGeneration, status.LastHandledSyncAt = is.Generation, is.SyncRequest()
 	if is.Spec.Suspend {
-		status.SyncState, status.LastError = v1alpha1.SyncStale, ""
+		if status.LastError = ""; status.SyncState == "" { // it was created so
+			status.SyncState = v1alpha1.SyncPending
+		} else if status.SyncState != v1alpha1.SyncPending {
+			status.SyncState = v1alpha1.SyncStale
+		}
 		setConditions(&status, is.Generation, v1alpha1.SyncReasonSuspended, "spec.suspend is true: the VidraResources stay as they are", metav1.ConditionUnknown)
 		return status
 	}

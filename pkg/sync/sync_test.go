@@ -312,4 +312,12 @@ func TestConclude(t *testing.T) {
 	failed := conclude(is, failed(&infrahub.Error{Reason: v1alpha1.SyncReasonUnreachable, Message: "away"}), now.Add(time.Hour))
 	require.Equal(t, now, failed.LastSyncTime.UTC(), "nothing was synced")
 	require.EqualValues(t, 1, failed.Applied)
+
+	created := &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Suspend: true}}
+	for range 2 {
+		created.Status = conclude(created, result{}, now)
+		require.Equal(t, v1alpha1.SyncPending, created.Status.SyncState, "no query was sent")
+	}
+	is.Spec.Suspend = true
+	require.Equal(t, v1alpha1.SyncStale, conclude(is, result{}, now).SyncState)
 }

@@ -195,7 +195,7 @@ type VidraResourceTemplate struct {
 type SyncState string
 
 const (
-	// SyncPending means that no query has been sent yet.
+	// SyncPending means that no query has been sent yet: spec.suspend has been true since the creation.
 	SyncPending SyncState = "Pending"
 	// SyncRunning means that the first query is in progress.
 	SyncRunning SyncState = "Running"
@@ -203,7 +203,7 @@ const (
 	SyncSucceeded SyncState = "Succeeded"
 	// SyncFailed means that lastError needs action.
 	SyncFailed SyncState = "Failed"
-	// SyncStale means that removals wait for a confirmation, or that spec.suspend is true.
+	// SyncStale means that removals wait for a confirmation, or that spec.suspend became true.
 	SyncStale SyncState = "Stale"
 )
 
