@@ -117,7 +117,7 @@ func TestSpecChangesAtAnyMoment(t *testing.T) {
 			namespaces := []string{ns, other}
 			for _, in := range []string{ns, other, fresh} {
 				newAccount(t, in, "deployer", "configmaps")
-				for _, from := range namespaces { // the account of one namespace removes the objects of the other one
+				for _, from := range []string{ns, other, fresh} { // an account removes the objects of the namespace before, and reads the part
 					cluster.GrantTo(t, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: from, Name: "deployer"}, in,
 						rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
 				}
