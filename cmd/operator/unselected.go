@@ -48,10 +48,9 @@ type unselected struct {
 
 // newUnselected returns what an operator of a shard reports. leases are those of its namespace.
 func newUnselected(o options, client metadata.Interface, leases typedcoordinationv1.LeaseInterface, log logr.Logger) (*unselected, error) {
-	gvr := v1alpha1.GroupVersion.WithResource("vidraresources")
 	u := &unselected{
 		own: o.shard, of: o.installation, leases: leases, log: log,
-		informer: metadatainformer.NewFilteredMetadataInformer(client, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
+		informer: metadatainformer.NewFilteredMetadataInformer(client, v1alpha1.Resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
 		resources: prometheus.NewDesc("vidra_resource_unselected",
 			"1 for each VidraResource that no running operator selects (--watch-label-selector). At most 5000 have it.", []string{"name"}, nil),
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
@@ -56,7 +57,7 @@ func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Write
 	}
 	result := resource.NewBuilder(f).Unstructured().
 		LabelSelectorParam(f.selector).FieldSelectorParam(f.fields).RequestChunksOf(500).
-		ResourceTypeOrNameArgs(true, append([]string{vidraResources.GroupResource().String()}, names...)...).
+		ResourceTypeOrNameArgs(true, append([]string{v1alpha1.Resource.GroupResource().String()}, names...)...).
 		ContinueOnError().Latest().TransformRequests(f.accept).Do()
 	infos, err := result.Infos()
 	if all := utilerrors.Aggregate(nil); errors.As(err, &all) && len(all.Errors()) > 0 {

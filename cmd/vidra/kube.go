@@ -12,13 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
-
-// vidraResources is the resource of VidraResources.
-var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
 
 // kube is the cluster that the flags of kubectl name. All commands share it.
 type kube struct{ *genericclioptions.ConfigFlags }

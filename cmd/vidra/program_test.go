@@ -62,7 +62,7 @@ func TestHints(t *testing.T) {
 			style := styleOf(io.Discard, "")
 			require.Contains(t, style.Status(&insight.Status{VidraResources: []insight.Report{suspended}}), "\n`"+typed+" status NAME` has more.\n")
 
-			gone := apierrors.NewNotFound(vidraResources.GroupResource(), "shop")
+			gone := apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "shop")
 			require.ErrorContains(t, insight.Program(typed).VidraResourceError("get", "shop", gone), "`"+typed+" get` lists those that do")
 			_, err := newKube().target([]string{"shop"})
 			require.ErrorContains(t, err, "about a VidraResource: `"+typed+" status shop`")

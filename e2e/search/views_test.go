@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -44,10 +43,7 @@ func TestUnseenEvents(t *testing.T) {
 	for batch := range slices.Chunk(points, together) {
 		hit += faultyEvents(t, scenarios, batch)
 	}
-	t.Logf("%d scenarios with %d points; %d of %d were reached, in %s", len(scenarios), len(all), hit, len(points), time.Since(begin).Round(time.Second))
-	if os.Getenv("VIDRA_POINTS") == "" {
-		require.Greater(t, hit, len(points)/2, "most points are reached")
-	}
+	requireReached(t, len(all), len(points), hit, begin)
 }
 
 // faultyEvents runs scenarios with one faulty event in each, and returns how many had it.

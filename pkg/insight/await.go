@@ -75,7 +75,7 @@ func (c *Client) Watch(
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	only := fields.OneTermEqualSelector("metadata.name", name).String()
-	resource := c.dynamic.Resource(vidraResources)
+	resource := c.dynamic.Resource(v1alpha1.Resource)
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = only

@@ -74,7 +74,7 @@ func TestContested(t *testing.T) {
 			d, diff := differOf(), &ObjectDifference{}
 			d.moves.others = func(context.Context) ([]*v1alpha1.VidraResource, error) {
 				if tt.unlisted {
-					return nil, apierrors.NewForbidden(vidraResources.GroupResource(), "", nil)
+					return nil, apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), "", nil)
 				}
 				return []*v1alpha1.VidraResource{listed}, nil
 			}

@@ -203,7 +203,7 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 		}
 		i := slices.IndexFunc(all, func(other *v1alpha1.VidraResource) bool { return other.Name == key.Name })
 		if i < 0 {
-			return apierrors.NewNotFound(vidraResources.GroupResource(), key.Name)
+			return apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), key.Name)
 		}
 		vr = all[i]
 	}

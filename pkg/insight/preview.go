@@ -135,7 +135,7 @@ func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*
 		return nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
 	}
 	force := true
-	stored, err := c.dynamic.Resource(vidraResources).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
+	stored, err := c.dynamic.Resource(v1alpha1.Resource).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
 	if err == nil {
 		stored, p.dropped[obj.GetName()], err = c.withoutDropped(ctx, obj, stored)
@@ -176,7 +176,7 @@ func (c *Client) withoutDropped(ctx context.Context, obj manifest.Object, stored
 	if err != nil {
 		return nil, nil, err
 	}
-	stored, err = c.dynamic.Resource(vidraResources).Patch(ctx, obj.GetName(), types.JSONPatchType, patch,
+	stored, err = c.dynamic.Resource(v1alpha1.Resource).Patch(ctx, obj.GetName(), types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 	return stored, dropped, err
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 // TestReadOnly: a Client sends nothing that writes, whichever of its clients is asked.
@@ -37,7 +39,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{})
 	require.NoError(t, err)
-	_, err = c.dynamic.Resource(vidraResources).Patch(t.Context(), "shop", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	_, err = c.dynamic.Resource(v1alpha1.Resource).Patch(t.Context(), "shop", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	require.ErrorIs(t, err, ErrWrite)
 	require.ErrorIs(t, c.events.Events("shop").Delete(t.Context(), "a", metav1.DeleteOptions{}), ErrWrite)
 }

@@ -19,9 +19,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
-// vidraResources is the resource of VidraResources.
-var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
-
 // VidraResources reads VidraResources.
 type VidraResources interface {
 	// Get returns the error of the API server, such as NotFound.
@@ -34,7 +31,7 @@ type VidraResources interface {
 type requested struct{ client dynamic.Interface }
 
 func (r requested) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
-	u, err := r.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	u, err := r.client.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +39,7 @@ func (r requested) Get(ctx context.Context, name string) (*v1alpha1.VidraResourc
 }
 
 func (r requested) List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
-	list, err := r.client.Resource(vidraResources).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := r.client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +101,7 @@ func (p Program) VidraResourceError(verb, name string, err error) error {
 	switch {
 	case answer.LacksRight(err):
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
-			"that right on %s, such as %s: %w", verb, vidraResources.GroupResource(), roleFor(verb), err)
+			"that right on %s, such as %s: %w", verb, v1alpha1.Resource.GroupResource(), roleFor(verb), err)
 	case apierrors.IsNotFound(err) && name != "" && !IsNoResource(err):
 		return p.noVidraResource(name, nil)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):

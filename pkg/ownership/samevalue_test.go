@@ -50,7 +50,7 @@ func TestDisagreement(t *testing.T) {
 		path   string
 	}{
 		"equal":         {"Equal values agree.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"a": "1"}}, ""},
-		"disjoint":      {"Fields of one of them are shared by nobody.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"b": "2"}}, ""},
+		"disjoint":      {"Fields of one of them are no conflict.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"b": "2"}}, ""},
 		"value":         {"A value.", fields{"data": fields{"a": "1"}}, fields{"data": fields{"a": "2"}}, "data.a"},
 		"empty":         {"An empty value is a value.", fields{"data": fields{"a": ""}}, fields{"data": fields{"a": "2"}}, "data.a"},
 		"other type":    {"A value of another type.", fields{"data": fields{"a": "1"}}, fields{"data": "a"}, "data"},

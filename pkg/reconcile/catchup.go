@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// catchUpRetry is after how long it is looked again whether the cache has caught up.
+	// catchUpRetry is the delay before a cache that is behind is compared again.
 	catchUpRetry = 100 * time.Millisecond
 	// catchUpTimeout bounds the list of the VidraResources.
 	catchUpTimeout = 30 * time.Second
@@ -40,9 +40,6 @@ type catchUp struct {
 	// logged is the time of the latest log line.
 	logged time.Time
 }
-
-// vidraResources is the resource of VidraResources.
-var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
 
 // generation is a state of a VidraResource.
 type generation struct {

@@ -40,7 +40,7 @@ func TestCatchUp(t *testing.T) {
 		}
 		return true, listed, nil
 	})
-	caughtUp, resource := &catchUp{}, fake.Resource(vidraResources)
+	caughtUp, resource := &catchUp{}, fake.Resource(v1alpha1.Resource)
 	_, err := caughtUp.reached(t.Context(), resource, &v1alpha1.VidraResource{})
 	require.ErrorContains(t, err, "away")
 

@@ -136,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.restartState(owner)
 		r.Trigger.Release(owner)
 	}
-	if current, err := r.caughtUp.reached(ctx, r.Metadata.Resource(vidraResources), vr); err != nil {
+	if current, err := r.caughtUp.reached(ctx, r.Metadata.Resource(v1alpha1.Resource), vr); err != nil {
 		return reconcile.Result{}, err
 	} else if !current {
 		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil

@@ -17,11 +17,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// vidraResources is the resource of VidraResources, and vidraResourceFeed the watch of all.
-var (
-	vidraResources    = v1alpha1.GroupVersion.WithResource("vidraresources")
-	vidraResourceFeed = feedSpec{gvr: vidraResources}
-)
+// vidraResourceFeed is the watch of all VidraResources.
+var vidraResourceFeed = feedSpec{gvr: v1alpha1.Resource}
 
 // entry is the part of a VidraResource that the overview needs.
 type entry struct {
@@ -197,7 +194,7 @@ func (s *store) sorted() []*entry {
 
 // Get implements insight.VidraResources.
 func (s *store) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
-	u, err := s.server.client.Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	u, err := s.server.client.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +235,7 @@ func (s *store) List(ctx context.Context, selector string) ([]*v1alpha1.VidraRes
 
 // request lists VidraResources.
 func (s *store) request(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
-	list, err := s.server.client.Resource(vidraResources).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := s.server.client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}

@@ -67,11 +67,9 @@ type keeper struct {
 	object *desired.Object
 }
 
-var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
-
 // get reads a VidraResource.
 func (c *Cluster) get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
-	u, err := c.at.Dynamic().Resource(vidraResources).Get(ctx, name, metav1.GetOptions{})
+	u, err := c.at.Dynamic().Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
 	}
@@ -88,7 +86,7 @@ func fromUnstructured(u *unstructured.Unstructured) (*v1alpha1.VidraResource, er
 
 // keepers returns the VidraResources that have an object in their inventory.
 func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
-	list, err := c.at.Dynamic().Resource(vidraResources).List(ctx, metav1.ListOptions{})
+	list, err := c.at.Dynamic().Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list VidraResources: %w", err)
 	}

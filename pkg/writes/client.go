@@ -48,7 +48,7 @@ func (c *Client) patch(ctx context.Context, name string, patch map[string]any) (
 	if err != nil {
 		return 0, fmt.Errorf("encode the patch: %w", err)
 	}
-	resource := c.dynamic.Resource(v1alpha1.GroupVersion.WithResource("vidraresources"))
+	resource := c.dynamic.Resource(v1alpha1.Resource)
 	u, err := resource.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		known := ownership.Disclosure{}

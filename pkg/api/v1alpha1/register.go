@@ -12,6 +12,9 @@ var GroupVersion = schema.GroupVersion{Group: "infrahub.operators.com", Version:
 // Kind is the kind of VidraResources.
 const Kind = "VidraResource"
 
+// Resource is the resource of VidraResources.
+var Resource = GroupVersion.WithResource("vidraresources")
+
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 // AddToScheme registers the types of this package with a scheme. It is safe

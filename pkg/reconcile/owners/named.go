@@ -64,9 +64,6 @@ type listed struct {
 	deleting   bool
 }
 
-// vidraResources is the resource of VidraResources.
-var vidraResources = v1alpha1.GroupVersion.WithResource("vidraresources")
-
 // Receiver is a VidraResource whose latest generation has an object in its manifest.
 type Receiver struct {
 	*v1alpha1.VidraResource
@@ -273,7 +270,7 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	latest = listing{began: time.Now(), all: map[string]listed{}}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(vidraResources), func(m *metav1.PartialObjectMetadata) {
+	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(v1alpha1.Resource), func(m *metav1.PartialObjectMetadata) {
 		latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
 	}); err != nil {
 		return nil, err
