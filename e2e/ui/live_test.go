@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
@@ -68,9 +70,16 @@ func TestReconnect(t *testing.T) {
 	requireLive(t, at, "before the restart")
 	proxy.Down()
 	at.await("The API server does not answer since")
+	editGreeting(t, "while it was away")
+	suite.Await(t, func(c *assert.CollectT) {
+		settings := theSettings()
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(settings), settings))
+		require.Equal(c, "hello", settings.Data["greeting"])
+	})
 	require.NoError(t, proxy.Up())
 	at.await("Connected again")
 	requireLive(t, at, "after the restart")
+	at.await("while it was away") // its watch continues at the last event
 	require.NotContains(t, at.text(t), "does not answer")
 	at.faults = nil // requests of the page failed meanwhile
 }

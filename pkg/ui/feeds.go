@@ -3,7 +3,9 @@ package ui
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -34,9 +37,10 @@ type feedSpec struct {
 // feedHandler gets the objects of a feed. A feed calls its methods one after the other.
 type feedHandler interface {
 	// set is called for an object that was added or changed, and remove for one that was deleted or is not selected any more.
-	set(obj any)
-	remove(obj any)
-	// replace is called with all objects; with none after a gap in a feed of news.
+	// late reports an event from the time without a connection.
+	set(obj any, late bool)
+	remove(obj any, late bool)
+	// replace is called with all objects; with none at the start and after a gap in a feed of news.
 	replace(all []any)
 	// refused is called when the user may not list or watch the objects. The feed ends then.
 	refused(spec feedSpec, err error)
@@ -112,6 +116,7 @@ func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler f
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	source := &feedSource{feeds: f, spec: spec, stop: stop}
+	defer f.hub.answered(spec, true)
 	began := sync.OnceFunc(func() { close(running.began) })
 	lw := &cache.ListWatch{ListWithContextFunc: source.list, WatchFuncWithContext: source.watch}
 	// The delay between two tries grows from 0.3 to 2 seconds: the API server is back for a user who waits.
@@ -119,7 +124,7 @@ func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler f
 		Name: "vidra ui", TypeDescription: spec.gvr.String(),
 		Backoff: &wait.Backoff{Duration: 300 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 2 * time.Second},
 	}
-	cache.NewReflectorWithOptions(newsSource{lw, spec.news}, &unstructured.Unstructured{}, feedStore{handler, began}, options).RunWithContext(watching)
+	cache.NewReflectorWithOptions(newsSource{lw, spec.news}, &unstructured.Unstructured{}, feedStore{handler, source, began}, options).RunWithContext(watching)
 	defer began()
 	var refusal *refusal
 	if errors.As(context.Cause(watching), &refusal) && ctx.Err() == nil {
@@ -153,6 +158,16 @@ type feedSource struct {
 	*feeds
 	spec feedSpec
 	stop context.CancelCauseFunc
+
+	// A feed of news continues at the version of its last event after an interruption, and the events of the interruption are late.
+	// The reflector uses these fields in one goroutine after the other.
+	//
+	// seen is the version of the last event, and current that of the API server at the last list. resumed reports that the list was
+	// answered with the former.
+	seen, current string
+	resumed       bool
+	// expired reports that the API server has no events after seen any more.
+	expired atomic.Bool
 }
 
 func (s *feedSource) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -166,8 +181,30 @@ func (s *feedSource) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 		list.Items = nil
 		list.SetContinue("")
 		list.SetRemainingItemCount(nil)
+		s.resume(list)
 	}
 	return list, err
+}
+
+// resume has a list of news be the state at the last event. The versions of a restored cluster are lower than that: it is a gap.
+func (s *feedSource) resume(list *unstructured.UnstructuredList) {
+	s.current = list.GetResourceVersion()
+	order, err := resourceversion.CompareResourceVersion(s.seen, s.current)
+	if s.resumed = !s.expired.Swap(false) && err == nil && order <= 0; s.resumed {
+		list.SetResourceVersion(s.seen)
+	} else {
+		s.seen = s.current
+	}
+}
+
+// late reports whether an object is of an event before the list with which the feed continued.
+func (s *feedSource) late(obj any) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || !s.resumed {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), s.current)
+	return err == nil && order <= 0
 }
 
 func (s *feedSource) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -177,26 +214,56 @@ func (s *feedSource) watch(ctx context.Context, o metav1.ListOptions) (watch.Int
 		return w, err
 	}
 	s.judge(ctx, err)
-	return w, err
+	if err != nil {
+		s.expire(err)
+		return nil, errors.New(err.Error()) // of any type: the reflector lists again, and the events of the interruption are known as late
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		if e.Type == watch.Error {
+			s.expire(apierrors.FromObject(e.Object))
+		}
+		return e, true
+	}), nil
+}
+
+// expire notes the answer that the API server has no events after a version any more.
+func (s *feedSource) expire(err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		s.expired.Store(true)
+	}
 }
 
 // judge notes whether the API server answers, and ends a feed whose next request is answered in the same way.
 func (s *feedSource) judge(ctx context.Context, err error) {
-	status := apierrors.APIStatus(nil)
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		s.stop(&refusal{err})
-	case err != nil && (!errors.As(err, &status) || status.Status().Code >= 500):
-		s.hub.answered(false)
+	case unanswered(err) && (s.spec == vidraResourceFeed || statusCode(err) == 0): // a status can be about the kind alone
+		s.hub.answered(s.spec, false)
 	default:
-		s.hub.answered(true)
+		s.hub.answered(s.spec, true)
 	}
+}
+
+// unanswered reports whether a request failed without a decision of the API server.
+func unanswered(err error) bool {
+	code := statusCode(err)
+	return err != nil && (code == 0 || code >= http.StatusInternalServerError)
+}
+
+// statusCode is the HTTP status of a failure; 0 without an answer.
+func statusCode(err error) int32 {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
 }
 
 // feedStore hands the objects of a reflector to a handler.
 type feedStore struct {
 	handler feedHandler
+	source  *feedSource
 	// began is called after each list.
 	began func()
 }
@@ -215,7 +282,7 @@ func (s feedStore) kept(obj any) any {
 
 // Add implements cache.ReflectorStore.
 func (s feedStore) Add(obj any) error {
-	s.handler.set(s.kept(obj))
+	s.handler.set(s.kept(obj), s.source.late(obj))
 	return nil
 }
 
@@ -224,7 +291,7 @@ func (s feedStore) Update(obj any) error { return s.Add(obj) }
 
 // Delete implements cache.ReflectorStore.
 func (s feedStore) Delete(obj any) error {
-	s.handler.remove(s.kept(obj))
+	s.handler.remove(s.kept(obj), s.source.late(obj))
 	return nil
 }
 
@@ -233,10 +300,15 @@ func (s feedStore) Replace(objs []any, _ string) error {
 	for i := range objs {
 		objs[i] = s.kept(objs[i])
 	}
-	s.handler.replace(objs)
+	if !s.source.resumed {
+		s.handler.replace(objs)
+	}
 	s.began()
 	return nil
 }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater.
+func (s feedStore) UpdateResourceVersion(version string) { s.source.seen = version }
 
 // Resync implements cache.ReflectorStore.
 func (s feedStore) Resync() error { return nil }

@@ -26,8 +26,9 @@ type hub struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
 	pages map[*subscription]struct{}
-	// awaySince is the time since when the API server does not answer; zero while it does.
-	awaySince time.Time
+	// unanswered are the feeds whose last request had no answer, and awaySince is the time of the first; zero while there is none.
+	unanswered map[feedSpec]bool
+	awaySince  time.Time
 }
 
 // subscription is what an open connection of pages waits for.
@@ -39,7 +40,7 @@ type subscription struct {
 	ready chan struct{}
 }
 
-func newHub() *hub { return &hub{pages: map[*subscription]struct{}{}} }
+func newHub() *hub { return &hub{pages: map[*subscription]struct{}{}, unanswered: map[feedSpec]bool{}} }
 
 // subscribe subscribes to topics until end is called.
 func (h *hub) subscribe(topics []string) (s *subscription, end func()) {
@@ -86,11 +87,17 @@ func (h *hub) take(s *subscription) []string {
 	return topics
 }
 
-// answered notes whether the API server answers, and notifies all pages of a change.
-func (h *hub) answered(answers bool) {
+// answered notes whether the API server answers a feed, or that the feed has ended. It notifies all pages of the first feed without
+// an answer, and when all have one again: pages are up to date from then on.
+func (h *hub) answered(spec feedSpec, answers bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if answers == h.awaySince.IsZero() {
+	if answers {
+		delete(h.unanswered, spec)
+	} else {
+		h.unanswered[spec] = true
+	}
+	if (len(h.unanswered) == 0) == h.awaySince.IsZero() {
 		return
 	}
 	h.awaySince = time.Time{}

@@ -19,7 +19,8 @@ const (
 	spacing = 50 * time.Millisecond
 )
 
-// live sends the topics that change as server-sent events: "changed" with the topic, and "cluster" with {"away": TIME or ""}.
+// live sends the topics that change as server-sent events: "changed" with the topic, and "cluster" with {"away": TIME or "", "live": BOOL},
+// whose live reports that no edit is missed from now on.
 // Watches of the topics run while the connection is open.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	topics := r.URL.Query()["topic"]
@@ -32,27 +33,27 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	readies, endWatch := s.watch(topics)
 	defer endWatch()
-	timeout := time.After(patience)
-	for _, ready := range readies { // a page that calls itself live misses no edit
-		select {
-		case <-ready:
-		case <-timeout:
-		case <-r.Context().Done():
-			return
-		}
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	for {
 		var text strings.Builder
+		ready := (<-chan struct{})(nil)
+		if len(readies) > 0 {
+			ready = readies[0]
+		}
 		select {
 		case <-r.Context().Done():
 			return
+		case <-ready:
+			if readies = readies[1:]; len(readies) > 0 {
+				continue
+			}
+			text.WriteString(s.notification(topicCluster, true))
 		case <-time.After(heartbeat):
 			text.WriteString(": alive\n\n")
 		case <-page.ready:
 			for _, topic := range s.hub.take(page) {
-				text.WriteString(s.notification(topic))
+				text.WriteString(s.notification(topic, len(readies) == 0))
 			}
 		}
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // a page that reads nothing is disconnected
@@ -64,7 +65,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // notification is the event about a topic.
-func (s *Server) notification(topic string) string {
+func (s *Server) notification(topic string, live bool) string {
 	if topic != topicCluster {
 		data, _ := json.Marshal(topic) // a string can be encoded
 		return fmt.Sprintf("event: changed\ndata: %s\n\n", data)
@@ -73,7 +74,7 @@ func (s *Server) notification(topic string) string {
 	if since := s.hub.away(); !since.IsZero() {
 		away = since.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("event: cluster\ndata: {\"away\":%q}\n\n", away)
+	return fmt.Sprintf("event: cluster\ndata: {\"away\":%q,\"live\":%t}\n\n", away, live)
 }
 
 // watch starts what the topics need, and returns when it misses no edit, and a function that ends it.

@@ -165,7 +165,7 @@ func (v *objectView) explain(moments []moment) {
 	edited := map[string]string{} // the newest values
 	for i := range moments {
 		m := &moments[i]
-		if m.Tone == toneReverted {
+		if m.IsReverted() {
 			m.Because = v.because(m)
 		}
 		for _, f := range m.Fields {

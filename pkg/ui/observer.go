@@ -23,6 +23,8 @@ type edit struct {
 	Seen, Reverted time.Time
 	// Changes are the edited fields; none for an object that was deleted.
 	Changes []ownership.Change
+	// Late reports that the watch has shown a part after an interruption, so that the exposure is unknown.
+	Late bool
 	// Gone reports that the object was deleted, or lost the label by which it is watched.
 	Gone bool
 	// Diff is a unified diff of the object as it was edited and as it was reverted to.
@@ -31,9 +33,9 @@ type edit struct {
 	found *unstructured.Unstructured
 }
 
-// Exposure is how long the edit stood; 0 while it stands.
+// Exposure is how long the edit stood; 0 while it stands, and where it is unknown.
 func (e *edit) Exposure() time.Duration {
-	if e.Reverted.IsZero() {
+	if e.Late || e.Reverted.IsZero() {
 		return 0
 	}
 	return e.Reverted.Sub(e.Seen)
@@ -55,14 +57,15 @@ type observer struct {
 	pending *edit
 }
 
-// see takes the next state of the object, and returns an edit that is new or was reverted.
-func (w *observer) see(u *unstructured.Unstructured, now time.Time) *edit {
+// see takes the next state of the object, and returns an edit that is new or was reverted. late reports a state of an interruption.
+func (w *observer) see(u *unstructured.Unstructured, now time.Time, late bool) *edit {
 	digest, recorded := ownership.Of(u, w.manager)
 	w.marked = w.marked || bool(ownership.SensitivityOf(u))
 	switch {
 	case w.clean == nil && w.pending == nil:
 	case recorded && digest == w.digest, w.appliedBetween(u):
 		if w.pending != nil {
+			w.pending.Late = w.pending.Late || late
 			return w.reverted(u, digest, now)
 		}
 	default:
@@ -71,7 +74,7 @@ func (w *observer) see(u *unstructured.Unstructured, now time.Time) *edit {
 			return nil
 		}
 		if w.pending == nil || w.pending.Gone {
-			w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now}
+			w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now, Late: late}
 		}
 		w.pending.found, w.pending.Changes, w.pending.Diff = u, changes, diffOf(u, w.clean, w.disclosure())
 		return w.pending
@@ -93,9 +96,9 @@ func (w *observer) reverted(u *unstructured.Unstructured, digest ownership.Diges
 }
 
 // gone notes that the object was deleted, or lost its label.
-func (w *observer) gone(now time.Time) *edit {
+func (w *observer) gone(now time.Time, late bool) *edit {
 	if w.pending == nil {
-		w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now}
+		w.pending = &edit{VidraResource: w.vidraResource, Object: w.id, Seen: now, Late: late}
 	}
 	w.pending.Gone = true
 	return w.pending

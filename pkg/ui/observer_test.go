@@ -41,20 +41,22 @@ func TestObserver(t *testing.T) {
 		states []*unstructured.Unstructured
 		want   string
 		shown  bool
+		late   bool
 	}{
 		"edit":   {reason: "an edit and its revert", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true},
 		"secret": {reason: "values of a Secret are withheld", kind: "Secret", states: []*unstructured.Unstructured{stateWith("Secret", "red", "kubectl-edit", 0), stateWith("Secret", "blue", "", 0)}, want: "kubectl-edit"},
 		"marked": {reason: "a user marked the object before, and removed the mark", kind: "ConfigMap", states: []*unstructured.Unstructured{
 			marked(stateWith("ConfigMap", "blue", "", 0)), stateWith("ConfigMap", "blue", "", 0), stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit"},
+		"late":     {reason: "the exposure of an edit during an interruption is unknown", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true, late: true},
 		"manifest": {reason: "an apply of a changed manifest is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "green", "", 5)}},
 		"same":     {reason: "an event without a change is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "blue", "", 0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &observer{vidraResource: "shop", manager: "vidra/shop"}
-			require.Nil(t, w.see(stateWith(test.kind, "blue", "", 0), began), "the first state is clean")
+			require.Nil(t, w.see(stateWith(test.kind, "blue", "", 0), began, false), "the first state is clean")
 			var seen *edit
 			for i, state := range test.states {
-				if e := w.see(state, began.Add(time.Duration(i)*40*time.Millisecond)); e != nil {
+				if e := w.see(state, began.Add(time.Duration(i)*40*time.Millisecond), test.late); e != nil {
 					seen = e
 				}
 			}
@@ -63,7 +65,12 @@ func TestObserver(t *testing.T) {
 				return
 			}
 			require.NotNil(t, seen, test.reason)
-			require.Equal(t, 40*time.Millisecond, seen.Exposure())
+			exposure := 40 * time.Millisecond
+			if test.late {
+				exposure = 0
+			}
+			require.Equal(t, exposure, seen.Exposure(), test.reason)
+			require.False(t, seen.Reverted.IsZero())
 			require.Len(t, seen.Changes, 1)
 			require.Equal(t, test.want, seen.Changes[0].Manager)
 			require.Equal(t, test.shown, seen.Changes[0].Found != "", test.reason)

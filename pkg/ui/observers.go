@@ -110,9 +110,13 @@ func (o *observers) inventoryChanged(name string) {
 
 // begin finds the objects of a topic and observes them.
 func (o *observers) begin(topic string, t *openTopic) {
-	defer t.isReady()
 	defer o.server.feeds.use(vidraResourceFeed, o.server.store)()
-	if known, _ := o.server.store.await(t.ctx); !known {
+	known, _ := o.server.store.awaitAll(t.ctx)
+	if t.ctx.Err() != nil {
+		return
+	}
+	defer t.isReady()
+	if !known {
 		return
 	}
 	if name, is := strings.CutPrefix(topic, vidraResourcePrefix); is {
@@ -234,9 +238,12 @@ func (o *observers) baselines(t *openTopic) {
 		objects := o.server.client.Resource(at.gvr).Namespace(at.namespace)
 		if len(ids) <= few {
 			for _, id := range ids {
-				if u, err := objects.Get(t.ctx, id.Name, metav1.GetOptions{}); err == nil {
-					o.see(u, true)
+				u, err := objects.Get(t.ctx, id.Name, metav1.GetOptions{})
+				if err != nil {
+					o.unread(t, ids, err)
+					continue
 				}
+				o.see(u, read)
 			}
 			continue
 		}
@@ -244,13 +251,34 @@ func (o *observers) baselines(t *openTopic) {
 		for listed := 0; listed < mostListed; listed += pageSize {
 			list, err := objects.List(t.ctx, options)
 			if err != nil {
+				o.unread(t, ids, err)
 				break
 			}
 			for i := range list.Items {
-				o.see(&list.Items[i], true)
+				o.see(&list.Items[i], read)
 			}
 			if options.Continue = list.GetContinue(); options.Continue == "" {
 				break
+			}
+		}
+	}
+}
+
+// rereadAfter is the delay of the next read of objects after a request without an answer.
+const rereadAfter = 2 * time.Second
+
+// unread reads objects later whose request had no answer; a refusal stands.
+func (o *observers) unread(t *openTopic, ids []object.Identity, err error) {
+	if !unanswered(err) {
+		return
+	}
+	defer time.AfterFunc(rereadAfter, func() { o.baselines(t) })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range ids {
+		if known := o.all[id]; known != nil {
+			for _, w := range known.owners {
+				w.asked = false
 			}
 		}
 	}
@@ -260,14 +288,32 @@ func (o *observers) baselines(t *openTopic) {
 func (o *observers) convert(u *unstructured.Unstructured) any { return u }
 
 // set implements feedHandler.
-func (o *observers) set(obj any) {
+func (o *observers) set(obj any, late bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		o.see(u, false)
+		o.see(u, sourceOf(late))
 	}
 }
 
-// see takes a state of an object. baseline reports that it was read, and counts only where no event came before.
-func (o *observers) see(u *unstructured.Unstructured, baseline bool) {
+// source is how a state of an object became known.
+type source int
+
+const (
+	// read is the answer of a request; it counts only where no event came before.
+	read source = iota
+	// event is an event of a watch, and lateEvent one from a time without a connection.
+	event
+	lateEvent
+)
+
+func sourceOf(late bool) source {
+	if late {
+		return lateEvent
+	}
+	return event
+}
+
+// see takes a state of an object.
+func (o *observers) see(u *unstructured.Unstructured, from source) {
 	id, now := object.IdentityIn(u), time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -276,21 +322,21 @@ func (o *observers) see(u *unstructured.Unstructured, baseline bool) {
 		return
 	}
 	for _, w := range known.owners {
-		if baseline && (w.clean != nil || w.pending != nil) {
+		if from == read && (w.clean != nil || w.pending != nil) {
 			continue
 		}
-		if seen := w.see(u, now); seen != nil {
+		if seen := w.see(u, now, from == lateEvent); seen != nil {
 			o.edits.add(seen)
 			o.server.hub.publish(vidraResourceTopic(w.vidraResource))
 		}
 	}
-	if !baseline {
+	if from != read {
 		o.server.hub.publish(objectTopic(id))
 	}
 }
 
 // remove implements feedHandler.
-func (o *observers) remove(obj any) {
+func (o *observers) remove(obj any, late bool) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return
@@ -303,7 +349,7 @@ func (o *observers) remove(obj any) {
 		return
 	}
 	for _, w := range known.owners {
-		o.edits.add(w.gone(now))
+		o.edits.add(w.gone(now, late))
 		o.server.hub.publish(vidraResourceTopic(w.vidraResource))
 	}
 	o.server.hub.publish(objectTopic(id))

@@ -83,7 +83,7 @@ func (s *store) convert(u *unstructured.Unstructured) any {
 func (e *entry) GetObjectMeta() metav1.Object { return e.vr }
 
 // set implements feedHandler.
-func (s *store) set(obj any) {
+func (s *store) set(obj any, _ bool) {
 	if e, ok := obj.(*entry); ok {
 		s.mu.Lock()
 		s.all[e.vr.Name], s.ordered = e, nil
@@ -93,7 +93,7 @@ func (s *store) set(obj any) {
 }
 
 // remove implements feedHandler.
-func (s *store) remove(obj any) {
+func (s *store) remove(obj any, _ bool) {
 	if e, ok := obj.(*entry); ok {
 		s.mu.Lock()
 		delete(s.all, e.vr.Name)
@@ -156,14 +156,20 @@ func (s *store) changed(name string) {
 // patience is how long a page waits for the list of VidraResources before it is served without.
 const patience = 3 * time.Second
 
-// await waits until all VidraResources are known. It reports whether they are, and the refusal.
+// await waits until all VidraResources are known, at most for the patience of a page. It reports whether they are, and the refusal.
 func (s *store) await(ctx context.Context) (known bool, refusal error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.awaitAll(ctx)
+}
+
+// awaitAll waits until all VidraResources are known, or ctx ends.
+func (s *store) awaitAll(ctx context.Context) (known bool, refusal error) {
 	s.mu.RLock()
 	read := s.read
 	s.mu.RUnlock()
 	select {
 	case <-read:
-	case <-time.After(patience):
 	case <-ctx.Done():
 	}
 	s.mu.RLock()

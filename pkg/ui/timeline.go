@@ -163,11 +163,14 @@ func (m moment) ValuesKnown() bool {
 
 // ShowsMessage reports whether the message adds to the fields: it has values that are not known otherwise, or why an edit stands.
 func (m moment) ShowsMessage() bool {
-	return m.Message != "" && (m.Tone != toneReverted || !m.ValuesKnown())
+	return m.Message != "" && (!m.IsReverted() || !m.ValuesKnown())
 }
 
 // NamesProgram reports whether the row names a program, and no user.
 func (m moment) NamesProgram() bool { return m.IsEdit && m.User == "" && m.Manager != "" }
+
+// IsReverted reports whether the edit was undone.
+func (m moment) IsReverted() bool { return m.Tone == toneReverted }
 
 // ShownExposure is the exposure as text.
 func (m moment) ShownExposure() string {

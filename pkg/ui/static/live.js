@@ -27,6 +27,6 @@ export function open(base, topics, heard) {
   source.onopen = () => heard({ kind: "open" });
   source.onerror = () => heard({ kind: "error" });
   source.addEventListener("changed", (event) => heard({ kind: "changed", topic: JSON.parse(event.data) }));
-  source.addEventListener("cluster", (event) => heard({ kind: "cluster", away: JSON.parse(event.data).away }));
+  source.addEventListener("cluster", (event) => heard({ kind: "cluster", ...JSON.parse(event.data) }));
   return source;
 }

@@ -70,7 +70,6 @@ subscribe(base, topic, (event) => {
         setTimeout(() => banner(""), 6000);
         refreshAll();
       }
-      pulse("live", "Live updates");
       break;
     case "error":
       ended = true;
@@ -86,7 +85,7 @@ subscribe(base, topic, (event) => {
         setTimeout(() => banner(""), 6000);
         refreshAll();
       }
-      if (!event.away) pulse("live", "Live updates");
+      if (!event.away) event.live ? pulse("live", "Live updates") : pulse("start", "Connecting");
       shownAway = event.away;
       break;
     case "changed":

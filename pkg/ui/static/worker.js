@@ -10,12 +10,13 @@ self.onconnect = ({ ports: [port] }) => {
     base = data.base;
     if (data.kind === "bye") pages.delete(port);
     else pages.set(port, { topic: data.topic, seen: Date.now() });
-    if (data.kind === "hello" && last) port.postMessage(last);
-    connect();
+    const kept = connect();
+    if (data.kind === "hello" && last) port.postMessage({ ...last, live: last.live && kept });
   };
   port.start();
 };
 
+// connect has a connection for the topics of all pages, and returns whether it was there.
 function connect() {
   for (const [port, page] of pages) if (Date.now() - page.seen > silence) pages.delete(port);
   const topics = [...new Set([...pages.values()].map((page) => page.topic))].sort();
@@ -23,9 +24,9 @@ function connect() {
   if (pages.size === 0) {
     source?.close();
     source = undefined;
-    return;
+    return false;
   }
-  if (source && source.readyState !== EventSource.CLOSED && wanted === subscribed) return;
+  if (source && source.readyState !== EventSource.CLOSED && wanted === subscribed) return true;
   const before = source;
   subscribed = wanted;
   source = open(base, topics, (event) => {
@@ -35,4 +36,5 @@ function connect() {
     // What changed while the connection was replaced may have been missed.
     if (event.kind === "open") for (const [port, page] of pages) port.postMessage({ kind: "changed", topic: page.topic });
   });
+  return false;
 }
