@@ -23,6 +23,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
@@ -158,7 +159,7 @@ func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *cont
 	}
 	c := &content{}
 	var refused, err error
-	c.parts, refused, err = desired.AvailableParts(ctx, m.client, cluster.Scope{}, vr, nil)
+	c.parts, refused, err = desired.AvailableParts(ctx, source.Objects(nil), m.client, cluster.Scope{}, vr, nil)
 	if c.unread = refused; err != nil {
 		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 	}

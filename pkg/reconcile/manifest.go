@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // read reads the manifest into the state, unless the state has it. It returns why
@@ -25,7 +26,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	if s.unread != nil && s.Generation == p.VR.Generation && !p.Scope.Retry {
 		return s.unread
 	}
-	from := desired.Reader{Sources: &p.sources, Metadata: p.Metadata, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
+	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	got, why := from.Gather(ctx, p.Owner, p.VR)
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	if why != nil {
@@ -91,7 +92,7 @@ func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	parts, _, err := desired.AvailableParts(ctx, client, r.LocalScope, vr, r.sources.Absent) // the parts that it may not read name no object that is applied
+	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr, r.sources.Absent) // the parts that it may not read name no object that is applied
 	return parts, err
 }
 
@@ -125,10 +126,9 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.
 
 // watchesSources reports whether all sources of the manifest are watched, and have the versions that were read, so that a change of
 // them is noticed. Rights that are missing are noticed elsewhere.
-func (p *pass) watchesSources(read map[desired.SourceKey]string) bool {
-	for _, source := range p.VR.Spec.ManifestFrom {
-		key := desired.SourceKeyOf(p.VR, source)
-		version, known := p.sources.Version(key)
+func (p *pass) watchesSources(read map[source.Key]string) bool {
+	for _, key := range source.KeysOf(p.VR) {
+		version, known := p.sources.Revision(key)
 		if was, is := read[key]; !known || is && was != version {
 			return false
 		}
@@ -139,9 +139,8 @@ func (p *pass) watchesSources(read map[desired.SourceKey]string) bool {
 // sourcesChanged reports whether what spec.manifestFrom names differs from what was read
 // last, and whether that is not known of some of it.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
-	for _, source := range vr.Spec.ManifestFrom {
-		key := desired.SourceKeyOf(vr, source)
-		version, known := r.sources.Version(key)
+	for _, key := range source.KeysOf(vr) {
+		version, known := r.sources.Revision(key)
 		changed = changed || known && version != s.sources[key]
 		unknown = unknown || !known
 	}

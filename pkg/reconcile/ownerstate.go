@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // resolvable are the reasons of problems that end when the manifest is read.
@@ -52,7 +53,7 @@ type ownerState struct {
 	// scope is what Vidra may do at the destination, as of when the manifest was read.
 	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.
-	sources map[desired.SourceKey]string
+	sources map[source.Key]string
 	// sourcesRead is when spec.manifestFrom was read last.
 	sourcesRead time.Time
 	// missingParts are the optional parts of spec.manifestFrom that did not exist then.

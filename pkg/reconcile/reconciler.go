@@ -21,7 +21,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
-	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
@@ -29,6 +28,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -94,7 +94,7 @@ type Reconciler struct {
 	identities    access.Identities
 	remoteLimiter *limits.RemoteLimiter
 	heavy         *limits.HeavyShare
-	sources       desired.Sources
+	sources       source.Watches
 	obstacles     metawatch.Watches
 	named         owners.Named
 	caughtUp      catchUp

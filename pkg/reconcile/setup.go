@@ -17,13 +17,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // SetupWithManager has mgr run r: on VidraResources whose spec changed or that are being deleted, and on the owners that
 // the trigger names. workers is how many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
-	r.sources.Changed = r.Trigger.EnqueueAll
+	r.sources.Kinds, r.sources.Changed = source.Objects(r.Metadata), r.Trigger.EnqueueAll
 	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf
 	r.grants = access.NewGrants(r.granted, r.rolesWatched)
 	r.obstacles.Max, r.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged

@@ -11,8 +11,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // InlinePart returns the part of a manifest that the spec of a VidraResource holds.
@@ -23,27 +23,28 @@ func InlinePart(vr *v1alpha1.VidraResource) Part {
 // AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read. refused is the
 // answer for the parts that client may not read; nil if it may read all of them. absent reports that a source is known not to
 // exist, which is then not asked for; nil knows of none. It fails if a part may exist and cannot be read now.
-func AvailableParts(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource, absent func(SourceKey) bool) (
+func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource, absent func(source.Key) bool) (
 	parts []Part, refused, err error,
 ) {
 	parts = []Part{InlinePart(vr)}
-	wanted := (&Reader{Scope: scope}).wanted(vr)
-	for key, keys := range wanted {
-		if key.namespace == "" || absent != nil && absent(key) {
+	for _, key := range source.KeysOf(vr) {
+		if key.Namespace == "" || scope.Namespace(key.Namespace) != nil || absent != nil && absent(key) {
 			continue // without a namespace, the manifest is invalid
 		}
-		held, err := readSource(ctx, client, key, keys)
+		content, err := kinds[key.Kind].Fetch(ctx, source.Request{Client: client, Key: key, Parts: source.PartsOf(vr, key)})
 		switch {
 		case apierrors.IsForbidden(err):
 			refused = err
 			continue
-		case held == nil && err == nil:
+		case content == nil && err == nil:
 			continue
 		case err != nil:
-			return nil, nil, fmt.Errorf("read %s: %w", display.Name(key.kind, key.namespace, key.name), err)
+			return nil, nil, fmt.Errorf("read %s: %w", key, err)
 		}
-		for _, text := range held.texts {
-			parts = append(parts, Part{text: text})
+		for _, texts := range content.Parts {
+			for _, text := range texts {
+				parts = append(parts, Part{text: text.Text})
+			}
 		}
 	}
 	return parts, refused, nil

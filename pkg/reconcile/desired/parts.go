@@ -1,16 +1,9 @@
 package desired
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"unique"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -52,51 +45,6 @@ func (p place) In(vr *v1alpha1.VidraResource) string {
 		at.Source = display.Name(specManifest+" of "+v1alpha1.Kind, "", vr.Name)
 	}
 	return at.String()
-}
-
-// heldParts are the parts of a manifest that a ConfigMap or Secret holds.
-type heldParts struct {
-	version string
-	// texts are the values of the keys that are asked for.
-	texts map[string]string
-}
-
-// readSource reads the values of keys of a ConfigMap or Secret; nil if it does not exist.
-// What else it holds is not kept: it may be large.
-func readSource(ctx context.Context, client dynamic.Interface, key SourceKey, keys map[string]struct{}) (*heldParts, error) {
-	held, err := client.Resource(key.GVR()).Namespace(key.namespace).Get(ctx, key.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that it does not exist is no error here
-	} else if err != nil {
-		return nil, err
-	}
-	parts := &heldParts{version: held.GetResourceVersion(), texts: map[string]string{}}
-	keep := func(values map[string][]byte) {
-		for name := range keys {
-			if value, found := values[name]; found {
-				parts.texts[name] = string(value)
-			}
-		}
-	}
-	if held.GetKind() == "Secret" {
-		secret := &corev1.Secret{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, secret); err != nil {
-			return nil, errors.New("it cannot be read as a Secret") // the error may quote it
-		}
-		keep(secret.Data)
-		return parts, nil
-	}
-	cm := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, cm); err != nil {
-		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
-	}
-	keep(cm.BinaryData)
-	for name := range keys {
-		if text, found := cm.Data[name]; found {
-			parts.texts[name] = text
-		}
-	}
-	return parts, nil
 }
 
 // oversized is why a manifest is not read whose parts have size bytes so far.

@@ -3,9 +3,9 @@ package desired
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -14,24 +14,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// SourceKeyOf is the object that holds a part of the manifest.
-func SourceKeyOf(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) SourceKey {
-	key := SourceKey{kind: source.Kind, namespace: source.Namespace, name: source.Name}
-	if key.namespace == "" {
-		key.namespace = vr.Spec.Destination.Namespace
-	}
-	return key
-}
-
 // Reader reads the parts of manifests from what spec.manifestFrom names.
 type Reader struct {
-	Sources *Sources
-	// Metadata watches the sources, and Local is the cluster that they are in.
-	Metadata metadata.Interface
-	Local    access.Destination
+	// Sources watches the sources, and Local is the cluster that they are in.
+	Sources *source.Watches
+	Local   access.Destination
 	// Scope is what Vidra may do in Local.
 	Scope    cluster.Scope
 	Accounts access.Accounts
@@ -41,7 +32,7 @@ type Reader struct {
 type Parts struct {
 	Parts []Part
 	// Versions are those of the sources that were read.
-	Versions map[SourceKey]string
+	Versions map[source.Key]string
 	// Missing are the optional parts that do not exist.
 	Missing []MissingPart
 	// Unreadable holds the right that was missing to read a source, with the client.
@@ -54,9 +45,9 @@ type MissingPart struct{ Name, Namespace string }
 // Gather reads the parts of the manifest of an owner.
 func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
 	from := vr.Spec.ManifestFrom
-	wanted, got := r.wanted(vr), Parts{Versions: map[SourceKey]string{}}
+	got := Parts{Versions: map[source.Key]string{}}
 	// Watched first, so that no change comes between.
-	r.Sources.sync(owner, r.Metadata, wanted)
+	r.Sources.Sync(owner, slices.Values(slices.DeleteFunc(source.KeysOf(vr), func(key source.Key) bool { return r.Scope.Namespace(key.Namespace) != nil })))
 	if len(from) == 0 {
 		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
 	}
@@ -66,9 +57,13 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 		return got, why
 	}
 	reads := access.Subject{Cluster: r.Local.Name(), User: user}
-	reading := reading{client: client, scope: r.Scope, wanted: wanted, refused: func(err error, key SourceKey) {
-		for _, right := range reads.Refused(err, key.GVR(), key.namespace, "get") {
-			right.Name = key.name // which is all that a role has to name
+	reading := reading{kinds: r.Sources.Kinds, client: client, scope: r.Scope, refused: func(err error, key source.Key) {
+		gvr, unknown := r.Sources.Kinds[key.Kind].Resource(ctx)
+		if unknown != nil {
+			return
+		}
+		for _, right := range reads.Refused(err, gvr, key.Namespace, "get") {
+			right.Name = key.Name // which is all that a role has to name
 			got.Unreadable = map[access.Right]dynamic.Interface{right: client}
 		}
 	}}
@@ -82,13 +77,13 @@ func ReadParts(ctx context.Context, client dynamic.Interface, vr *v1alpha1.Vidra
 
 // ReadPartsWith is ReadParts, but for the parts that given returns. These are not read. given may be nil.
 func ReadPartsWith(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource,
-	given func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool),
+	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool),
 ) ([]Part, error) {
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []Part{{text: vr.Spec.Manifest}}, nil
 	}
-	got := Parts{Versions: map[SourceKey]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
-	reading := reading{client: client, wanted: (&Reader{}).wanted(vr), refused: func(error, SourceKey) {}, given: given}
+	got := Parts{Versions: map[source.Key]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
+	reading := reading{kinds: source.Objects(nil), client: client, refused: func(error, source.Key) {}, given: given}
 	if why := reading.into(ctx, &got, vr); why != nil {
 		return nil, fmt.Errorf("read the manifest of VidraResource %s: %s", vr.Name, why.Message)
 	}
@@ -97,86 +92,86 @@ func ReadPartsWith(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 
 // reading reads parts of a manifest.
 type reading struct {
+	kinds  source.Kinds
 	client dynamic.Interface
 	// scope is what may be read.
 	scope cluster.Scope
-	// wanted are the sources with their keys.
-	wanted map[SourceKey]map[string]struct{}
 	// refused is called with the error of a read.
-	refused func(err error, key SourceKey)
+	refused func(err error, key source.Key)
 	// given returns parts that are not read; nil for none.
-	given func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
+	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool)
 }
 
 // into adds the parts that spec.manifestFrom names, up to the first that cannot be read.
 func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResource) *object.Failure {
-	read := map[SourceKey]*heldParts{}
+	read := map[source.Key]*source.Content{}
+	entries := map[source.Key]int{} // of each object so far
 	size := len(vr.Spec.Manifest)
-	for i, source := range vr.Spec.ManifestFrom {
-		key := SourceKeyOf(vr, source)
-		name := fmt.Sprintf("%s, key %s (spec.manifestFrom[%d])", display.Name(key.kind, key.namespace, key.name), source.Key, i)
+	for i, from := range vr.Spec.ManifestFrom {
+		key := source.KeyOf(vr, from)
+		entry := entries[key]
+		entries[key]++
+		name := partName(key, source.LabelOf(from), i)
 		unavailable := func(text string) *object.Failure {
 			return &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(name+": "+text, object.MaxMessage)}
 		}
-		if key.namespace == "" {
+		if key.Namespace == "" {
 			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
 		}
-		if err := r.scope.Namespace(key.namespace); err != nil {
+		if err := r.scope.Namespace(key.Namespace); err != nil {
 			return unavailable(err.Error())
 		}
 		if r.given != nil {
-			if text, found := r.given(vr, source); found {
-				got.Parts = append(got.Parts, Part{name: name, text: text, source: &vr.Spec.ManifestFrom[i], secret: key.kind == "Secret"})
+			if text, found := r.given(vr, from); found {
+				got.Parts = append(got.Parts, partOf(vr, i, name, text))
 				size += len(text)
 				continue
 			}
 		}
 		if _, known := read[key]; !known {
-			held, err := readSource(ctx, r.client, key, r.wanted[key])
+			content, err := r.kinds[key.Kind].Fetch(ctx, source.Request{Client: r.client, Key: key, Parts: source.PartsOf(vr, key)})
 			if err != nil {
 				r.refused(err, key)
 				return unavailable(err.Error())
 			}
-			read[key] = held
+			read[key] = content
 		}
-		held := read[key]
+		content := read[key]
 		got.Versions[key] = ""
-		text, found := "", false
-		if held != nil {
-			got.Versions[key] = held.version
-			text, found = held.texts[source.Key]
+		var texts []source.Text
+		if content != nil {
+			got.Versions[key] = content.Revision
+			texts = content.Parts[entry]
 		}
-		size += len(text)
+		for _, text := range texts {
+			size += len(text.Text)
+		}
 		switch {
 		case size > maxManifest:
 			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
-		case !found && source.Optional:
-			got.Missing = append(got.Missing, MissingPart{name, key.namespace})
-		case held == nil:
+		case texts == nil && from.Optional:
+			got.Missing = append(got.Missing, MissingPart{name, key.Namespace})
+		case content == nil:
 			return unavailable("does not exist: create it, or set optional")
-		case !found:
+		case texts == nil:
 			return unavailable("does not have this key: add it, or set optional")
-		default:
-			got.Parts = append(got.Parts, Part{name: name, text: text, source: &vr.Spec.ManifestFrom[i], secret: key.kind == "Secret"})
+		}
+		for _, text := range texts {
+			got.Parts = append(got.Parts, partOf(vr, i, partName(key, text.Label, i), text.Text))
 		}
 	}
 	return nil
 }
 
-// wanted returns the sources of a VidraResource that may be read, with their keys that are parts.
-func (r *Reader) wanted(vr *v1alpha1.VidraResource) map[SourceKey]map[string]struct{} {
-	wanted := map[SourceKey]map[string]struct{}{}
-	for _, source := range vr.Spec.ManifestFrom {
-		key := SourceKeyOf(vr, source)
-		if r.Scope.Namespace(key.namespace) != nil {
-			continue
-		}
-		if wanted[key] == nil {
-			wanted[key] = map[string]struct{}{}
-		}
-		wanted[key][source.Key] = struct{}{}
-	}
-	return wanted
+// partName is the name of a part of the entry i of spec.manifestFrom.
+func partName(key source.Key, label string, i int) string {
+	return fmt.Sprintf("%s, %s (spec.manifestFrom[%d])", key, label, i)
+}
+
+// partOf returns a part of the entry i of spec.manifestFrom.
+func partOf(vr *v1alpha1.VidraResource, i int, name, text string) Part {
+	from := &vr.Spec.ManifestFrom[i]
+	return Part{name: name, text: text, source: from, secret: from.Kind == source.Secret}
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // Named answers which VidraResource has an object in its manifest, for every VidraResource of the API server in its latest
@@ -29,7 +30,7 @@ type Named struct {
 	// Metadata lists the VidraResources.
 	Metadata metadata.Interface
 	// Sources are the watches of spec.manifestFrom.
-	Sources *desired.Sources
+	Sources *source.Watches
 	// Parts reads the parts of a manifest. It fails if one may exist and cannot be read now.
 	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
 
@@ -47,7 +48,7 @@ type manifest struct {
 	uid        types.UID
 	generation int64
 	// sources are the versions of the parts in spec.manifestFrom.
-	sources map[desired.SourceKey]string
+	sources map[source.Key]string
 	// objects are the hashes of the identities, sorted. Two identities with one hash count as one object.
 	objects []uint64
 }
@@ -95,7 +96,7 @@ func (m manifest) has(id object.Identity) bool {
 }
 
 // Note notes what the manifest of a VidraResource names, as a reconcile read it from its sources.
-func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[desired.SourceKey]string, ids []object.Identity) {
+func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[source.Key]string, ids []object.Identity) {
 	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(ids)})
 }
 
@@ -228,9 +229,8 @@ func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
 	if m.uid != vr.UID || m.generation != vr.Generation {
 		return false
 	}
-	for _, source := range vr.Spec.ManifestFrom {
-		key := desired.SourceKeyOf(vr, source)
-		if version, known := n.Sources.Version(key); !known || version != m.sources[key] {
+	for _, key := range source.KeysOf(vr) {
+		if version, known := n.Sources.Revision(key); !known || version != m.sources[key] {
 			return false
 		}
 	}

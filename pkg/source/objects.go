@@ -1,0 +1,112 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// The kinds of the core API that hold manifests.
+const (
+	ConfigMap = "ConfigMap"
+	Secret    = "Secret"
+)
+
+// Objects returns the sources that are ConfigMaps and Secrets. client watches their metadata alone; nil where nothing is watched.
+func Objects(client metadata.Interface) Kinds {
+	return Kinds{
+		ConfigMap: &objects{gvr: corev1.SchemeGroupVersion.WithResource("configmaps"), client: client, values: ofConfigMap},
+		Secret:    &objects{gvr: corev1.SchemeGroupVersion.WithResource("secrets"), client: client, values: ofSecret},
+	}
+}
+
+// objects are the ConfigMaps, or the Secrets.
+type objects struct {
+	gvr    schema.GroupVersionResource
+	client metadata.Interface
+	// values returns the values of an object, by their keys.
+	values func(object map[string]any) (func(key string) (string, bool), error)
+}
+
+func (o *objects) Resource(context.Context) (schema.GroupVersionResource, error) { return o.gvr, nil }
+
+func (o *objects) Requests(namespace string) Requests {
+	resource := o.client.Resource(o.gvr).Namespace(namespace)
+	return Requests{
+		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			list, err := resource.List(ctx, opts)
+			return list, err
+		},
+		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, opts)
+		},
+		Client: o.client, Object: &metav1.PartialObjectMetadata{},
+	}
+}
+
+// Revision returns the resourceVersion.
+func (o *objects) Revision(obj any) string {
+	if whole, is := obj.(*metav1.PartialObjectMetadata); is {
+		return whole.ResourceVersion
+	}
+	return ""
+}
+
+// Fetch reads the values of the keys of r. Other values are not kept: they may be large.
+func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
+	held, err := r.Client.Resource(o.gvr).Namespace(r.Key.Namespace).Get(ctx, r.Key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // its absence is no error
+	} else if err != nil {
+		return nil, err
+	}
+	value, err := o.values(held.Object)
+	if err != nil {
+		return nil, err
+	}
+	content := &Content{Revision: held.GetResourceVersion(), Parts: make([][]Text, len(r.Parts))}
+	for i, part := range r.Parts {
+		if text, found := value(part.Key); found {
+			content.Parts[i] = []Text{{Label: LabelOf(part), Text: text}}
+		}
+	}
+	return content, nil
+}
+
+// LabelOf names an entry of spec.manifestFrom within its object, for messages.
+func LabelOf(part v1alpha1.ManifestSource) string { return "key " + part.Key }
+
+func ofConfigMap(object map[string]any) (func(key string) (string, bool), error) {
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cm); err != nil {
+		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
+	}
+	return func(key string) (string, bool) {
+		if text, found := cm.Data[key]; found {
+			return text, true
+		}
+		text, found := cm.BinaryData[key]
+		return string(text), found
+	}, nil
+}
+
+func ofSecret(object map[string]any) (func(key string) (string, bool), error) {
+	secret := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, secret); err != nil {
+		return nil, errors.New("it cannot be read as a Secret") // the error may quote it
+	}
+	return func(key string) (string, bool) {
+		text, found := secret.Data[key]
+		return string(text), found
+	}, nil
+}
