@@ -71,7 +71,7 @@ NO_VET = -vet=off
 # The packages that are tested without the race detector: they start no goroutines, and their tests
 # call nothing at the same time.
 PURE = cmd/internal/version|cmd/vidra|pkg/api/v1alpha1|pkg/events|pkg/internal/display|pkg/internal/relation|pkg/manifest|pkg/ownership|$\
-	pkg/reconcile/(breakglass|contention|object|owners|plan|prune|seal|status)
+	pkg/reconcile/(breakglass|contention|object|owners|plan|policy|prune|seal|status)
 
 .PHONY: unit
 unit: ## Tests that need no API server, with the race detector where code is concurrent.

@@ -126,15 +126,15 @@ func TestBreakGlassHoldsRemovals(t *testing.T) {
 	v := awaitReady(t, ns)
 	short, kept := declaredObject(t, ns, all, "ConfigMap", "short"), declaredObject(t, ns, all, "ConfigMap", "kept")
 	last, inside := declaredObject(t, ns, all, "ConfigMap", "rest"), declaredObject(t, ns, all, "ConfigMap", "within")
-	until := time.Now().Add(12 * time.Second)
-	annotate(t, short, until.Format(time.RFC3339), "incident 42")
 	annotate(t, kept, in(time.Hour), "incident 43")
 	annotate(t, inside, in(time.Hour), "incident 44")
-	awaitAnswer(t, ns, short, v1alpha1.BreakGlassAccepted)
 	awaitAnswer(t, ns, kept, v1alpha1.BreakGlassAccepted)
 	awaitAnswer(t, ns, inside, v1alpha1.BreakGlassAccepted)
 	require.NoError(t, mergePatch(kept, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.KeepAnnotation))
 	uid := get(t, inside).GetUID()
+	until := time.Now().Add(25 * time.Second)
+	annotate(t, short, until.Format(time.RFC3339), "incident 42")
+	awaitAnswer(t, ns, short, v1alpha1.BreakGlassAccepted)
 
 	setManifest(t, ns, rest)
 	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/short: is to be removed, and is not before its break-glass ends", "incident 42",

@@ -15,6 +15,28 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// TestDiffOfMembers: a Namespace that left the manifest waits for an exempt object in it that stays in the manifest. diff shows that, and the
+// operator does it.
+func TestDiffOfMembers(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "members")
+	page := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: members-in}\n"
+	cluster.NewVidraResource(t, "members", suite.Manifests("apiVersion: v1\nkind: Namespace\nmetadata: {name: members-in}\n", page))
+	cluster.AwaitReady(t, "members")
+	ok(t, "skip", "configmap/page", "-n", "members-in", "--for", "1h", "--reason", "test")
+
+	diff := vidra(t, "diff", "members", "-f", writeFile(t, page))
+	require.Equal(t, 1, diff.code, diff.stderr)
+	require.Contains(t, diff.stdout, "- delete Namespace members-in\n    it is no longer in the manifest. "+
+		"It is not deleted before ConfigMap members-in/page, which would be deleted with it")
+	require.NoError(t, cluster.MergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "members"}}, `{"spec":{"manifest":%q}}`, page))
+	awaitText(t, "is not removed before it is known whether ConfigMap members-in/page, which would be deleted with it, is to be kept", "status", "members")
+
+	// Without its exemption, the object no longer delays the deletion of its Namespace.
+	ok(t, "skip", "configmap/page", "-n", "members-in", "--end")
+	cluster.AwaitGone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "members-in"}})
+}
+
 // TestDiffOfContainers: the diff of a VidraResource that drops a Namespace and a CustomResourceDefinition names the contents that
 // block the deletion, that are deleted with it, and for which it is released instead.
 func TestDiffOfContainers(t *testing.T) {

@@ -1,8 +1,10 @@
 package insight
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,10 +18,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -199,43 +200,75 @@ func TestInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused", "no answer of the API server")
 }
 
-// TestRemoval: what becomes of an object that its VidraResource no longer wants.
-func TestRemoval(t *testing.T) {
+// TestDepartures: what becomes of an object that its VidraResource no longer wants.
+func TestDepartures(t *testing.T) {
 	const (
 		ours    = `{"f:data":{"f:a":{}}}`
 		claim   = `{"f:metadata":{"f:annotations":{"f:owner.vidraresource.infrahub.operators.com/other":{}}}}`
 		another = "  - {manager: vidra/other, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: "
+		exempt  = "  annotations: {break-glass-until: TIME, break-glass-reason: incident}\n"
+		keep    = "  annotations: {keep: \"true\"}\n"
+		left    = "it is no longer in the manifest"
+		waits   = ". This waits for the end of its break-glass: its annotations exempt it until "
 	)
+	page := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
+	shared := entries(ours, ours) + another + ours + "}\n"
 	tests := map[string]struct {
 		reason, live string
 		change       func(vr *v1alpha1.VidraResource)
-		action, why  string
+		// received is the manifest of the VidraResource other.
+		received    string
+		action, why string
 	}{
-		"Left":     {reason: "no other owner", live: entries(ours, ours), action: ActionPrune, why: "it is no longer in the manifest"},
-		"Shared":   {reason: "another VidraResource applied it", live: entries(ours, ours) + another + ours + "}\n", action: ActionRelease, why: "it is no longer in the manifest, and other owners keep it: vidra/other"},
-		"Claimed":  {reason: "another VidraResource only marked it: it moves there, or is released", live: entries(ours, ours) + another + claim + "}\n", action: ActionPrune, why: "it is no longer in the manifest"},
-		"Foreign":  {reason: "it was released", live: "\n", action: ActionRelease, why: "it is no longer in the manifest, and Vidra does not own it any more"},
-		"NoPrune":  {reason: "a change", change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, live: entries(ours, ours), action: ActionRelease, why: "it is no longer in the manifest, and spec.prune is false: it stays, unmanaged"},
-		"Deleting": {reason: "a deletion", change: deleting, live: entries(ours, ours), action: ActionPrune, why: "the VidraResource is being deleted"},
+		"Left":          {reason: "no other owner", live: entries(ours, ours), action: ActionPrune, why: left},
+		"Exempt":        {reason: "break-glass delays it", live: exempt + entries(ours, ours), action: ActionPrune, why: left + waits},
+		"Shared":        {reason: "another VidraResource applied it", live: shared, received: page, action: ActionRelease, why: left + ", and other owners keep it: vidra/other"},
+		"SharedExempt":  {reason: "it is released at the end of its break-glass", live: exempt + shared, received: page, action: ActionRelease, why: left + ", and other owners keep it: vidra/other" + waits},
+		"OrphanExempt":  {reason: "break-glass delays deletions, not releases", live: exempt + shared, received: page, change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, action: ActionRelease, why: left + ", and spec.prune is false: it stays, unmanaged"},
+		"Claimed":       {reason: "another VidraResource marked it, and has it in its manifest", live: entries(ours, ours) + another + claim + "}\n", received: page, action: ActionMove, why: "to VidraResource other, which has it in its manifest"},
+		"ClaimedBefore": {reason: "the manifest dropped it", live: entries(ours, ours) + another + claim + "}\n", action: ActionRelease, why: left + ", and other owners keep it: vidra/other"},
+		"Received":      {reason: "another VidraResource has it in its manifest", live: entries(ours, ours), received: page, action: ActionMove, why: "to VidraResource other, which has it in its manifest"},
+		"Kept":          {reason: "the annotation", live: keep + entries(ours, ours), received: page, action: ActionRelease, why: left + ", and the annotation keep has it stay, unmanaged"},
+		"Foreign":       {reason: "it was released", live: "\n", action: ActionRelease, why: left + ", and Vidra does not own it any more"},
+		"ForeignKept":   {reason: "it was released: nothing is written", live: keep, action: ActionRelease, why: left + ", and Vidra does not own it any more"},
+		"Ending":        {reason: "its deletion cannot be stopped", live: exempt + "  deletionTimestamp: \"2026-01-02T03:04:05Z\"\n  finalizers: [example.com/wait]\n" + entries(ours, ours), action: ActionPrune, why: left + ". Its deletion has begun, and waits for "},
+		"NoPrune":       {reason: "a change", change: func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = new(bool) }, live: entries(ours, ours), action: ActionRelease, why: left + ", and spec.prune is false: it stays, unmanaged"},
+		"Deleting":      {reason: "a deletion", change: deleting, live: entries(ours, ours), action: ActionPrune, why: "the VidraResource is being deleted"},
 		"Orphan": {reason: "a deletion that leaves the objects", live: entries(ours, ours), change: func(vr *v1alpha1.VidraResource) {
 			deleting(vr)
 			vr.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 		}, action: ActionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Orphan: it stays, unmanaged"},
 	}
+	marks := strings.NewReplacer("break-glass-until", v1alpha1.BreakGlassUntilAnnotation, "break-glass-reason", v1alpha1.BreakGlassReasonAnnotation,
+		"keep", v1alpha1.KeepAnnotation, "TIME", strconv.Quote(time.Now().Add(time.Hour).Format(time.RFC3339)))
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			d, diff := differOf(), &ObjectDifference{}
 			if tt.change != nil {
 				tt.change(d.VR)
 			}
-			live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page"+tt.live)
-			var others []owners.CoOwner
-			for _, manager := range ownership.Managers(live, "vidra/other") {
-				others = append(others, owners.CoOwner{Name: "other", Manager: manager})
+			live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: shop\n  uid: \"1\"\n"+marks.Replace(tt.live))
+			id := object.IdentityIn(live)
+			other := &v1alpha1.VidraResource{}
+			other.Name, other.Spec.Manifest = "other", cmp.Or(tt.received, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: index, namespace: shop}\n")
+			entry := object.NewEntry(id, live.GroupVersionKind())
+			entry.UID = "1"
+			other.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{*entry}
+			d.moves.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return []*v1alpha1.VidraResource{other}, nil }
+			about := &departure{differ: d, diff: diff, entry: entry, key: trigger.ObjectKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "shop", Name: "page"}, of: policy.Departure{
+				Live: live, Owned: d.Owns(live), Orphans: d.VR.Orphans(), Members: &policy.Members{}, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
+			}}
+			got, err := about.describe(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, tt.action, got.Action, "%s: %s", tt.reason, got.Why)
+			if strings.HasSuffix(tt.why, " ") {
+				require.Contains(t, got.Why, tt.why, tt.reason)
+			} else {
+				require.Equal(t, tt.why, got.Why, tt.reason)
 			}
-			d.removal(diff, live, others)
-			require.Equal(t, tt.action, diff.Action, tt.reason)
-			require.Equal(t, tt.why, diff.Why, tt.reason)
+			namespace := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}
+			_, undecided := about.of.Members.UndecidedIn(namespace)
+			require.Equal(t, strings.Contains(got.Why, waits) || got.Action == ActionMove && name == "Received", undecided, "the Namespace waits for it")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,98 +12,103 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
-	"github.com/vidra-operator/vidra/pkg/reconcile/prune"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// removed is an object of the inventory that is no longer in the manifest.
-type removed struct {
-	*ObjectDifference
-
-	key trigger.ObjectKey
-	// exempt reports that its break-glass delays the removal.
-	exempt bool
-}
-
-// pruned is about the objects of the inventory that are no longer in the manifest.
+// pruned is about the objects of the inventory that are no longer in the manifest: members before their containers, as the operator
+// removes them.
 func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*ObjectDifference, error) {
-	uids := map[string]bool{} // the API server may serve one object of the manifest in several groups
-	for i := range d.VR.Status.ManagedResources {
-		if e := &d.VR.Status.ManagedResources[i]; d.wanted[object.IdentityOf(e)] {
-			uids[e.UID] = e.UID != ""
-		}
-	}
-	var all []removed
+	uids := map[types.UID]bool{} // the API server may serve one object of the manifest in several groups
+	var left []*v1alpha1.ManagedResourceStatus
 	for i := range d.VR.Status.ManagedResources {
 		e := &d.VR.Status.ManagedResources[i]
-		id := object.IdentityOf(e)
-		if d.wanted[id] || slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }) {
-			continue
+		switch id := object.IdentityOf(e); {
+		case d.wanted[id]:
+			uids[types.UID(e.UID)] = e.UID != ""
+		case !slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }):
+			left = append(left, e)
 		}
-		one, err := d.remove(ctx, e, uids)
+	}
+	slices.SortStableFunc(left, func(a, b *v1alpha1.ManagedResourceStatus) int {
+		return plan.CompareForRemoval(object.IdentityOf(a), object.IdentityOf(b))
+	})
+	members, err := d.wantedMembers(ctx, resolved, left)
+	if err != nil {
+		return nil, err
+	}
+	var differences []*ObjectDifference
+	for _, e := range left {
+		one, err := d.remove(ctx, e, uids, members)
 		if err != nil {
 			return nil, err
 		}
 		if one != nil {
-			all = append(all, *one)
+			differences = append(differences, one)
 		}
-	}
-	differences := make([]*ObjectDifference, 0, len(all))
-	for _, one := range all {
-		if one.Action == ActionPrune {
-			one.delayFor(all)
-		}
-		differences = append(differences, one.ObjectDifference)
 	}
 	return differences, nil
 }
 
-// delayFor adds that the deletion of a container waits for the break-glass of an object in it.
-func (r removed) delayFor(all []removed) {
-	id := r.identity()
-	for _, other := range all {
-		if other.exempt && prune.GoesWith(id, other.identity(), other.key) {
-			r.Why += ". It is not deleted before the break-glass of " + other.Object() + " ends"
-			return
+// wantedMembers returns the objects of the manifest that decide about a container that left it, because they are kept or exempt.
+func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, left []*v1alpha1.ManagedResourceStatus) (*policy.Members, error) {
+	members := &policy.Members{}
+	for _, o := range resolved.Objects {
+		if !slices.ContainsFunc(left, func(e *v1alpha1.ManagedResourceStatus) bool {
+			return policy.GoesWith(object.IdentityOf(e), o.ID, o.Key)
+		}) {
+			continue
+		}
+		live, err := d.Live(ctx, o)
+		switch {
+		case err != nil && !apierrors.IsForbidden(err):
+			return nil, fmt.Errorf("read %s: %w", o.ID, err)
+		case live == nil: // its comparison reports that it cannot be read
+		case policy.KeptByAnnotation(live):
+			members.Keep(o.ID, o.Key)
+		case breakglass.Exempts(d.settings.AnswerTo(owners.EntryOf(d.VR, o.ID), o, live).Status, time.Now()):
+			members.Undecided(o.ID, o.Key)
 		}
 	}
+	return members, nil
 }
 
 // remove is about an object that is no longer in the manifest; nil if nothing happens to it.
-func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, uids map[string]bool) (*removed, error) {
+func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, uids map[types.UID]bool, members *policy.Members) (*ObjectDifference, error) {
 	id, gvk := object.IdentityOf(e), object.GVKOf(e)
-	one := &removed{ObjectDifference: newObjectDifference(id, gvk)}
-	pruned := func(why string, args ...any) (*removed, error) {
-		one.Action, one.Why = ActionPrune, d.left()+fmt.Sprintf(why, args...)
-		return one, nil
+	diff := newObjectDifference(id, gvk)
+	pruned := func(why string, args ...any) (*ObjectDifference, error) {
+		diff.Action, diff.Why = ActionPrune, d.left()+fmt.Sprintf(why, args...)
+		return diff, nil
 	}
 	if why := access.ObjectOutOfScope(d.Scope, id); why != nil && !d.VR.Orphans() {
+		members.Undecided(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted: %s", why.Message)
 	}
 	mapping, err := d.At.MappingInAnyVersion(ctx, gvk)
 	switch {
 	case meta.IsNoMatchError(err):
-		definition, err := d.At.DefinitionOf(ctx, gvk.GroupKind())
-		if d.VR.Orphans() || err == nil && definition == "" && !e.Aggregated { // the object is gone with its kind
-			return nil, nil
+		kind := policy.UnservedKind{GVK: gvk, Aggregated: e.Aggregated}
+		if kind.Definition, kind.Unknown = d.At.DefinitionOf(ctx, gvk.GroupKind()); !kind.Decide(d.VR.Orphans()).Waits() {
+			return nil, nil // the object is gone with its kind
 		}
+		members.Undecided(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted while its kind is not served")
 	case err != nil:
 		return nil, fmt.Errorf("find the kind of %s: %w", id, err)
 	}
-	one.key = trigger.ObjectKey{Cluster: d.At.Name(), GVR: mapping.GVR, Namespace: id.Namespace, Name: id.Name}
+	key := trigger.ObjectKey{Cluster: d.At.Name(), GVR: mapping.GVR, Namespace: id.Namespace, Name: id.Name}
 	live, err := d.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -111,87 +117,200 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		return pruned(". You may not read it, so that it is not known whether it is kept")
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", id, err)
-	case uids[string(live.GetUID())]:
-		return nil, nil
 	}
-	return one, d.discard(ctx, one, e, live)
+	about := &departure{differ: d, diff: diff, key: key, entry: e, of: policy.Departure{
+		Live: live, Wanted: uids[live.GetUID()], Owned: d.Owns(live), Orphans: d.VR.Orphans(), UnmanagedContents: d.settings.UnmanagedContents,
+		Members: members, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
+	}}
+	return about.describe(ctx)
 }
 
-// discard decides what becomes of an object that left the manifest, by the decisions and in the order of the operator.
-func (d *differ) discard(ctx context.Context, one *removed, e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) error {
-	diff, id := one.ObjectDifference, object.IdentityIn(live)
-	others, err := d.coOwners(live, func() ([]owners.CoOwner, error) { return d.finder().AllOwners(ctx, one.key, live) })
-	if err != nil {
-		return err
+// departure is an object that is to be removed, with the facts that decide about it.
+type departure struct {
+	of     policy.Departure
+	differ *differ
+	diff   *ObjectDifference
+	key    trigger.ObjectKey
+	entry  *v1alpha1.ManagedResourceStatus
+	// exempt is the answer to the break-glass annotations of an exempt object; nil for others. The decision is then the one after its end.
+	exempt *v1alpha1.BreakGlassStatus
+	// remarks follow the reason of the difference.
+	remarks string
+}
+
+// describe returns what the operator does with the object, first or last; nil if it does nothing.
+func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
+	decision, err := policy.Decide(ctx, p.of, p)
+	if err == nil && decision.Reason == policy.Exempt {
+		p.exempt = p.BreakGlass()
+		p.remarks += ". This waits for the end of its break-glass: " + decision.Cause
+		decision, err = policy.Decide(ctx, p.of, p)
 	}
-	d.removal(diff, live, others)
-	if glass := d.settings.AnswerTo(e, nil, live); (diff.Action == ActionPrune || len(others) > 0) && breakglass.Exempts(glass.Status, time.Now()) {
-		one.exempt = true
-		diff.Why += ". This waits for the end of its break-glass: " + plan.Exemption(glass.Status).Why
-		return nil
+	if policy.KeptByAnnotation(p.of.Live) {
+		p.of.Members.Keep(p.id(), p.key)
 	}
-	if diff.Action != ActionPrune {
-		return nil
+	if p.exempt != nil || decision.Waits() {
+		p.of.Members.Undecided(p.id(), p.key)
 	}
-	if live.GetDeletionTimestamp() != nil {
-		if diff.Why += ". Its deletion has begun"; deletion.WaitsFor(live) != "" {
-			diff.Why += ", and waits for " + deletion.WaitsFor(live)
-		}
-		return nil
+	if err == nil && decision.Reason == policy.Undecided {
+		p.remarks += ". It is not deleted before " + decision.Cause + ", which would be deleted with it"
+		p.of.Members = nil
+		decision, err = policy.Decide(ctx, p.of, p)
 	}
-	d.received(ctx, diff, id, one.key.GVR)
 	switch {
-	case diff.Action != ActionPrune:
-	case len(others) > 0:
-		diff.release(d.left(), others)
-	case id.IsUndeletable():
-		diff.Action, diff.Diff, diff.Why = ActionRelease, "", d.left()+", and the API server never deletes it: it stays, unmanaged"
-	case id.IsContainer():
-		d.contents(ctx, diff, live)
-	}
-	return nil
-}
-
-// received makes a deletion a move if another VidraResource has the object in its manifest.
-func (d *differ) received(ctx context.Context, diff *ObjectDifference, id object.Identity, gvr schema.GroupVersionResource) {
-	receiver, unknown := d.moves.receiver(ctx, d.VR.Name, d.At.Name(), id)
-	if receiver == nil {
-		if unknown != "" {
-			diff.Why += ". It stays if " + unknown
-		}
-		return
-	}
-	may, err := mayPatch(ctx, d.At.Dynamic(), receiver, gvr, id)
-	account := receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
-	if err == nil && !may {
-		diff.Why += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, account)
-		return
-	}
-	diff.Action, diff.Diff = ActionMove, ""
-	diff.From, diff.To = d.VR.Name, receiver.Name
-	diff.Why = "to VidraResource " + receiver.Name + ", which has it in its manifest"
-	if receiver.Spec.Suspend {
-		diff.Why += ", and applies it when its spec.suspend is false"
-	}
-	if err != nil {
-		diff.Why += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", account, object.Message(err, ownership.Disclose(false, false, false)))
-	}
-}
-
-// contents decides about a Namespace or CustomResourceDefinition that would be deleted by its contents, as the operator does.
-func (d *differ) contents(ctx context.Context, diff *ObjectDifference, live *unstructured.Unstructured) {
-	inside, err := d.finder().Contents(ctx, d.At, live)
-	switch why := inside.Blocked(d.settings.UnmanagedContents); {
 	case err != nil:
-		diff.Why += ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))
-	case inside.Kept.Count > 0:
-		diff.Action, diff.Diff = ActionRelease, ""
-		diff.Why += ", and holds " + inside.Kept.String() + " with the annotation keep: it stays, unmanaged"
-	case why != "":
-		diff.Why += ". It is not deleted while " + why
-	case inside.Unmanaged.Count > 0:
-		diff.Why += fmt.Sprintf(". It is deleted with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
+		return nil, err
+	case decision.Reason == policy.Wanted:
+		return nil, nil
+	case decision.Keeps():
+		p.kept(ctx, decision)
+	default:
+		p.removed(decision)
 	}
+	p.diff.Why += p.remarks
+	return p.diff, nil
+}
+
+// kept is about an object that stays.
+func (p *departure) kept(ctx context.Context, decision policy.Removal) {
+	const unmanaged = ": it stays, unmanaged"
+	p.diff.Action, p.diff.Why = ActionRelease, p.differ.left()
+	switch decision.Reason {
+	case policy.Orphaned:
+		if p.differ.VR.DeletionTimestamp.IsZero() {
+			p.diff.Why += ", and spec.prune is false" + unmanaged
+		} else {
+			p.diff.Why += ", and spec.deletionPolicy is Orphan" + unmanaged
+		}
+	case policy.Annotated:
+		p.diff.Why += ", and the annotation keep has it stay, unmanaged"
+	case policy.NotOwned:
+		p.diff.Why += ", and Vidra does not own it any more"
+	case policy.Shared:
+		if owners.OnlyClaimed(p.of.Live, decision.Owners) { // the owner receives the fields
+			if moves := policy.DecideUnshared(ctx, p.of, p); moves.Reason == policy.Moving || moves.Reason == policy.RightsUnknown {
+				p.moved(moves)
+				return
+			}
+		}
+		managers := make([]string, 0, len(decision.Owners))
+		for _, other := range decision.Owners {
+			managers = append(managers, other.Manager)
+		}
+		p.diff.Why += ", and other owners keep it: " + strings.Join(managers, ", ")
+	case policy.HoldsKept:
+		p.diff.Why += ", and " + decision.Cause + unmanaged
+	case policy.Undeletable:
+		p.diff.Why += ", and " + decision.Text + unmanaged
+	}
+}
+
+// removed is about an object that is deleted, now or later, or that moves.
+func (p *departure) removed(decision policy.Removal) {
+	if decision.Reason == policy.Moving || decision.Reason == policy.RightsUnknown {
+		p.moved(decision)
+		return
+	}
+	p.diff.Action, p.diff.Why = ActionPrune, p.differ.left()
+	p.diff.Diff = p.differ.unified(p.of.Live, nil, ownership.Disclose(p.differ.WasSensitive(p.id()), ownership.SensitivityOf(p.of.Live), false))
+	switch decision.Reason {
+	case policy.ReceiversUnknown:
+		p.remarks += ". It stays if " + decision.Cause
+	case policy.ContentsUnknown:
+		p.remarks += ". It is not known what it holds: " + decision.Cause
+	case policy.Occupied:
+		p.remarks += ". It is not deleted while " + decision.Cause
+	}
+	switch waitsFor := deletion.WaitsFor(p.of.Live); {
+	case decision.Waits():
+	case decision.Text != "":
+		p.remarks += ". It is deleted " + decision.Text
+	case p.of.Live.GetDeletionTimestamp() == nil:
+	case waitsFor != "":
+		p.remarks += ". Its deletion has begun, and waits for " + waitsFor
+	default:
+		p.remarks += ". Its deletion has begun"
+	}
+}
+
+// moved is about an object that another VidraResource has in its manifest.
+func (p *departure) moved(decision policy.Removal) {
+	receiver := decision.Receiver
+	p.diff.Action, p.diff.From, p.diff.To = ActionMove, p.differ.VR.Name, receiver.Name
+	p.diff.Why = "to VidraResource " + receiver.Name + ", which has it in its manifest"
+	if receiver.Spec.Suspend {
+		p.diff.Why += ", and applies it when its spec.suspend is false"
+	}
+	if decision.Reason == policy.RightsUnknown {
+		p.remarks += fmt.Sprintf(". It is deleted if the ServiceAccount %s of that may not patch it, which is not known: %s", accountOf(receiver), decision.Cause)
+	}
+}
+
+// id is the object as the API server has it.
+func (p *departure) id() object.Identity { return object.IdentityIn(p.of.Live) }
+
+// accountOf is the account of a VidraResource, NAMESPACE/NAME.
+func accountOf(receiver *policy.Receiver) string {
+	return receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
+}
+
+// left is the reason of a removal.
+func (d *differ) left() string {
+	if !d.VR.DeletionTimestamp.IsZero() {
+		return "the VidraResource is being deleted"
+	}
+	return "it is no longer in the manifest"
+}
+
+// withoutValues is an error of a request about other objects, without values.
+func withoutValues(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(object.Message(err, ownership.Disclose(false, false, false)))
+}
+
+// Stale implements policy.Facts.
+func (p *departure) Stale(context.Context) error { return nil }
+
+// BreakGlass implements policy.Facts.
+func (p *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
+	if p.exempt != nil { // the decision is the one after its end
+		return nil
+	}
+	return p.differ.settings.AnswerTo(p.entry, nil, p.of.Live).Status
+}
+
+// Owners implements policy.Facts.
+func (p *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
+	return p.differ.coOwners(p.of.Live, func() ([]owners.CoOwner, error) { return p.differ.finder().AllOwners(ctx, p.key, p.of.Live) })
+}
+
+// Receiver implements policy.Facts.
+func (p *departure) Receiver(ctx context.Context) (*policy.Receiver, error) {
+	receiver, unknown := p.differ.moves.receiver(ctx, p.differ.VR.Name, p.differ.At.Name(), p.id())
+	switch {
+	case receiver != nil:
+		return &policy.Receiver{Receiver: owners.Receiver{VidraResource: receiver}}, nil
+	case unknown != "":
+		return nil, errors.New(unknown)
+	}
+	return nil, nil
+}
+
+// MayTake implements policy.Facts.
+func (p *departure) MayTake(ctx context.Context, receiver *policy.Receiver) (bool, error) {
+	may, err := mayPatch(ctx, p.differ.At.Dynamic(), receiver.VidraResource, p.key.GVR, p.id())
+	if err == nil && !may {
+		p.remarks += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, accountOf(receiver))
+	}
+	return may, withoutValues(err)
+}
+
+// Contents implements policy.Facts.
+func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
+	inside, err := p.differ.finder().Contents(ctx, p.differ.At, p.of.Live)
+	return inside, withoutValues(err)
 }
 
 // finder returns the Finder of the other owners of objects, with which the operator decides.
@@ -219,48 +338,4 @@ func (d *differ) coOwners(live *unstructured.Unstructured, find func() ([]owners
 		}
 	}
 	return all, nil
-}
-
-// identity is the object.
-func (o *ObjectDifference) identity() object.Identity {
-	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
-	return object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
-}
-
-// release is about an object that left for a reason, and that others keep.
-func (o *ObjectDifference) release(left string, others []owners.CoOwner) {
-	managers := make([]string, 0, len(others))
-	for _, other := range others {
-		managers = append(managers, other.Manager)
-	}
-	o.Action, o.Diff, o.Why = ActionRelease, "", left+", and other owners keep it: "+strings.Join(managers, ", ")
-}
-
-// left is why an object is removed.
-func (d *differ) left() string {
-	if !d.VR.DeletionTimestamp.IsZero() {
-		return "the VidraResource is being deleted"
-	}
-	return "it is no longer in the manifest"
-}
-
-// removal decides what becomes of an object that left the manifest by its owners and annotations.
-func (d *differ) removal(diff *ObjectDifference, live *unstructured.Unstructured, others []owners.CoOwner) {
-	diff.Action = ActionRelease
-	orphaning := ", and spec.prune is false: it stays, unmanaged"
-	if !d.VR.DeletionTimestamp.IsZero() {
-		orphaning = ", and spec.deletionPolicy is Orphan: it stays, unmanaged"
-	}
-	switch {
-	case d.VR.Orphans():
-		diff.Why = d.left() + orphaning
-	case apply.AsksToStay(live):
-		diff.Why = d.left() + ", and the annotation keep has it stay, unmanaged"
-	case !owners.OnlyClaimed(live, others):
-		diff.release(d.left(), others)
-	case !d.Owns(live):
-		diff.Why = d.left() + ", and Vidra does not own it any more"
-	default:
-		diff.Action, diff.Why, diff.Diff = ActionPrune, d.left(), d.unified(live, nil, ownership.Disclose(d.WasSensitive(object.IdentityIn(live)), ownership.SensitivityOf(live), false))
-	}
 }

@@ -18,7 +18,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	const prefix = "github.com/vidra-operator/vidra/pkg/reconcile"
 	layers := [][]string{
-		{"object", "seal", "contention", "history", "progress", "metawatch"}, {"access", "breakglass", "metrics", "tracing"}, {"limits"}, {"desired"}, {"owners"}, {"plan"}, {"apply"}, {"prune", "backstop", "assignment"},
+		{"object", "seal", "contention", "history", "progress", "metawatch"}, {"access", "breakglass", "metrics", "tracing"}, {"limits"}, {"desired"}, {"owners"}, {"policy"}, {"plan"}, {"apply"}, {"prune", "backstop", "assignment"},
 		{"status"}, {"."},
 	}
 	layerOf := func(dir string) int {

@@ -3,32 +3,33 @@ package prune
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // exclusions are the objects that a removal of objects must not delete. They are written between
-// the stages of the removal only, in each of which many read them. Nil excludes nothing.
+// the stages of the removal only, in each of which many read them.
 type exclusions struct {
-	// wanted holds the UIDs of the objects that the manifest has: the API server may
-	// serve one object in several groups.
+	members policy.Members
+	// wanted holds the UIDs of the objects of the manifest: the API server may serve one object in several groups.
 	wanted map[types.UID]bool
-	// kept are the objects that are to be left in place, and unsure those that are not to
-	// be removed yet: it is not known whether they are kept, or break-glass holds them.
-	// The values are what is known of their keys.
-	kept, unsure map[object.Identity]trigger.ObjectKey
-	// stayed are the entries of those that were left in place.
-	stayed map[object.Identity]*v1alpha1.ManagedResourceStatus
+	// stayed are the objects of the removal that were left in place.
+	stayed map[object.Identity]stayed
+}
+
+// stayed is an object that was left in place.
+type stayed struct {
+	entry *v1alpha1.ManagedResourceStatus
+	key   trigger.ObjectKey
 }
 
 // readAsVidra reads, as Vidra itself, an object that the account of the VidraResource may not
@@ -49,71 +50,21 @@ func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1
 	if known && (live == nil || !a.Owns(live, e)) {
 		return Removal{Gone: true, Absent: live == nil}
 	}
-	return Removal{Err: failed, kept: known && apply.Keeps(live), unsure: !known}
+	return Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
 }
 
 // keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
 // the account of the VidraResource may not read.
 func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
 	live, known := a.readAsVidra(ctx, key)
-	return live != nil && apply.Keeps(live), !known
-}
-
-// GoesWith reports whether an object is deleted when container is, which is then its
-// Namespace or the CustomResourceDefinition of its kind. Without its key, any of its group
-// may be.
-func GoesWith(container, id object.Identity, key trigger.ObjectKey) bool {
-	switch {
-	case container.GroupKind == object.NamespaceKind:
-		return id.Namespace == container.Name
-	case container.GroupKind != object.CRDKind:
-		return false
-	case key.Name == "":
-		return strings.HasSuffix(container.Name, "."+id.Group)
-	}
-	return container.Name == key.GVR.Resource+"."+key.GVR.Group
-}
-
-// wants reports whether the manifest has an object, in another group.
-func (s *exclusions) wants(live *unstructured.Unstructured) bool {
-	return s != nil && s.wanted[live.GetUID()]
-}
-
-// holds reports whether an object that is to be left in place is deleted with container.
-func (s *exclusions) holds(container object.Identity) bool {
-	if s == nil {
-		return false
-	}
-	for id, key := range s.kept {
-		if GoesWith(container, id, key) {
-			return true
-		}
-	}
-	return false
-}
-
-// unsureIn names an object that is deleted with container, and of which it is not known whether
-// it is to be left in place.
-func (s *exclusions) unsureIn(container object.Identity) (id object.Identity, unsure bool) {
-	if s == nil {
-		return object.Identity{}, false
-	}
-	for id, key := range s.unsure {
-		if GoesWith(container, id, key) {
-			return id, true
-		}
-	}
-	return object.Identity{}, false
+	return live != nil && policy.KeptByAnnotation(live), !known
 }
 
 // exclude returns the exclusions of a removal of objects. It reads the objects of the manifest
 // that would be deleted with one of them.
 func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclusions {
 	s := a.Plan.State
-	excluded := &exclusions{
-		wanted: map[types.UID]bool{}, stayed: map[object.Identity]*v1alpha1.ManagedResourceStatus{},
-		kept: map[object.Identity]trigger.ObjectKey{}, unsure: map[object.Identity]trigger.ObjectKey{},
-	}
+	excluded := &exclusions{wanted: map[types.UID]bool{}, stayed: map[object.Identity]stayed{}}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
 		return !id.IsContainer() || s.Objects[id].In(v1alpha1.ObjectDeleting)
 	})
@@ -123,7 +74,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 			continue
 		}
 		excluded.wanted[types.UID(o.Entry.UID)] = true
-		if slices.ContainsFunc(containers, func(container object.Identity) bool { return GoesWith(container, o.ID, o.Desired.Key) }) {
+		if slices.ContainsFunc(containers, func(container object.Identity) bool { return policy.GoesWith(container, o.ID, o.Desired.Key) }) {
 			within = append(within, o)
 		}
 	}
@@ -134,7 +85,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		case err != nil && !object.KindGone(err):
 			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.Key)
 		case live != nil:
-			found[i].kept = apply.Keeps(live)
+			found[i].kept = policy.KeptByAnnotation(live)
 			glass := a.AnswerTo(within[i].Entry, d, live)
 			found[i].unsure = breakglass.Exempts(glass.Status, a.Plan.Now)
 		}
@@ -149,10 +100,10 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 // note notes what the removal of an object found out about it.
 func (s *exclusions) note(id object.Identity, done Removal) {
 	if done.kept {
-		s.kept[id] = done.key
+		s.members.Keep(id, done.key)
 	}
 	if done.unsure {
-		s.unsure[id] = done.key
+		s.members.Undecided(id, done.key)
 	}
 }
 
@@ -164,9 +115,9 @@ func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, remova
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
 		a.RecordRemoval(ctx, o, done)
 		there := o.Entry != nil
-		done.unsure = there && !deleting && (done.unsure || done.missing || done.held != "")
+		done.unsure = there && !deleting && (done.unsure || done.missing || done.waits.Waits())
 		if done.kept && !there {
-			excluded.stayed[id] = entry
+			excluded.stayed[id] = stayed{entry, done.key}
 		}
 		excluded.note(id, done)
 	}
@@ -176,10 +127,10 @@ func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, remova
 // until the object with which it would be deleted is released, too: Vidra may stop before.
 func (a *Remover) endRemoval(removed []object.Identity) {
 	s, excluded := a.Plan.State, a.exclusions
-	for id, entry := range excluded.stayed {
+	for id, kept := range excluded.stayed {
 		for _, container := range removed {
-			if s.Objects[container].Entry != nil && GoesWith(container, id, excluded.kept[id]) {
-				s.Track(id).Entry = entry
+			if s.Objects[container].Entry != nil && policy.GoesWith(container, id, kept.key) {
+				s.Track(id).Entry = kept.entry
 			}
 		}
 	}

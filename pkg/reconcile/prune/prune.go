@@ -2,7 +2,6 @@ package prune
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -50,10 +50,8 @@ type Removal struct {
 	kept, unsure bool
 	// outOfScope is why no request is sent about it; nil if one is.
 	outOfScope *object.Failure
-	// held is why it is not removed before something else is; occupied reports that a user has to remove that, and unserved that a user
-	// has to have its kind served.
-	held               string
-	occupied, unserved bool
+	// waits is the decision that delays the removal; the zero value if there is none.
+	waits policy.Removal
 	// note is the note of the Event about the removal.
 	note string
 	// key is the object.
@@ -108,19 +106,15 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 // object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an
 // extension API server exist wherever that keeps them.
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
-	if a.Orphans {
-		return Removal{Gone: true, unmanaged: true}
+	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
+	if !a.Orphans {
+		kind.Definition, kind.Unknown = a.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
 	}
-	const advice = ": serve the kind again, or set spec.deletionPolicy to Orphan to leave the object in place"
-	gvk := object.GVKOf(e)
-	switch definition, err := a.Destination.DefinitionOf(ctx, gvk.GroupKind()); {
-	case err != nil:
-		return Removal{held: fmt.Sprintf("is not removed, because its kind is not served, and it is not known whether the kind still exists: %v%s", err, advice)}
-	case definition != "":
-		return Removal{unserved: true, held: fmt.Sprintf("is not removed, because its kind is not served in any version, and %s exists%s", definition, advice)}
-	case e.Aggregated:
-		return Removal{unserved: true, held: fmt.Sprintf("is not removed, because its kind is not served: the APIService %s.%s of an extension API server is missing%s",
-			gvk.Version, gvk.Group, advice)}
+	switch decision := kind.Decide(a.Orphans); {
+	case decision.Keeps():
+		return Removal{Gone: true, unmanaged: true}
+	case decision.Waits():
+		return Removal{waits: decision}
 	}
 	return Removal{Gone: true, goneWithKind: true}
 }
@@ -153,7 +147,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		return done.Err
 	})
 	done.key = key
-	if done.Gone || done.held != "" { // what is held may come back into the manifest
+	if done.Gone || done.waits.Waits() { // what is held may come back into the manifest
 		a.Index.Forget(a.Owner, key)
 	}
 	return done
@@ -169,16 +163,12 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 		return a.removeUnread(ctx, key, e, err)
 	case live == nil:
 		return Removal{Gone: true, Absent: true}
-	case a.exclusions.wants(live):
-		return Removal{Gone: true}
-	case !a.Owns(live, e):
-		return Removal{Gone: true, kept: apply.Keeps(live)}
 	}
 	done := a.discard(ctx, key, live, e)
 	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // another client was faster
 		return Removal{Gone: true}
 	}
-	done.kept, done.disclosure = apply.Keeps(live), disclosureOf(e, live)
+	done.disclosure = disclosureOf(e, live)
 	return done
 }
 
@@ -187,48 +177,66 @@ func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstruct
 	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), false, false).With(live)
 }
 
-// discard deletes or releases an object that is ours.
+// discard deletes or releases an object, or leaves it, by the decision about it.
 func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
-	id := object.IdentityIn(live)
-	stays := a.Orphans || apply.AsksToStay(live) || a.exclusions.holds(id)
+	about := a.departure(key, live, e)
+	decision, err := policy.Decide(ctx, about.of, about)
+	done := Removal{Err: err}
+	switch ends := live.GetDeletionTimestamp() != nil; {
+	case err != nil:
+	case ends && decision.Keeps(): // another client deletes it
+		done.Gone = true
+	case ends:
+		done.Deleted, done.waitsFor, done.blocked = true, deletion.WaitsFor(live), deletion.Blocked(live, time.Now())
+		done.version, done.blockedAt = live.GetResourceVersion(), deletion.BlockedAt(live)
+	default:
+		done = a.carryOut(ctx, about, decision)
+	}
+	done.kept = decision.Reason != policy.Wanted && policy.KeptByAnnotation(live)
+	return done
+}
+
+// carryOut sends the requests of a decision.
+func (a *Remover) carryOut(ctx context.Context, about *departure, decision policy.Removal) Removal {
+	key, live := about.key, about.of.Live
 	switch {
-	case live.GetDeletionTimestamp() != nil && stays: // another client deletes it
+	case decision.Waits():
+		return Removal{waits: decision, glass: about.glass}
+	case decision.Removes():
+		done := a.delete(ctx, key, live)
+		done.note = decision.Text
+		return done
+	}
+	switch decision.Reason {
+	case policy.Wanted, policy.NotOwned:
 		return Removal{Gone: true}
-	case live.GetDeletionTimestamp() != nil:
-		return Removal{
-			Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now()),
-			version: live.GetResourceVersion(), blockedAt: deletion.BlockedAt(live),
-		}
+	case policy.Shared:
+		return a.handOver(ctx, about, decision.Owners)
+	case policy.Moved:
+		receiver := decision.Receiver
+		return a.transfer(ctx, key, live, v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.Name))
 	}
-	if err := a.stale(); err != nil {
-		return Removal{held: "is not removed now: " + err.Error()}
-	}
-	if stays {
-		return a.release(ctx, key, live)
-	}
-	if glass := a.AnswerTo(e, nil, live); breakglass.Exempts(glass.Status, time.Now()) {
-		l := plan.Exemption(glass.Status)
-		return Removal{glass: glass, held: "is to be removed, and is not before its break-glass ends: " + l.Why}
-	}
-	if inIt, unsure := a.exclusions.unsureIn(id); unsure {
-		return Removal{held: fmt.Sprintf("is not removed before it is known whether %s, which would be deleted with it, is to be kept", inIt)}
-	}
-	if others, err := a.Finder.AllOwners(ctx, key, live); err != nil {
+	done := a.release(ctx, key, live)
+	done.note = decision.Text
+	return done
+}
+
+// delete deletes the object that was read.
+func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+	if err := a.Delete(ctx, key, live); err != nil {
 		return Removal{Err: err}
-	} else if len(others) > 0 {
-		return a.handOver(ctx, key, live, others)
 	}
-	return a.deleteUnlessReceived(ctx, key, live, object.IdentityOf(e))
+	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
 }
 
 // handOver releases an object that others own, and enqueues them. If they only claim the object, or have not applied
 // it yet, the first of them gets our fields: without them the object might be empty, or refused, until that owner
 // applies it, and an apply removes those that its manifest does not have.
-func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, others []owners.CoOwner) Removal {
-	done := Removal{}
+func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) Removal {
+	done, key, live := Removal{}, about.key, about.of.Live
 	if owners.OnlyClaimed(live, others) {
 		done = a.transfer(ctx, key, live, others[0].Manager)
-	} else if done = a.releaseShared(ctx, key, live); apierrors.IsInvalid(done.Err) {
+	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.Err) {
 		done = a.release(ctx, key, live)
 	}
 	if done.unmanaged {
@@ -242,38 +250,5 @@ func (a *Remover) handOver(ctx context.Context, key trigger.ObjectKey, live *uns
 			a.Trigger.EnqueueAll(trigger.Owner{Name: other.Name})
 		}
 	}
-	return done
-}
-
-// deleteRead deletes the object that was read, unless what it holds has to stay. It releases an object that the API server never
-// deletes.
-func (a *Remover) deleteRead(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
-	done := Removal{}
-	if object.IdentityIn(live).IsUndeletable() {
-		done = a.release(ctx, key, live)
-		done.note = "the API server never deletes it"
-		return done
-	}
-	if object.IdentityIn(live).IsContainer() {
-		inside, err := a.Contents(ctx, live)
-		if err != nil {
-			return Removal{held: "is not removed before all is known that it holds: " + err.Error()}
-		}
-		if inside.Kept.Count > 0 {
-			done = a.release(ctx, key, live)
-			done.note = "it holds " + inside.Kept.String() + " with the annotation keep"
-			return done
-		}
-		if why := inside.Blocked(a.UnmanagedContents); why != "" {
-			return Removal{held: "is not removed, because " + why + ". Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place", occupied: true}
-		}
-		if inside.Unmanaged.Count > 0 {
-			done.note = fmt.Sprintf("with %d unmanaged objects: %s", inside.Unmanaged.Count, inside.Unmanaged)
-		}
-	}
-	if done.Err = a.Delete(ctx, key, live); done.Err != nil {
-		return done
-	}
-	done.Deleted, done.waitsFor, done.blocked = true, deletion.WaitsFor(live), deletion.Blocked(live, time.Now())
 	return done
 }

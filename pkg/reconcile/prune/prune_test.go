@@ -6,13 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -87,41 +85,6 @@ func TestUnlisted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, unlisted(fixture.LiveConfigMap("a", map[string]string{v1alpha1.OwnerAnnotation: tc.list}), "web"), tc.reason)
-		})
-	}
-}
-
-// TestGoesWith says which objects are deleted with a Namespace or a definition.
-func TestGoesWith(t *testing.T) {
-	t.Parallel()
-	id := func(group, kind, namespace, name string) object.Identity {
-		return object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}
-	}
-	key := func(group, resource string) trigger.ObjectKey {
-		return trigger.ObjectKey{GVR: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Name: "one"}
-	}
-	shop, definition := id("", "Namespace", "", "shop"), id(object.CRDKind.Group, object.CRDKind.Kind, "", "things.example.com")
-	cases := map[string]struct {
-		reason    string
-		container object.Identity
-		id        object.Identity
-		key       trigger.ObjectKey
-		want      bool
-	}{
-		"In the Namespace":     {"It goes.", shop, id("", "ConfigMap", "shop", "one"), key("", "configmaps"), true},
-		"In another":           {"It stays.", shop, id("", "ConfigMap", "bank", "one"), key("", "configmaps"), false},
-		"In none":              {"It stays.", shop, id("", "PersistentVolume", "", "one"), key("", "persistentvolumes"), false},
-		"Of the kind":          {"It goes.", definition, id("example.com", "Thing", "shop", "one"), key("example.com", "things"), true},
-		"Of another kind":      {"It stays.", definition, id("example.com", "Other", "shop", "one"), key("example.com", "others"), false},
-		"Of another group":     {"It stays.", definition, id("more.example.com", "Thing", "shop", "one"), key("more.example.com", "things"), false},
-		"Of an unknown kind":   {"It may go.", definition, id("example.com", "Thing", "shop", "one"), trigger.ObjectKey{}, true},
-		"Of an unknown group":  {"It stays.", definition, id("other.com", "Thing", "shop", "one"), trigger.ObjectKey{}, false},
-		"With something plain": {"It stays.", id("", "ConfigMap", "shop", "shop"), id("", "ConfigMap", "shop", "one"), key("", "configmaps"), false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, GoesWith(tc.container, tc.id, tc.key), tc.reason)
 		})
 	}
 }

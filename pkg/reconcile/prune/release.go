@@ -13,8 +13,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -59,7 +59,8 @@ func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 
 // releaseShared releases our fields by applying none to the object that was read. If the
 // others have released it at the same time, it has no owner, and is deleted.
-func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
+	key, live := about.key, about.of.Live
 	metadata := map[string]any{}
 	if annotations := unlisted(live, a.Owner.Name); len(annotations) > 0 {
 		metadata["annotations"] = annotations
@@ -91,7 +92,8 @@ func (a *Remover) releaseShared(ctx context.Context, key trigger.ObjectKey, live
 	case len(others) > 0:
 		return Removal{Gone: true, Released: true}
 	}
-	return a.deleteUnlessReceived(ctx, key, live, object.IdentityIn(live))
+	about.of.Live = live
+	return a.carryOut(ctx, about, policy.DecideUnshared(ctx, about.of, about))
 }
 
 // unlisted are the annotations, as a merge patch has them, that take an owner from the

@@ -10,10 +10,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -87,19 +87,20 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Problem = done.outOfScope
 		o.Problem.Awaited = true
 		return
-	case done.held != "":
-		reason := v1alpha1.ReasonProgressing
-		if done.occupied {
+	case done.waits.Waits():
+		reason, occupied := v1alpha1.ReasonProgressing, done.waits.Reason == policy.Occupied
+		if occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
 		}
-		o.Fail(reason, display.Truncate(done.held, object.MaxMessage))
-		if done.occupied || done.unserved {
+		o.Fail(reason, display.Truncate(done.waits.Text, object.MaxMessage))
+		if occupied || done.waits.Reason == policy.Unserved { // a user has to end it
 			a.Plan.NoteRefusedRemoval(o, done.key, nil)
 			return
 		}
-		if o.Refused = nil; breakglass.Exempts(done.glass.Status, a.Plan.Now) {
-			o.Problem.Awaited, o.Problem.Until = true, done.glass.Status.Until.Time
+		if until := done.waits.Until; !until.IsZero() {
+			o.Problem.Awaited, o.Problem.Until = true, until
 		}
+		o.Refused = nil
 		return
 	case done.Err != nil:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so

@@ -1,0 +1,75 @@
+package prune
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// departure is an object that is to be removed, with the facts that decide about it.
+type departure struct {
+	of      policy.Departure
+	remover *Remover
+	key     trigger.ObjectKey
+	// entry is the inventory entry of the object.
+	entry *v1alpha1.ManagedResourceStatus
+	// glass is the answer to the break-glass annotations of an exempt object.
+	glass breakglass.Answer
+}
+
+func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) *departure {
+	left := a.Plan.State.Objects[object.IdentityOf(e)].LeftAt
+	return &departure{remover: a, key: key, entry: e, of: policy.Departure{
+		Live: live, Wanted: a.exclusions.wanted[types.UID(live.GetUID())], Owned: a.Owns(live, e), Orphans: a.Orphans,
+		UnmanagedContents: a.UnmanagedContents, Members: &a.exclusions.members, Now: time.Now(), MoveEnds: left.Add(moveTimeout),
+	}}
+}
+
+// Stale implements policy.Facts.
+func (d *departure) Stale(context.Context) error { return d.remover.stale() }
+
+// BreakGlass implements policy.Facts.
+func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
+	answer := d.remover.AnswerTo(d.entry, nil, d.of.Live)
+	if breakglass.Exempts(answer.Status, d.of.Now) {
+		d.glass = answer
+	}
+	return answer.Status
+}
+
+// Owners implements policy.Facts.
+func (d *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
+	return d.remover.Finder.AllOwners(ctx, d.key, d.of.Live)
+}
+
+// Receiver implements policy.Facts.
+func (d *departure) Receiver(ctx context.Context) (*policy.Receiver, error) {
+	all, err := d.remover.receivers()
+	if err != nil {
+		return nil, err
+	}
+	receiver, unidentified := d.remover.receiver(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)])
+	if receiver == nil {
+		return nil, nil
+	}
+	return &policy.Receiver{Receiver: *receiver, Unidentified: unidentified}, nil
+}
+
+// MayTake implements policy.Facts.
+func (d *departure) MayTake(ctx context.Context, receiver *policy.Receiver) (bool, error) {
+	return d.remover.MayTake(ctx, receiver.VidraResource, d.key)
+}
+
+// Contents implements policy.Facts.
+func (d *departure) Contents(ctx context.Context) (owners.Inside, error) {
+	return d.remover.Contents(ctx, d.of.Live)
+}
