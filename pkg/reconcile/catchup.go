@@ -46,6 +46,8 @@ type generation struct {
 	uid      types.UID
 	number   int64
 	deleting bool
+	// shown is whether the cache has shown it.
+	shown bool
 }
 
 // reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
@@ -66,6 +68,8 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 	}
 	is, has := c.listed[vr.Name]
 	if has && is.uid == vr.UID && is.number <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil) {
+		is.shown = true
+		c.listed[vr.Name] = is
 		return true, nil
 	}
 	if now := time.Now(); now.Sub(c.logged) >= catchUpLog {
@@ -87,7 +91,7 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	defer cancel()
 	listed := map[string]generation{}
 	version, err := cluster.VisitMetadata(ctx, of, func(m *metav1.PartialObjectMetadata) {
-		listed[m.Name] = generation{m.UID, m.Generation, m.DeletionTimestamp != nil}
+		listed[m.Name] = generation{uid: m.UID, number: m.Generation, deleting: m.DeletionTimestamp != nil}
 	})
 	if err != nil {
 		return err
@@ -98,9 +102,12 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	return nil
 }
 
-// forget forgets a VidraResource that is gone.
+// forget forgets a VidraResource that the cache does not have any more. One that the cache has not shown yet is kept: what is gone is another one of its
+// name, from before the list.
 func (c *catchUp) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.listed, name)
+	if c.listed[name].shown {
+		delete(c.listed, name)
+	}
 }

@@ -65,6 +65,13 @@ func TestCatchUp(t *testing.T) {
 		require.Equal(t, tc.want, current, "%s: %s", name, tc.reason)
 	}
 	require.Equal(t, 2, lists, "one list answers all")
+	recreated := &catchUp{}
+	for _, uid := range []types.UID{"u0", "u1"} {
+		current, err := recreated.reached(t.Context(), resource, &v1alpha1.VidraResource{ObjectMeta: of("shop", uid, 3, "90", false)})
+		require.NoError(t, err)
+		require.Equal(t, uid == "u1", current, "the one of the list, after another one of its name was seen to be gone")
+		recreated.forget("shop")
+	}
 	caughtUp.forget("shop")
 	current, err := caughtUp.reached(t.Context(), resource, &v1alpha1.VidraResource{ObjectMeta: of("shop", "u1", 3, "90", false)})
 	require.NoError(t, err)
