@@ -28,8 +28,7 @@ func (d Digest) String() string {
 // version.
 const UnknownDigest = "unknown"
 
-// errDigest is what ParseDigest returns for a text that is not a digest of
-// this version.
+// errDigest is the error of ParseDigest for a text that is no digest of this version.
 var errDigest = errors.New("not a digest of version " + digestVersion)
 
 // ParseDigest reads the text that String wrote. It fails for a digest of
@@ -48,7 +47,7 @@ func ParseDigest(text string) (Digest, error) {
 	return d, nil
 }
 
-// Of computes the digest of what manager applied to obj.
+// Of computes the digest of the fields that manager applied to obj.
 //
 // When managedFields has no Apply entry of manager - they were cleared, the API
 // does not track them, or manager only ever wrote with other operations - the

@@ -17,18 +17,15 @@
 // The package is pure. It does no I/O, has no state except [WithholdValues], does not modify its
 // arguments, imports nothing else of this module but pkg/internal, and is safe for concurrent use.
 //
-// The package never returns values of a Secret, or of an object with the [SensitiveAnnotation]:
-// neither as values nor in paths, where values identify the items of lists. It returns the names
-// of fields, such as the keys of a Secret's data. [Disclose] decides for which objects that holds.
+// The package returns no values of a Secret, or of an object with the [SensitiveAnnotation]: neither as values nor in paths,
+// where values identify the items of lists. It returns the names of fields, such as the keys of a Secret's data. [Disclose]
+// decides which objects are sensitive.
 //
-// Two digests are equal if and only if the same paths are owned and their live
-// values are equal. The order of maps does not count, nor does the way in which a
-// number is written, nor the apiVersion of the object or of the entry: a path
-// means the same field in each version that has it. A version that calls a field
-// otherwise has another digest, so an object is to be read through the version
-// through which it is applied. Values are compared as the server returns them: a
-// quantity that was applied as 1000m and is stored as 1 is 1 from the first digest
-// on, defaults are not owned, and what was pruned is owned and absent.
+// Two digests are equal if and only if the same paths are owned and their live values are equal. The order of maps, the
+// notation of numbers and the apiVersion of the object or the entry do not count: a path means the same field in each version
+// that has it. A version with another name for a field has another digest, so an object is to be read through the version
+// through which it is applied. Values are compared as the server returns them: a quantity that was applied as 1000m and is
+// stored as 1 is 1 from the first digest on, defaults are unowned, and pruned fields are owned and absent.
 //
 // A drift is found if and only if digests differ, for as long as each path that
 // is owned has a value after the apply.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ChangeKind is what happened to an owned field.
+// ChangeKind is the kind of a change of an owned field.
 type ChangeKind string
 
 const (
@@ -33,7 +33,7 @@ type Change struct {
 	// spec.template.spec.containers[name="web"].image. In a sensitive object, an
 	// item of a list is written as [*], because its keys are values.
 	Path string
-	// Kind is what had happened to the field.
+	// Kind is the kind of the change.
 	Kind ChangeKind
 	// Found is the value that was found, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
@@ -68,9 +68,8 @@ type Change struct {
 // NewSkipNonAppliedManager), so it names no writer.
 const beforeFirstApply = "before-first-apply"
 
-// Drift lists what manager owns in restored and what was different in found,
-// in the order of the paths. An object that was removed altogether has no
-// Changes: without found there is nothing to compare.
+// Drift lists the fields that manager owns in restored and that differ in found, in the order of the paths. A removed object
+// has no Changes: without found, Drift compares nothing.
 //
 // If found had no managedFields of manager, and no other manager owns a field whose
 // value is as applied, managedFields themselves count as one field that was
@@ -102,7 +101,7 @@ const managedFieldsPath = "metadata.managedFields"
 type walker struct {
 	manager  string
 	withheld bool
-	// entries are those of the managers that may have made a change.
+	// entries belong to the managers that may have made a change.
 	entries []*entry
 	// unrecorded reports that the object was found without managedFields of ours,
 	// cleared that they are missing for no other reason than being deleted.
@@ -110,8 +109,8 @@ type walker struct {
 	changes             []Change
 }
 
-// compare walks the owned set, along the same path in both objects. ours is what
-// was still ours of it in the object that was found.
+// compare walks the owned set, along the same path in both objects. ours is the part of it that manager still owned in the
+// object that was found.
 func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path fieldpath.Path) {
 	for _, element := range elements(owned) {
 		at := slices.Concat(path, fieldpath.Path{element})
@@ -139,22 +138,22 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 	}
 }
 
-// shared reports whether a value is a map in which a manager owns something: it was
-// applied empty, and what is in it is theirs.
+// shared reports whether a value is a map in which a manager owns something: it was applied empty, and its contents belong to
+// that manager.
 func (w *walker) shared(value any, path fieldpath.Path) bool {
 	_, isMap := value.(map[string]any)
 	return isMap && slices.ContainsFunc(w.entries, func(e *entry) bool { return e.ownsBelow(path) })
 }
 
-// elements returns the sorted elements with which the paths of a set begin.
+// elements returns the sorted first elements of the paths of a set.
 func elements(set *fieldpath.Set) []fieldpath.PathElement {
 	all := slices.AppendSeq(slices.Collect(set.Members.All()), set.Children.All())
 	slices.SortFunc(all, fieldpath.PathElement.Compare)
 	return slices.CompactFunc(all, fieldpath.PathElement.Equals)
 }
 
-// digestOf is equal for equal values. value.Equals compares numbers as float64,
-// for which the largest integers are not all different.
+// digestOf is equal for equal values. value.Equals compares numbers as float64, so that some of the largest integers are equal
+// to it.
 func digestOf(v any) Digest {
 	e := encoders.Get().(*encoder)
 	e.value(v)
@@ -196,19 +195,19 @@ func (c *Change) setManager(e *entry) {
 // entry is an entry of managedFields whose set is read when it is asked for.
 type entry struct {
 	record
-	// index is its place in managedFields; negative for what no manager owns.
+	// index is its place in managedFields; negative for unowned fields.
 	index int
 	when  time.Time
-	// ours reports that it is what our own manager applied.
+	// ours reports that our own manager applied it.
 	ours bool
 	set  *fieldpath.Set
-	// taken is what is to be taken from it; nil for nothing.
+	// taken is the part to be taken from it; nil if it keeps all.
 	taken *fieldpath.Set
-	// wrote reports that it owns what was not there before.
+	// wrote reports that it owns a path that is new.
 	wrote bool
 }
 
-// all is what the entry owns.
+// all is the whole set of the entry.
 func (e *entry) all() *fieldpath.Set {
 	if e.set == nil {
 		e.set = setOf(e.fields())
@@ -253,8 +252,8 @@ func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 	return nil
 }
 
-// owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that
-// wrote into a map owns the map, too. Nil if none does. What was removed or taken was not done under our own name.
+// owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that wrote into a map
+// owns the map, too. Nil without one. Our own name neither removes nor takes.
 func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 	var last, above *entry
 	later := func(e, than *entry) bool { return than == nil || e.when.After(than.when) }
@@ -285,8 +284,7 @@ func (e *entry) ownsBelow(path fieldpath.Path) bool {
 	return true
 }
 
-// owns reports whether the entry has path itself or something in it, or else whether it has a field above
-// it without what is in that.
+// owns reports whether the entry has path itself or something in it, or else a field above it without its contents.
 func (e *entry) owns(path fieldpath.Path) (itself, above bool) {
 	set := e.all()
 	for _, element := range path[:len(path)-1] {

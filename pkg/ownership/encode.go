@@ -26,7 +26,7 @@ const (
 // for the keys of its maps.
 type encoder struct {
 	hash hash.Hash
-	// buf is what is encoded and not hashed yet.
+	// buf holds encoded bytes that are still to be hashed.
 	buf []byte
 	// keys is a stack of the sorted keys of the maps that are being encoded.
 	keys []string
@@ -142,9 +142,8 @@ func hasKeylessItem(live any, key string) bool {
 	})
 }
 
-// shared reports whether a value that is owned as a leaf, at the present path, is a map
-// in which others own something. Then it was applied empty, and what is in it is
-// theirs: a map that is owned as a whole has no owner below it.
+// shared reports whether a value that is owned as a leaf, at the present path, is a map in which others own something. Then it
+// was applied empty, and its contents are theirs: a map that is owned as a whole has no owner below it.
 func (e *encoder) shared(value any) bool {
 	if m, ok := value.(map[string]any); !ok || len(m) == 0 {
 		return false

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Extract returns the configuration that manager applied to obj, with the values that obj has: an apply of it
-// changes nothing. What another manager has taken from manager is not in it. ok is false if manager applied
-// nothing, or if a field that it owns cannot be found in obj: an apply would remove that field.
+// Extract returns the configuration that manager applied to obj, with the values of obj: an apply of it changes nothing.
+// Fields that another manager has taken are missing. ok is false if manager applied nothing, or if obj lacks a field that it
+// owns: an apply would remove that field.
 func Extract(obj *unstructured.Unstructured, manager string) (configuration *unstructured.Unstructured, ok bool) {
 	fields := applied(obj, manager)
 	if fields == nil {
@@ -41,7 +41,7 @@ type extractor struct {
 	path   []string
 }
 
-// value returns what is owned of a live value. below is the tree of the field; it is empty for a leaf.
+// value returns the owned part of a live value. below is the tree of the field; it is empty for a leaf.
 func (x *extractor) value(below fieldsV1, live any) (any, bool) {
 	switch at := live.(type) {
 	case map[string]any:
@@ -121,7 +121,7 @@ func (x *extractor) list(fields fieldsV1, live []any) ([]any, bool) {
 	return items, len(items) == len(wanted)
 }
 
-// item returns what is owned of an item of a list, with the keys by which the API server finds it.
+// item returns the owned part of a list item, with the keys that identify it to the API server.
 func (x *extractor) item(key string, element fieldpath.PathElement, fields fieldsV1, live any) (any, bool) {
 	below, _ := fields[key].(map[string]any)
 	if element.Value != nil {

@@ -11,18 +11,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// fieldsV1 is the tree of a managedFields entry as an unstructured object has
-// it: "f:name" is a field of a map, `k:{"name":"x"}` an item of a list by its
-// keys, `v:"x"` an item of a set, "i:0" an item of a list by its index, and "."
-// the node itself. The format is that of
-// sigs.k8s.io/structured-merge-diff/v6/fieldpath.
+// fieldsV1 is the tree of a managedFields entry as an unstructured object has it: "f:name" is a field of a map,
+// `k:{"name":"x"}` an item of a list by its keys, `v:"x"` an item of a set, "i:0" an item of a list by its index, and "." the
+// node itself. The format is defined in sigs.k8s.io/structured-merge-diff/v6/fieldpath.
 type fieldsV1 = map[string]any
 
 // record is an entry of managedFields as an unstructured object has it. Converting
 // it to metav1.ManagedFieldsEntry would encode and decode its tree.
 type record map[string]any
 
-// records are the entries of managedFields; what is none is left out.
+// records are the valid entries of managedFields.
 func records(obj *unstructured.Unstructured) iter.Seq[record] {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -65,17 +63,15 @@ func (r record) time() time.Time {
 	return t
 }
 
-// applies reports whether the entry is what its manager applied to the object
-// itself. Its apiVersion does not matter: the API server leaves it out of the
-// identity of an applier, so that an apply through another version replaces the
-// entry (k8s.io/apimachinery/pkg/util/managedfields/internal,
-// BuildManagerIdentifier).
+// applies reports whether the entry is the one of an apply to the object itself. Its apiVersion does not matter: the API
+// server leaves it out of the identity of an applier, so that an apply through another version replaces the entry
+// (k8s.io/apimachinery/pkg/util/managedfields/internal, BuildManagerIdentifier).
 func (r record) applies() bool {
 	return r.text("operation") == string(metav1.ManagedFieldsOperationApply) && r.text("subresource") == "" && r.fields() != nil
 }
 
-// applied is the tree of what manager applied to obj; nil if it has none. No API server of
-// today stores two entries of one applier, see applies; if one did, both would be ours.
+// applied is the tree that manager applied to obj; nil without one. Present API servers store one entry per applier, see
+// applies; of several, all would be ours.
 func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
 	var first fieldsV1
 	var more []fieldsV1
@@ -94,8 +90,8 @@ func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
 	return merged(append(more, first))
 }
 
-// setOf is a tree as a set: what of it cannot be read is not in the set. Encoding the tree
-// again, for the parser of fieldpath, would take three times as long.
+// setOf is the readable part of a tree as a set. Encoding the tree again, for the parser of fieldpath, would take three times
+// as long.
 func setOf(fields fieldsV1) *fieldpath.Set {
 	type child struct {
 		element fieldpath.PathElement
@@ -145,8 +141,8 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	return names
 }
 
-// AnnotationManagers lists the field managers that set an annotation of obj, by whatever
-// operation. It leaves out the one that the API server makes up.
+// AnnotationManagers lists the field managers that set an annotation of obj, by any operation, except the name that the API
+// server makes up.
 func AnnotationManagers(obj *unstructured.Unstructured, key string) []string {
 	return managersOf(obj, "f:metadata", "f:annotations", "f:"+key)
 }
@@ -156,7 +152,7 @@ func LabelManagers(obj *unstructured.Unstructured, key string) []string {
 	return managersOf(obj, "f:metadata", "f:labels", "f:"+key)
 }
 
-// managersOf lists the field managers that own a path of obj, without the one that the API server makes up.
+// managersOf lists the field managers that own a path of obj, except the name that the API server makes up.
 func managersOf(obj *unstructured.Unstructured, path ...string) []string {
 	var names []string
 	for r := range records(obj) {
@@ -167,7 +163,7 @@ func managersOf(obj *unstructured.Unstructured, path ...string) []string {
 	return names
 }
 
-// OnlyLabelledBy reports whether no other field manager than the one named owns a label of obj.
+// OnlyLabelledBy reports whether manager is the sole owner of a label of obj.
 func OnlyLabelledBy(obj *unstructured.Unstructured, key, manager string) bool {
 	for r := range records(obj) {
 		if r.text("manager") != manager && r.owns("f:metadata", "f:labels", "f:"+key) {

@@ -13,7 +13,7 @@ import (
 
 // Field is a field or list item that a manager applied to an object.
 type Field struct {
-	// Path is written as that of a Change.
+	// Path has the notation of Change.Path.
 	Path string
 	// Tokens lead to it in the configuration: names of fields and indexes of lists. Nil if the
 	// configuration does not have it.
@@ -29,9 +29,8 @@ func (f Field) Pointer() string {
 	return b.String()
 }
 
-// FieldsOf lists what manager applied to obj, and what is above it, in the order of the paths.
-// configuration is what it applied, and nil if that is not known. known is the decision about the object
-// without obj, which FieldsOf adds to it.
+// FieldsOf lists the fields that manager applied to obj, and the fields above them, in the order of the paths. configuration
+// is the applied one, and nil if it is unknown. known is the decision about the object without obj, which FieldsOf adds to it.
 func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any, known Disclosure) (leaves, above []Field) {
 	withheld := known.With(obj).Withholds()
 	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool)
@@ -63,8 +62,8 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 	return leaves, above
 }
 
-// FieldsOfEntry lists what an entry of the managedFields of obj has, in the order of the paths, without
-// what is above it. configuration is where Tokens lead, and nil if that is not known.
+// FieldsOfEntry lists the fields of an entry of the managedFields of obj, in the order of the paths, without the fields above
+// them. Tokens lead into configuration, which is nil if it is unknown.
 func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any, known Disclosure) []Field {
 	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
 	only.SetAnnotations(obj.GetAnnotations())
@@ -87,8 +86,8 @@ type Writer struct {
 
 // Writers are the owners of the fields of an object.
 type Writers struct {
-	// owners by the path of the field in the object; see pathKey. atomic are those that own what is
-	// below, too, because they own it as a whole.
+	// owners by the path of the field in the object; see pathKey. atomic are the owners of the fields below, too, because they
+	// own it as a whole.
 	owners, atomic map[string][]Writer
 }
 
@@ -128,7 +127,7 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 	return w
 }
 
-// Of returns who owns the field to which names of fields and indexes of lists lead.
+// Of returns the owners of the field to which names of fields and indexes of lists lead.
 func (w Writers) Of(path ...string) []Writer {
 	if writers := w.owners[pathKey(path)]; writers != nil {
 		return writers
@@ -141,7 +140,7 @@ func (w Writers) Of(path ...string) []Writer {
 	return nil
 }
 
-// OwnsWhole reports whether a manager owns the field as a whole, with what is below it.
+// OwnsWhole reports whether a manager owns the field as a whole, including the fields below.
 func (w Writers) OwnsWhole(path ...string) bool { return w.atomic[pathKey(path)] != nil }
 
 // pathKey is a path as the key of a map.

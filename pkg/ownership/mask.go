@@ -10,10 +10,9 @@ import (
 // shownInSensitive are the top-level fields of a sensitive object whose values are shown.
 var shownInSensitive = []string{"apiVersion", "kind", "type", "immutable"}
 
-// Mask returns an object with the values replaced that are never shown: those of a sensitive object, but
-// for its metadata without annotations, and those of environment variables. known is the decision about the
-// object without obj, which Mask adds to it. replace gets the names of fields and the
-// indexes of lists that lead to a value.
+// Mask returns an object with its withheld values replaced: all values of a sensitive object, except its metadata without
+// annotations, and values of environment variables. known is the decision about the object without obj, which Mask adds to it.
+// replace gets the names of fields and the indexes of lists that lead to a value.
 func Mask(obj *unstructured.Unstructured, known Disclosure, replace func(path []string, value any) any) *unstructured.Unstructured {
 	sensitive := known.With(obj).Withholds()
 	var mask func(value any, at place, path []string) any

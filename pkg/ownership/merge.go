@@ -50,9 +50,9 @@ func replacing(before, after map[string]any) []PatchOp {
 	return operations
 }
 
-// Merge returns the object that an apply of configuration makes of live, before the API server sets defaults. applier reports
-// whether an entry of managedFields has fields that the apply removes where configuration has dropped them. The kinds of lists are known
-// from managedFields alone: a list in which no manager owns an item is replaced.
+// Merge returns the result of an apply of configuration to live, before the API server sets defaults. applier reports whether
+// an entry of managedFields has fields that the apply removes if configuration has dropped them. The kinds of lists are known
+// from managedFields alone: a list without an owned item is replaced.
 func Merge(live *unstructured.Unstructured, configuration map[string]any, applier func(manager, operation string) bool) *unstructured.Unstructured {
 	all, ours := fieldpath.NewSet(), fieldpath.NewSet()
 	for r := range records(live) {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// parents are the parents of what was removed, as a tree. nil has none.
+// parents are the parents of removed fields, as a tree. nil has none.
 type parents struct {
 	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
@@ -69,12 +69,11 @@ func (p *parents) child(key string) *parents {
 	return p.below[key]
 }
 
-// missing returns the parents of what the configuration has and live has not, and, from the
-// scope BesideChanged on, of what another manager has changed. ours is what is still ours at this
-// node, and all is what any manager owns there: it shows the kinds of lists. What is ours
-// and absent was not removed: the API server keeps nothing of it. Where it is not known what
-// was ours, it may keep nothing of an empty value. If it refuses the object, the empty value
-// counts as removed: it may be a member of a union, such as emptyDir.
+// missing returns the parents of fields that the configuration has and live lacks, and, from the scope BesideChanged on, of
+// fields that another manager has changed. ours is still ours at this node, and all is owned there by any manager: it shows
+// the kinds of lists. An absent field that is still ours was never stored: the API server keeps nothing of it. If the former
+// ownership is unknown, it may drop an empty value. If it refuses the object, the empty value counts as removed: it may be a
+// member of a union, such as emptyDir.
 func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpath.Path) *parents {
 	var p parents
 	switch conf := conf.(type) {
@@ -127,7 +126,7 @@ func droppedFields(conf, live map[string]any, ours *fieldpath.Set) map[string]bo
 	return dropped
 }
 
-// loseUnidentified adds an item of the configuration to what was lost, which leaves out keys that have a default.
+// loseUnidentified adds an item of the configuration that lacks keys with defaults.
 func (s *search) loseUnidentified(item any, names []string, path fieldpath.Path) {
 	fields, _ := item.(map[string]any)
 	if key := keyIn(fields, names); len(key) > 0 {
@@ -135,7 +134,7 @@ func (s *search) loseUnidentified(item any, names []string, path fieldpath.Path)
 	}
 }
 
-// missingChild adds to p what is missing of a child.
+// missingChild adds the missing parts of a child to p.
 func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, live any, there bool, ours, all *fieldpath.Set, path fieldpath.Path) {
 	at := slices.Concat(path, fieldpath.Path{element})
 	below, nested := all.Children.Get(element)
@@ -169,8 +168,8 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 	}
 }
 
-// listOf returns what identifies the items of a list: the fields names, or the items themselves in
-// a set. Neither is known for a list in which no manager owns an item.
+// listOf returns the identification of the items of a list: the fields names, or the items themselves in a set. It is unknown
+// for a list without an owned item.
 func listOf(all *fieldpath.Set) (names []string, set bool) {
 	for _, element := range elements(all) {
 		switch {
@@ -234,9 +233,8 @@ func keyIn(item map[string]any, names []string) value.FieldList {
 	return key
 }
 
-// configured is what a configuration has at an element, and the name or index that it has
-// there. An item may leave out keys that have a default: then defaulted reports
-// whether it is the one.
+// configured is the value of a configuration at an element, with its name or index there. An item may leave out keys that have
+// a default: then defaulted reports whether it is the one.
 func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
 	v, found := n.child(element)
 	if element.FieldName != nil {

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// scanned is the length up to which a list is searched item by item. A longer
-// one is indexed first, so that the time does not grow with its square.
+// scanned is the length up to which a list is searched item by item. A longer one is indexed first, so that the time is linear
+// in its size.
 const scanned = 16
 
 // node finds the children of one live value.
@@ -121,10 +121,9 @@ func selects(element fieldpath.PathElement, item any) bool {
 	}
 }
 
-// sameKey reports whether an item that has got as a key, nil for none, is the one with want.
-// A key that an item leaves out has its default. Servers write defaulted keys into the
-// object, but leave out what is zero: of an imagePullSecret without a name, managedFields
-// have {"name":""}.
+// sameKey reports whether an item whose key is got, nil for none, is the item with the key want. An absent key has its
+// default. Servers write defaulted keys into the object, but leave out zero values: of an imagePullSecret without a name,
+// managedFields have {"name":""}.
 func sameKey(got any, want value.Value) bool {
 	return isZero(got) && isZero(want.Unstructured()) || value.Equals(value.NewValueInterface(got), want)
 }
@@ -132,8 +131,7 @@ func sameKey(got any, want value.Value) bool {
 // isZero reports whether a server may leave out a key that has a value.
 func isZero(v any) bool { return isScalar(v) && isEmpty(v) }
 
-// lookUp finds in the index what selects finds one by one. It reports indexed
-// false if the index was made for other names.
+// lookUp finds the items of selects through the index. It reports indexed false if the index was made for other names.
 func (n *node) lookUp(list []any, names itemNames, key itemKey) (item any, found, indexed bool) {
 	if n.index == nil {
 		n.names, n.index = names, indexOf(list, names)
@@ -145,8 +143,7 @@ func (n *node) lookUp(list []any, names itemNames, key itemKey) (item any, found
 	return item, found, true
 }
 
-// keyOfElement is what element selects as a key in an index; ok is false if an
-// index cannot have it.
+// keyOfElement is the key of element in an index; ok is false if an index cannot have it.
 func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, ok bool) {
 	switch {
 	case element.Value != nil:

@@ -16,7 +16,7 @@ type PatchOp struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patchOf moves what is to be taken from entries to the first one that is ours.
+// patchOf moves the taken paths of entries to the first entry that is ours.
 func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 	var tests, changes, removals []PatchOp
 	write := func(e *entry, set *fieldpath.Set) {

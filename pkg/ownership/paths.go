@@ -115,8 +115,8 @@ func tagOf(subject string) []byte {
 // maxApplied is how many entries of ours are read. More are forged.
 const maxApplied = 16
 
-// Others returns the paths that field managers own in obj, except what managers with prefix
-// applied and what is below status, and except what the managers except own.
+// Others returns the paths that field managers own in obj, except fields applied by managers with prefix, the status, and
+// fields of the managers except.
 func Others(obj *unstructured.Unstructured, prefix string, except ...string) Paths {
 	var others []uint32
 	var applied []fieldsV1

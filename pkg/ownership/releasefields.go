@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SetBy lists the fields of an applied configuration that other managers own in
-// obj, each as the names and indexes that lead to it. The keys by which an item
-// of a list is found are none of them.
+// SetBy lists the fields of an applied configuration that other managers own in obj, each as the names and indexes that lead
+// to it. The keys that identify an item of a list are none of them.
 func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any) [][]string {
 	var paths [][]string
 	for r := range records(obj) {
@@ -22,8 +21,8 @@ func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[
 	return paths
 }
 
-// appendSet appends the leaves of fields that configuration has. keys are the
-// names of the fields by which it is found in its list.
+// appendSet appends the leaves of fields that configuration has. keys are the names of the fields that identify it in its
+// list.
 func appendSet(paths [][]string, fields fieldsV1, configuration any, at []string, keys []string) [][]string {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		child, token, found := configured(configuration, key)
@@ -40,7 +39,7 @@ func appendSet(paths [][]string, fields fieldsV1, configuration any, at []string
 	return paths
 }
 
-// keysOf are the names of the fields by which key finds an item of a list.
+// keysOf are the names of the fields that key matches in an item of a list.
 func keysOf(key string) []string {
 	element, err := fieldpath.DeserializePathElement(key)
 	if err != nil || element.Key == nil {
@@ -53,9 +52,8 @@ func keysOf(key string) []string {
 	return names
 }
 
-// Whole cuts a path into an applied configuration, names and indexes, where what
-// manager applied to obj is owned as a whole: in an atomic map or list, one field
-// cannot be had without the others.
+// Whole cuts a path into an applied configuration, names and indexes, at the first part that manager owns as a whole in obj:
+// the fields of an atomic map or list have one owner together.
 func Whole(obj *unstructured.Unstructured, manager string, configuration map[string]any, path []string) []string {
 	fields, at := applied(obj, manager), any(configuration)
 	for i, token := range path {
@@ -79,9 +77,8 @@ func Whole(obj *unstructured.Unstructured, manager string, configuration map[str
 	return path
 }
 
-// configured is what a configuration has at a key of a tree, and the name or index
-// that it has there. A key of a list item that the configuration leaves out has its
-// default: the API server writes it into the tree.
+// configured is the value of a configuration at a key of a tree, with its name or index there. A key of a list item that the
+// configuration leaves out has its default: the API server writes it into the tree.
 func configured(configuration any, key string) (child any, token string, found bool) {
 	element, err := fieldpath.DeserializePathElement(key)
 	if key == "." || err != nil {
@@ -125,10 +122,9 @@ func maySelect(element fieldpath.PathElement, item any) bool {
 	return present > 0
 }
 
-// ReleaseFields returns the managedFields of obj without the fields that manager gives up: those in
-// the configuration that it applied before, and not in the one that it applies next. An apply alone
-// would remove such fields from the object where no other manager owns them. released is false when
-// there is nothing to give up.
+// ReleaseFields returns the managedFields of obj without the fields that manager releases: fields of the configuration that it
+// applied before that the next one lacks. An apply alone would remove such fields from the object if they have no other owner.
+// released is false if there is nothing to release.
 //
 // The result is for a write of metadata.managedFields, as in
 // k8s.io/client-go/util/csaupgrade.
@@ -149,7 +145,7 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 	return managedFields, released
 }
 
-// releaseFields removes from fields what before has and after does not have.
+// releaseFields removes from fields the paths of before that after lacks.
 func releaseFields(fields fieldsV1, before, after any) (released bool) {
 	for key := range maps.Clone(fields) {
 		was, _, had := configured(before, key)
@@ -169,8 +165,8 @@ func releaseFields(fields fieldsV1, before, after any) (released bool) {
 	return released
 }
 
-// Transfer returns the managedFields of obj as if manager to had applied what manager from did, beside its own fields. Other
-// entries of from are dropped. See ReleaseFields for how to write the result.
+// Transfer returns the managedFields of obj as if manager to had applied the fields of manager from, beside its own fields.
+// Other entries of from are dropped. ReleaseFields describes how to write the result.
 func Transfer(obj *unstructured.Unstructured, from, to string) []any {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	var given record

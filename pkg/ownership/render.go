@@ -94,9 +94,8 @@ func renderField(b *strings.Builder, name string) {
 	b.WriteString(name)
 }
 
-// shorten is v as JSON, cut at a rune boundary, without the values of environment
-// variables. at is the place of v. Of a large value, it encodes no more than what it
-// shows.
+// shorten is v as JSON, cut at a rune boundary, without the values of environment variables. at is the place of v. Of a large
+// value, it encodes the shown part alone.
 func shorten(v any, at place) string {
 	return display.TruncateRunes(string(appendJSON(nil, v, at)), maxValue)
 }

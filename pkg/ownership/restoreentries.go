@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RestoreEntries returns the managedFields of live without the paths that manager took from other
-// managers since before. They own again what they owned in before, and what they wrote since.
+// RestoreEntries returns the managedFields of live without the paths that manager took from other managers since before. These
+// own their paths of before again, and the paths that they wrote since.
 func RestoreEntries(live, before *unstructured.Unstructured, manager string) []any {
 	missing := map[entryID]record{}
 	var order []entryID

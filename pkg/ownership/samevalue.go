@@ -50,8 +50,8 @@ func valueAt(value any, path fieldpath.Path) (any, bool) {
 	return value, true
 }
 
-// Disagreement returns the path of a field to which two configurations give different values; false if there is none. Fields that
-// one of them lacks are no disagreement. Items of lists are compared by their name, and lists without names as a whole.
+// Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that
+// one of them lacks do not count. Items of lists are compared by their name, and lists without names as a whole.
 func Disagreement(a, b *unstructured.Unstructured) (path string, differs bool) {
 	return disagreement("", a.Object, b.Object)
 }

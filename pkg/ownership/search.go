@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// findRemoved finds what an edit removed. ours is what Manager still owned then.
+// findRemoved finds the fields that an edit removed. ours is the set of Manager after the edit.
 func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
 	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
 	switch s.Scope {
@@ -23,8 +23,7 @@ func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.S
 	}
 }
 
-// unionOf is what several entries own, halved so that many of them do not take time with the
-// square of their number.
+// unionOf is the union of the sets of several entries, halved so that the time does not grow with the square of their number.
 func unionOf(all []*entry) *fieldpath.Set {
 	switch len(all) {
 	case 0:
@@ -42,7 +41,7 @@ type search struct {
 	withheld bool
 	// recorded reports that Manager had an entry when the edit was found.
 	recorded bool
-	// entries are those of other managers, and ours; owners are those when the edit was found.
+	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit.
 	entries, owners []*entry
 	// editors are the entries of the managers that may have made the edit.
 	editors []*entry
@@ -52,14 +51,14 @@ type search struct {
 	lost    []Change
 }
 
-// root is the top of what an entry added.
+// root is the top of the addition of an entry.
 type root struct {
 	path  fieldpath.Path
 	value any
 	entry *entry
 }
 
-// mayHaveAdded reports whether what an entry owns may have come with the edit.
+// mayHaveAdded reports whether the set of an entry may have come with the edit.
 func (s *search) mayHaveAdded(e *entry) bool {
 	manager := e.text("manager")
 	switch {
@@ -95,7 +94,7 @@ func (s *search) lastApplied() (last time.Time) {
 	return last
 }
 
-// collectAll finds what the editors added. ours is what Manager owns.
+// collectAll finds the additions of the editors. ours is the set of Manager.
 func (s *search) collectAll(ours *fieldpath.Set) {
 	s.roots = nil
 	for _, e := range s.editors {
@@ -131,8 +130,7 @@ func (p *parents) governing(path fieldpath.Path) *parents {
 	return p
 }
 
-// level is a node of an entry's set, with what is ours there, and what is there in the
-// configuration and in the object.
+// level is a node of an entry's set, with the nodes of ours, the configuration and the object at its path.
 type level struct {
 	set        *fieldpath.Set
 	ours       *fieldpath.Set
@@ -148,8 +146,7 @@ type level struct {
 	names []string
 }
 
-// collect finds what an entry added below a node. It reports how many paths it takes from
-// the entry, and how many stay.
+// collect finds the additions of an entry below a node. It reports how many paths it takes from the entry, and how many stay.
 func (s *search) collect(e *entry, at level) (taken, kept int) {
 	added := at.added || at.touched != nil && at.touched.here
 	for _, element := range elements(at.set) {
@@ -202,7 +199,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 	return taken, kept
 }
 
-// collectBelow takes what others own below the roots.
+// collectBelow takes the paths of others below the roots.
 func (s *search) collectBelow() {
 	for _, r := range s.roots {
 		for _, e := range s.entries {
@@ -222,7 +219,7 @@ func (s *search) collectBelow() {
 	}
 }
 
-// addition is what was found.
+// addition is the result of the search.
 func (s *search) addition() Addition {
 	a := Addition{Lost: s.lost, Patch: patchOf(s.entries, s.Manager, s.live.GetAPIVersion())}
 	for _, e := range s.editors {

@@ -10,9 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// releaseTools are deployment tools that write only when a user runs them, and whose Update entries they never renew for a field that
-// their configuration dropped: Helm 3, the Kubernetes providers of Terraform (which name the program of HashiCorp) and of Pulumi, and kapp.
-// Controllers, such as those of Flux and Argo CD, write by themselves. An Apply entry of any program is withdrawn by its next apply.
+// releaseTools are deployment tools that write only when a user runs them, and whose Update entries they never renew for a
+// field that their configuration dropped: Helm 3, the Kubernetes providers of Terraform (which name the program of HashiCorp)
+// and of Pulumi, and kapp. Controllers, such as those of Flux and Argo CD, write by themselves. An Apply entry of any program
+// is withdrawn by its next apply.
 var releaseTools = Tools{"helm", "HashiCorp", "terraform-provider-kubernetes*", "pulumi-resource-kubernetes", "kapp"}
 
 // staleOwner reports whether an entry is one that states no lasting wish: the entry that the API
@@ -128,8 +129,8 @@ func Kept(before, after *unstructured.Unstructured, manager, prefix string, know
 	return kept
 }
 
-// removeShared removes from fields the leaves that ours has, and the nodes above that have no other
-// field. It keeps a node of which ours owns the whole and fields only a part.
+// removeShared removes the leaves of ours from fields, and the nodes above that have no other field. It keeps a node that ours
+// owns as a whole while fields has a part of it.
 func removeShared(fields, ours fieldsV1) (removed bool) {
 	for key := range maps.Clone(fields) {
 		other, shared := ours[key]

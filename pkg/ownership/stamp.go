@@ -51,8 +51,8 @@ func unusual(r rune) bool {
 	return true
 }
 
-// SetUser notes the user of the edit in its changes, except in those through a subresource, of which
-// the annotation names no user.
+// SetUser notes the user of the edit in its changes, except in changes through a subresource: the annotation names no user of
+// these.
 func SetUser(user string, changes ...[]Change) {
 	for _, some := range changes {
 		for i := range some {
@@ -63,8 +63,8 @@ func SetUser(user string, changes ...[]Change) {
 	}
 }
 
-// By returns who made the change: the user and the field manager, as in `alice@example.com (kubectl-edit)`,
-// the one of them that is known, or nothing.
+// By returns the author of the change: the user and the field manager, as in `alice@example.com (kubectl-edit)`, or the known
+// one; empty without both.
 func (c Change) By() string {
 	switch {
 	case c.User == "" && c.Manager == "":

@@ -9,27 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Tools are patterns, as of [path.Match], of the field managers of interactive tools: programs with
-// which users edit objects, and which never write by themselves.
+// Tools are patterns, in the syntax of [path.Match], of the field managers of interactive tools: programs with which users
+// edit objects, and which never write by themselves.
 type Tools []string
 
-// DefaultTools are the tools that are known. kubectl and its plugins name themselves
-// kubectl-edit, kubectl-patch, kubectl-client-side-apply, kubectl-label, kubectl-rollout and
-// so on, oc does the same, k9s and the Kubernetes Dashboard have names of their own, and
-// what a browser sends through a proxy, as from the console of OpenShift, is called Mozilla. A client that sets no field
-// manager has its User-Agent up to the first slash: Headlamp is "Headlamp 0.30.0 (linux" then, and a program of client-go its
-// executable, such as lfk. Lens and its successors write as node-fetch, the HTTP client of Node.js; a controller
-// written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Not here are
-// names under which programs write, too: rancher, OpenAPI-Generator (the clients of Python), fabric8-kubernetes-client,
-// HashiCorp and Terraform, Go-http-client, unknown.
+// DefaultTools are the known tools. kubectl and its plugins name themselves kubectl-edit, kubectl-patch,
+// kubectl-client-side-apply, kubectl-label, kubectl-rollout and so on, oc does the same, k9s and the Kubernetes Dashboard have
+// names of their own, and requests of a browser through a proxy, as from the console of OpenShift, are called Mozilla. A
+// client that sets no field manager has its User-Agent up to the first slash: Headlamp is "Headlamp 0.30.0 (linux" then, and a
+// program of client-go its executable, such as lfk. Lens and its successors write as node-fetch, the HTTP client of Node.js; a
+// controller written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Names
+// under which programs write, too, are left out: rancher, OpenAPI-Generator (the clients of Python),
+// fabric8-kubernetes-client, HashiCorp and Terraform, Go-http-client, unknown.
 var DefaultTools = Tools{
 	"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp*", "Headlamp*", "Lens", "OpenLens", "freelens", "Freelens", "node-fetch",
 	"octant", "kubenav", "kubewall", "lfk*", "podman-desktop", "monokle", "Monokle", "aptakube", "Aptakube", "seabird",
 	"curl", "Wget", "xh", "PostmanRuntime", "insomnia", "bruno-runtime", "HTTPie",
 }
 
-// controllers are names under which controllers write: no pattern may match one. manager
-// is what those call themselves that kubebuilder made and that do not say otherwise.
+// controllers are names under which controllers write: no pattern may match one. manager is the default name of controllers
+// that kubebuilder made.
 var controllers = []string{
 	"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "cloud-controller-manager", "manager", "controller", "operator",
 	"cainjector", "cert-manager-cainjector", "argocd-controller", "kustomize-controller", "helm-controller", "vpa-updater", "istio-operator",
@@ -60,8 +59,8 @@ func (t Tools) Has(manager string) bool {
 	})
 }
 
-// keptAnnotations are annotations of tools that never count as an addition: those of kubectl rollout
-// restart, the cause of a rollout, and the last applied configuration of kubectl apply.
+// keptAnnotations are annotations of tools that never count as an addition: the annotations of kubectl rollout restart, the
+// cause of a rollout, and the last applied configuration of kubectl apply.
 var keptAnnotations = []string{
 	"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/change-cause",
 }
@@ -70,9 +69,8 @@ var keptAnnotations = []string{
 // as additions either.
 const keptDomain = "infrahub.operators.com/"
 
-// KeptAddition reports whether what a tool adds at a path, given by names, is never counted
-// as an addition: the status, metadata except labels and annotations, and annotations by
-// which a user requests something.
+// KeptAddition reports whether a write of a tool at a path, given by names, is never counted as an addition: the status,
+// metadata except labels and annotations, and annotations by which a user requests something.
 func KeptAddition(names []string) bool {
 	switch n := len(names); {
 	case n == 0:

@@ -7,22 +7,21 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Scope is how much of what an edit added counts as a part of it that must be undone.
+// Scope is the part of the additions of an edit that must be undone.
 type Scope int
 
 const (
-	// BesideRemoved is for a structural edit: it covers what was added below the parent of
-	// an owned field or list item that was removed.
+	// BesideRemoved is for a structural edit: it covers additions below the parent of an owned field or list item that was
+	// removed.
 	BesideRemoved Scope = iota
-	// BesideChanged also covers what was added below the parent of an owned field that has
-	// another value: the field that selects the member of a union, for example.
+	// BesideChanged also covers additions below the parent of an owned field that has another value: the field that selects
+	// the member of a union, for example.
 	BesideChanged
 	// Everything covers all that was added.
 	Everything
-	// SinceApply covers what BesideChanged does, whatever was there before the edit: all that other
-	// managers wrote since Manager last applied. It also covers what no manager owns there, such as
-	// a default that the API server added for the value of another client. It never covers metadata of the object,
-	// which are not in the way of an apply.
+	// SinceApply covers BesideChanged, whatever was there before the edit: all writes of other managers since Manager last
+	// applied. It also covers unowned fields there, such as a default that the API server added for the value of another
+	// client. It never covers metadata of the object, which are never in the way of an apply.
 	SinceApply
 	// Defaults is for a changed configuration that the API server refuses. It covers fields that no manager owns, such as defaults, and
 	// fields that a user's tool created together with the object. They count below the parent of a field that Configuration changes, adds
@@ -34,19 +33,18 @@ const (
 type Undo struct {
 	// Manager is the field manager whose fields are reverted.
 	Manager string
-	// Prefix of the field managers that apply for us. What they applied is never an
-	// addition.
+	// Prefix of the field managers that apply for us. Their applied fields are never an addition.
 	Prefix string
-	// Configuration is what Manager applies.
+	// Configuration is the one that Manager applies.
 	Configuration map[string]any
 	// Before are the paths that other managers owned before the edit; see [Others].
 	// BeforeKnown is false if that is not known: then every entry counts that was written
 	// since Manager last applied.
 	Before      Paths
 	BeforeKnown bool
-	// Unobserved reports that no event showed the edit, as one that was made while no operator ran. Then Before is what the
-	// status recorded last. If several managers added something below one parent, it is not known which of them
-	// edited, and none of it counts. If Before is not known, nothing counts but in the scope SinceApply.
+	// Unobserved reports that no event showed the edit, for example because no operator ran. Then Before is the last record of
+	// the status. If several managers added something below one parent, the editor is unknown, and none of it counts. If
+	// Before is unknown, additions count in the scope SinceApply alone.
 	Unobserved bool
 	// Editors are the field managers whose additions count; nil for all.
 	Editors []string
@@ -63,15 +61,14 @@ type Undo struct {
 	Known Disclosure
 }
 
-// Addition is what an edit added, and how to have it removed.
+// Addition is the part that an edit added, and the way to have it removed.
 type Addition struct {
 	// Changes are the topmost fields and list items that were added, in the order of the
 	// paths. Their Kind is Added.
 	Changes []Change
-	// Patch is a JSON patch (RFC 6902) of managedFields, after which Manager owns what was
-	// added and no other manager does: an apply by Manager then removes it. It fails if one of
-	// the entries that it changes has changed meanwhile, and for no other write. Empty if
-	// nothing was added.
+	// Patch is a JSON patch (RFC 6902) of managedFields that gives the additions to Manager alone: an apply by Manager then
+	// removes them. It fails if one of the entries that it changes has changed meanwhile, and for no other write. Empty
+	// without additions.
 	Patch []PatchOp
 	// Lost are the fields and list items of Manager that another manager removed or changed,
 	// with the values of Configuration. It is there only if another manager may have added
@@ -83,7 +80,7 @@ type Addition struct {
 	paths []fieldpath.Path
 }
 
-// And returns two parts of what was added, where the first one was not enough.
+// And returns two parts of the additions of an edit, if the first one was not enough.
 func (a Addition) And(b Addition) Addition {
 	return Addition{
 		Changes: append(slices.Clip(a.Changes), b.Changes...), Patch: b.Patch,
@@ -91,9 +88,8 @@ func (a Addition) And(b Addition) Addition {
 	}
 }
 
-// With returns changes with the additions. A removal, of which the API server records no
-// author, gets the manager that wrote last: other changes and
-// additions of the same edit name it.
+// With returns changes with the additions. The API server records no author of a removal, so that it gets the manager that
+// wrote last: other changes and additions of the same edit name it.
 func (a Addition) With(changes []Change) []Change {
 	var author Change
 	last := func(c Change) {
@@ -124,8 +120,8 @@ func (a Addition) With(changes []Change) []Change {
 	return all
 }
 
-// Added finds what other managers added to an object with the edit that removed what Manager
-// applied. found is the object as the edit left it, and live as it is now: often the same.
+// Added finds the additions of other managers to an object with the edit that removed fields of Manager. found is the object
+// as the edit left it, and live as it is now: often the same.
 //
 // An addition is a path that another manager's Update entry of the object itself owns, that
 // Configuration does not have, that was not there before, and that is in the scope. Entries
@@ -135,9 +131,9 @@ func (a Addition) With(changes []Change) []Change {
 // nothing is kept, whichever client wrote it since. In the scopes SinceApply and Defaults, fields without an owner
 // count, too.
 //
-// If found has no managedFields, the edit may have cleared them. The first apply since has
-// the API server record all that was there then under a manager that it makes up. What of it
-// was not there before the edit was added. live has to be the object after such an apply.
+// If found has no managedFields, the edit may have cleared them. The first apply since has the API server record all fields of
+// that time under a manager that it makes up. The fields among them that are newer than the edit are additions. live has to be
+// the object after such an apply.
 func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	unowned := u.Scope == SinceApply || u.Scope == Defaults
 	if unowned {

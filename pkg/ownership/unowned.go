@@ -7,12 +7,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// serverFields are the fields at the top of an object in which the API server keeps what no manager owns and no apply
-// removes, such as metadata.uid.
+// serverFields are the fields at the top of an object in which the API server keeps unowned values that no apply removes, such
+// as metadata.uid.
 var serverFields = []string{"apiVersion", "kind", "metadata", "status"}
 
-// addUnowned adds an entry with what no manager owns beside what was removed or changed. Such a field
-// has a default, or a value that the API server allocated.
+// addUnowned adds an entry with the unowned fields beside removed or changed ones. Such a field has a default, or a value that
+// the API server allocated.
 func (s *search) addUnowned() {
 	owned := fieldpath.NewSet()
 	for r := range records(s.live) {
@@ -25,8 +25,8 @@ func (s *search) addUnowned() {
 	}
 }
 
-// unowned returns what no manager owns below the touched parents, without what the configuration has.
-// It descends where the configuration has a node; what the configuration does not have is searched to its leaves.
+// unowned returns the unowned fields below the touched parents, except fields of the configuration. It descends where the
+// configuration has a node, and searches the rest to its leaves.
 func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *parents, path fieldpath.Path) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if touched == nil {
@@ -71,8 +71,7 @@ func isServerField(path fieldpath.Path, element fieldpath.PathElement) bool {
 	return len(path) == 0 && element.FieldName != nil && slices.Contains(serverFields, *element.FieldName)
 }
 
-// addUnownedBelow adds a child of a map to set, and what is below it, as far as no manager owns it. A list that no
-// manager owns is one field.
+// addUnownedBelow adds a child of a map to set, with the unowned fields below it. An unowned list is one field.
 func addUnownedBelow(set *fieldpath.Set, element fieldpath.PathElement, live any, owned *fieldpath.Set) {
 	below, nested := owned.Children.Get(element)
 	if !nested && owned.Members.Has(element) {

@@ -9,8 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SensitiveAnnotation on an object, with any value but "false", means that its
-// values must not be shown, as those of a Secret are not.
+// SensitiveAnnotation on an object, with any value but "false", withholds its values like the values of a Secret.
 const SensitiveAnnotation = "infrahub.operators.com/sensitive"
 
 // allSensitive is whether every object counts as sensitive.
@@ -117,8 +116,8 @@ func (d Disclosure) Withholds() bool { return !d.shown }
 // withheldText stands in place of a withheld value inside of a shown one.
 const withheldText = "(withheld)"
 
-// environments are the ends of the names, in any case, of the fields that hold environment variables: env of a container, and what
-// custom resources use, such as extraEnv and environmentVariables.
+// environments are the ends of the names, in any case, of the fields that hold environment variables: env of a container, and
+// names in custom resources, such as extraEnv and environmentVariables.
 var environments = []string{
 	"env", "envs", "envvar", "envvars", "env_vars", "env-vars", "environment", "environments", "environmentvariables", "environment_variables", "environment-variables",
 }
@@ -142,8 +141,8 @@ func holdsObject(name string) bool {
 	return strings.Contains(name, "/") && slices.ContainsFunc(wholeObjects, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// place is what is known from a path about the value to which it leads, as far as environment
-// variables are concerned: their values are withheld in every object.
+// place is the knowledge from a path about the value at its end, as far as environment variables are concerned: their values
+// are withheld in every object.
 type place int
 
 const (
@@ -189,7 +188,7 @@ func (p place) conceals(value any) bool {
 	return p == concealed || p == variable
 }
 
-// placeOf is the place of the value to which a path leads.
+// placeOf is the place of the value at the end of a path.
 func placeOf(path fieldpath.Path) place {
 	p := ordinary
 	for _, element := range path {
