@@ -23,8 +23,8 @@ const (
 // converter converts nodes to unstructured content. Aliases are expanded into copies, so the result
 // is always a tree.
 type converter struct {
-	// budget is what aliases may still add to the manifest, in bytes. Without
-	// it, a few lines of aliases to aliases are gigabytes ("billion laughs").
+	// budget is the number of bytes that aliases may still add to the manifest. Without it, a few lines of aliases to aliases
+	// are gigabytes ("billion laughs").
 	budget int
 	// open holds the anchored nodes that are being expanded: to meet one again
 	// means that it contains itself.
@@ -40,9 +40,8 @@ func newConverter(budget, values int) *converter {
 	return &converter{budget: budget, total: values, open: map[*yaml.Node]struct{}{}}
 }
 
-// enter goes to a node, through the alias if it is one, and accounts for it.
-// The caller calls leave when it is done with what is below the target. On an
-// error the target is the node itself.
+// enter goes to a node, through the alias if it is one, and accounts for it. The caller calls leave at the end of the nodes
+// below the target. On an error the target is the node itself.
 func (c *converter) enter(n *yaml.Node, depth int) (target *yaml.Node, leave func(), err *Error) {
 	if depth > maxDepth {
 		return n, nil, depthFault(n.Line)
@@ -79,7 +78,7 @@ func (c *converter) count(line int) *Error {
 	return nil
 }
 
-// charge takes what a node costs off the budget if it is part of an expansion.
+// charge takes the cost of a node off the budget if it is part of an expansion.
 func (c *converter) charge(line int, n *yaml.Node) *Error {
 	if len(c.open) == 0 {
 		return nil
@@ -195,9 +194,8 @@ func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Style == 0 || key.Tag == tagMerge)
 }
 
-// merge adds to fields those of the mapping, or of the list of mappings, that a
-// merge key names, and returns their names; what follows may overwrite these.
-// Of several mappings the first has precedence.
+// merge adds to fields the fields of the mapping, or of the list of mappings, that a merge key names, and returns their names;
+// later fields may overwrite these. Of several mappings the first has precedence.
 //
 // For a field that was given before the merge key, kubectl takes the merged
 // value, and YAML's specification the other one: so this is refused.

@@ -1,10 +1,8 @@
-// Package manifest turns the text of a manifest into checked Kubernetes
-// objects, and puts them in the order in which they are applied.
+// Package manifest turns the text of a manifest into checked Kubernetes objects, and sorts them in the order of their apply.
 //
-// [Parse] reads YAML and JSON and returns the objects as they stand in the
-// text. [Resolve] determines in which namespace each object belongs, which depends on
-// the destination cluster. [Sort] brings Namespaces and CustomResourceDefinitions
-// before what needs them.
+// [Parse] reads YAML and JSON and returns the objects in the order of the text. [Resolve] determines the namespace of each
+// object, which depends on the destination cluster. [Sort] brings Namespaces and CustomResourceDefinitions before the objects
+// that need them.
 //
 // Invariants:
 //
@@ -24,7 +22,6 @@
 //     object. It may name a key; it never quotes a value, because that value
 //     could be a Secret's.
 //
-// The package sends no request to a cluster, reads no file, keeps no state, and does
-// not change what it is given, [Sort] excepted. All functions are safe for
-// concurrent use.
+// The package sends no request to a cluster, reads no file, keeps no state, and leaves its arguments unchanged, [Sort]
+// excepted. All functions are safe for concurrent use.
 package manifest

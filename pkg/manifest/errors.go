@@ -12,13 +12,11 @@ import (
 // maxErrors is the maximum number of errors that Parse collects, and that [Errors] prints.
 const maxErrors = 10
 
-// Error describes what is wrong with one object, or with one document, and where. Its text is for
-// the author of the manifest: it has what to do. It quotes no value, because that could be a value
-// of a Secret.
+// Error describes a fault of one object, or of one document, and its place. Its text is for the author of the manifest: it has
+// the next step. It quotes no value, because that could be a value of a Secret.
 type Error struct {
-	// Position is where the trouble is: the line is the offending one where it
-	// is known, otherwise the one where the object or the document begins. It is
-	// zero for an error that concerns the manifest as a whole.
+	// Position is the place of the fault: the offending line if it is known, otherwise the first line of the object or
+	// document. It is zero for an error about the manifest as a whole.
 	Position Position
 	// GVK is the object's group, version and kind as far as they are known.
 	GVK schema.GroupVersionKind
@@ -26,7 +24,7 @@ type Error struct {
 	Namespace string
 	// Name is the object's name as far as it is known.
 	Name string
-	// Message is what is wrong, and what to do where that is not plain.
+	// Message is the fault, with the next step if that is not plain.
 	Message string
 }
 
@@ -51,8 +49,7 @@ func (e *Error) object() string {
 	return strings.TrimSpace(display.Name(e.GVK.Kind, e.Namespace, e.Name))
 }
 
-// String returns for example "document 2, line 14, item 3"; what is 0 is left
-// out.
+// String returns for example "document 2, line 14, item 3", without zero parts.
 func (p Position) String() string {
 	var parts []string
 	if p.Source != "" {

@@ -65,8 +65,7 @@ var (
 	inMapping = regexp.MustCompile(`^\s+(name|namespace):\s*([A-Za-z0-9.:-]{1,253})\s*$`)
 )
 
-// guessIdentity returns what the text of a document that cannot be parsed appears
-// to hold of the identity of its object.
+// guessIdentity returns the identity of an object as the text of a document that cannot be parsed appears to have it.
 func guessIdentity(text string) identity {
 	var id identity
 	metadata, indent := false, 0

@@ -18,8 +18,7 @@ func skipMarker(text string) string {
 	return text
 }
 
-// skipToValue leaves out what may stand before a JSON value: white space and
-// YAML comments.
+// skipToValue leaves out white space and YAML comments before a JSON value.
 func skipToValue(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n")
@@ -41,10 +40,8 @@ func looksLikeJSON(body string) bool {
 	return strings.HasPrefix(body, `"`) || strings.HasPrefix(body, "}")
 }
 
-// parseJSON returns the nodes of the JSON values that follow one another in
-// body, which is the rest of the document's text. They are like those of YAML
-// in which each string is in quotes, so that all that comes after is the same for
-// both.
+// parseJSON returns the nodes of the JSON values that follow one another in body, which is the rest of the document's text.
+// They equal the nodes of YAML in which each string is in quotes, so that all later steps are the same for both.
 func parseJSON(d document, body string) ([]*yaml.Node, *Error) {
 	j := &jsonReader{doc: d, line: d.line}
 	j.begin(body)
@@ -73,7 +70,7 @@ type jsonReader struct {
 	dec  *json.Decoder
 	base int // The offset in the document's text at which dec began.
 
-	// counted is the offset up to which line has been counted.
+	// counted is the offset up to which lines were counted.
 	counted, line int
 }
 

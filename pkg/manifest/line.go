@@ -6,10 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Line returns the line of a manifest in which a field of an object begins: the one with its key, or
-// with its item of a list. at is the position that Parse gave the object, and path has names of fields
-// and indexes of lists. A field that the text does not have, for example because it comes from a merge
-// key, is on the line of the field above it.
+// Line returns the first line of a field of an object in a manifest: the line of its key, or of its item of a list. at is the
+// position that Parse gave the object, and path has names of fields and indexes of lists. A field that the text lacks, for
+// example because it comes from a merge key, is on the line of the field above it.
 func Line(text string, at Position, path []string) int {
 	for _, doc := range split(text) {
 		if doc.number != at.Document {

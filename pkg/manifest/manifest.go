@@ -12,7 +12,7 @@ import (
 // No object that holds a manifest, and none in it, can be larger.
 const DefaultMaxBytes = 1_572_864
 
-// Limits on what a manifest holds. Errors name the object and the line that exceed one.
+// Limits of a manifest. Errors name the object and the line that exceed one.
 const (
 	// MaxObjects is how many objects a manifest holds at most. The status of a
 	// VidraResource has no room for more.
@@ -31,7 +31,7 @@ type Position struct {
 	// Document counts the documents from 1, empty ones included, the way
 	// a `---` separates them. Comments before the first `---` are no document.
 	Document int
-	// Line is the line, from 1, on which the object (or the list item) begins.
+	// Line is the first line of the object (or list item), from 1.
 	Line int
 	// Item is the object's index, from 1, in the list that holds it directly.
 	// It is 0 for an object that is not in a list.
@@ -63,8 +63,7 @@ type Options struct {
 	Objects, Values int
 }
 
-// Parse reads the objects of a manifest and returns them in the manifest's
-// order; see [Sort] for the order in which they are applied.
+// Parse reads the objects of a manifest and returns them in the manifest's order; see [Sort] for the order of their apply.
 //
 // The text holds any number of documents: YAML, separated by `---`, or JSON,
 // also several JSON objects one after the other, in any mixture. Lists (a v1

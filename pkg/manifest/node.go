@@ -85,12 +85,12 @@ func describe(n *yaml.Node) string {
 	return "text or a number"
 }
 
-// identity is what is known of an object that could not be read.
+// identity is the known part of the identity of an object that could not be read.
 type identity struct {
 	apiVersion, kind, namespace, name string
 }
 
-// identify returns what a node has of the identity of its object.
+// identify returns the identity of the object of a node, as far as the node has it.
 func identify(n *yaml.Node, inherited typeMeta) identity {
 	metadata := child(n, "metadata")
 	id := identity{
@@ -105,8 +105,8 @@ func identify(n *yaml.Node, inherited typeMeta) identity {
 	return id
 }
 
-// itemType returns what the items of a list inherit from it: for a
-// ConfigMapList the kind ConfigMap, and nothing for a plain List.
+// itemType returns the type that the items of a list inherit from it: for a ConfigMapList the kind ConfigMap, and an empty one
+// for a plain List.
 func (id identity) itemType() typeMeta {
 	kind := strings.TrimSuffix(id.kind, "List")
 	if kind == "" {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// typeMeta is what an item of a typed list inherits from the list.
+// typeMeta is the type that an item of a typed list inherits from the list.
 type typeMeta struct {
 	apiVersion, kind string
 }
@@ -63,7 +63,7 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// check returns what an object lacks to be applied, or "".
+// check returns the fault because of which an object cannot be applied, or "".
 func check(fields map[string]any) string {
 	apiVersion, message := text(fields, "apiVersion")
 	if message != "" {
@@ -85,8 +85,8 @@ func check(fields map[string]any) string {
 	}
 }
 
-// checkAPIVersion returns what is wrong with an apiVersion, or "". Group and version
-// follow the rules that the API server has for CRDs and APIServices.
+// checkAPIVersion returns the fault of an apiVersion, or "". Group and version follow the rules that the API server has for
+// CRDs and APIServices.
 func checkAPIVersion(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	switch {
@@ -98,7 +98,7 @@ func checkAPIVersion(apiVersion string) string {
 	return ""
 }
 
-// checkMetadata returns what is wrong with an object's metadata, or "".
+// checkMetadata returns the fault of an object's metadata, or "".
 func checkMetadata(metadata map[string]any) string {
 	if metadata["name"] == nil && metadata["generateName"] != nil {
 		return `has "metadata.generateName" but no "metadata.name": an object that is applied again and again needs a name that stays`
@@ -132,7 +132,7 @@ func inMetadata(message string) string {
 	return strings.Replace(message, `"`, `"metadata.`, 1)
 }
 
-// text returns a field that must hold text, or what is wrong with it.
+// text returns a field that must hold text, or its fault.
 func text(fields map[string]any, name string) (value, message string) {
 	switch v := fields[name].(type) {
 	case nil:
@@ -167,8 +167,7 @@ func checkStrings(metadata map[string]any, field string) string {
 	return ""
 }
 
-// objectKey is what makes an object the same as another one: its version does
-// not count, because the API server serves one object in all of them.
+// objectKey identifies an object: its version does not count, because the API server serves one object in all of them.
 type objectKey struct {
 	group, kind, namespace, name string
 }
@@ -187,7 +186,7 @@ func (seen inventory) add(obj Object) *Error {
 	return nil
 }
 
-// fault returns an error about what is wrong with an object that was read.
+// fault returns an error about a fault of an object that was read.
 func (o Object) fault(format string, args ...any) *Error {
 	return &Error{
 		Position:  o.Position,

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stage is one of the steps in which the objects of a manifest are applied. Objects of one stage do
-// not depend on each other. The next stage begins when they were accepted; an object whose CRD is
-// not established yet waits for its kind.
+// Stage is a step of the apply of a manifest. Objects of one stage do not depend on each other. The next stage begins when
+// they were accepted; an object whose CRD is not established yet waits for its kind.
 type Stage uint8
 
 // The stages in their order.
@@ -20,13 +19,12 @@ const (
 	// StageCRDs holds the CustomResourceDefinitions: their kinds are not served
 	// before.
 	StageCRDs
-	// StageCluster holds what else has no namespace: roles, classes.
+	// StageCluster holds all other objects without a namespace: roles, classes.
 	StageCluster
-	// StageNamespaced holds what lives in namespaces.
+	// StageNamespaced holds the objects of namespaces.
 	StageNamespaced
-	// StageWebhooks holds what can refuse or change the other objects, and needs some
-	// of them to answer: webhook configurations, admission policies and their bindings,
-	// and APIServices.
+	// StageWebhooks holds objects that can refuse or change the other objects, and that need some of them to answer: webhook
+	// configurations, admission policies and their bindings, and APIServices.
 	StageWebhooks
 )
 
@@ -35,7 +33,7 @@ func (s Stage) String() string {
 	return [...]string{"Namespaces", "CRDs", "Cluster", "Namespaced", "Webhooks"}[s]
 }
 
-// StageOf returns the stage in which objects of a kind are applied.
+// StageOf returns the stage of objects of a kind.
 func StageOf(gk schema.GroupKind, namespaced bool) Stage {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:

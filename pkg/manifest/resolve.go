@@ -7,16 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fallbackNamespace is where an object goes if neither it nor the destination
-// names a namespace: the one that kubectl uses then.
+// fallbackNamespace is the namespace of an object if neither it nor the destination names one, as for kubectl.
 const fallbackNamespace = "default"
 
 // Resolve sets the namespace of each object. namespaced reports whether a kind is namespaced.
 //
-// A namespaced object without a namespace gets the default one, which is
-// "default" if the destination names none, as for kubectl. A cluster-scoped
-// object with a metadata.namespace loses it: the API server does the same with
-// what kubectl sends it, and many charts write one into every object.
+// A namespaced object without a namespace gets the default one, which is "default" if the destination names none, as for
+// kubectl. A cluster-scoped object with a metadata.namespace loses it, as in requests of kubectl: many charts write one into
+// every object.
 //
 // The objects are returned in the order given. An error of type [Errors] means that the
 // manifest is wrong, and then nothing may be applied: two objects turned out to be the

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The short forms of the YAML 1.1 tags that change what a scalar means.
+// The short forms of the YAML 1.1 tags that change the meaning of a scalar.
 const (
 	tagString    = "!!str"
 	tagBool      = "!!bool"
@@ -23,8 +23,7 @@ const (
 	tagMerge     = "!!merge"
 )
 
-// words are the plain scalars that YAML 1.1 gives a meaning: the ones that
-// sigs.k8s.io/yaml, and with it kubectl, knows.
+// words are the plain scalars with a meaning in YAML 1.1, as far as sigs.k8s.io/yaml, and with it kubectl, knows them.
 var words = map[string]any{}
 
 func init() {
@@ -43,7 +42,7 @@ func init() {
 	words[".nan"], words[".NaN"], words[".NAN"] = math.NaN(), math.NaN(), math.NaN()
 }
 
-// decimal is what YAML takes for a number that is not an integer of 64 bits.
+// decimal matches numbers of YAML that are no integers of 64 bits.
 var decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 // scalar returns the value of a scalar as sigs.k8s.io/yaml reads it: a string,
@@ -142,9 +141,8 @@ func binary(n *yaml.Node) (any, *Error) {
 	return string(data), nil
 }
 
-// jsonValue returns the form in which a scalar's value reaches the API server,
-// by way of JSON: an integer that fits is an int64, any other number a float64.
-// So 1.0 and 1e3 are integers, as they are for kubectl.
+// jsonValue returns the form of a scalar's value at the API server, by way of JSON: an integer that fits is an int64, any
+// other number a float64. So 1.0 and 1e3 are integers, as they are for kubectl.
 func jsonValue(value any, line int) (any, *Error) {
 	switch v := value.(type) {
 	case uint64:

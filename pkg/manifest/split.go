@@ -39,8 +39,8 @@ type splitter struct {
 	// begin and first are the offset and the line where the open piece begins;
 	// first is 0 while none is open.
 	begin, first int
-	// explicit, content and directive report what the open piece holds: its own
-	// `---`, anything that is neither comment nor directive, a directive.
+	// explicit, content and directive report the contents of the open piece: its own `---`, anything that is neither comment
+	// nor directive, a directive.
 	explicit, content, directive bool
 	// marked reports that a byte order mark stands between begin and the content.
 	marked bool

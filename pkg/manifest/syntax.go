@@ -9,10 +9,10 @@ import (
 
 // syntaxProblem explains one message of the YAML parser.
 type syntaxProblem struct {
-	// hint is what it means for the author of the manifest.
+	// hint is the meaning for the author of the manifest.
 	hint string
-	// structure is true for what the parser finds, false for the scanner. The
-	// parser counts lines from 0, and reports where the enclosing block began.
+	// structure is true for faults that the parser finds, false for the scanner. The parser counts lines from 0, and reports
+	// the first line of the enclosing block.
 	structure bool
 }
 
@@ -41,7 +41,7 @@ var syntaxProblems = map[string]syntaxProblem{
 // tabHint explains a tab where YAML wants spaces.
 const tabHint = "it is indented with a tab: YAML allows spaces only"
 
-// syntaxFault returns, in the words of syntaxProblems, what the parser found.
+// syntaxFault returns the finding of the parser in the words of syntaxProblems.
 func syntaxFault(d document, err error) *Error {
 	line, message := splitMessage(err)
 	problem, known := syntaxProblems[message]

@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark is what some editors write at the start of a UTF-8 file.
+// byteOrderMark is written by some editors at the start of a UTF-8 file.
 const byteOrderMark = "\uFEFF"
 
-// lines yields each line of a text, without its line break, and the offset at
-// which it begins. A line ends with LF, CRLF or CR, as in YAML 1.2; what follows
-// the last break is a line too, even when it is empty.
+// lines yields each line of a text, without its line break, and its offset. A line ends with LF, CRLF or CR, as in YAML 1.2;
+// the text after the last break is a line too, even when it is empty.
 func lines(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		start := 0
@@ -33,7 +32,7 @@ func lines(text string) iter.Seq2[int, string] {
 	}
 }
 
-// lineAt returns the number, from 1, of the line in which an offset lies.
+// lineAt returns the number, from 1, of the line at an offset.
 func lineAt(text string, offset int) int {
 	n := 0
 	for range lines(text[:min(offset, len(text))]) {

@@ -1,11 +1,9 @@
 package manifest
 
-// What Parse takes in memory for each indicator and for each byte, at most:
-// TestWeightBoundsMemory measures them.
+// The most memory that Parse takes for each indicator and for each byte: TestWeightBoundsMemory measures them.
 const indicatorWeight, byteWeight = 450, 6
 
-// isIndicator holds the characters of which one stands before or behind each value of
-// YAML and JSON.
+// isIndicator holds the characters that stand before or behind each value of YAML and JSON.
 var isIndicator = [256]bool{',': true, '[': true, '{': true, ':': true, '-': true, '?': true, '#': true, '\n': true, '\r': true}
 
 // Weight estimates from above how many bytes of memory [Parse] takes at a time for

@@ -73,7 +73,7 @@ func parseYAML(d document) (root *yaml.Node, fault *Error) {
 	return doc.Content[0], nil
 }
 
-// shiftLines makes the line numbers of a document those of the manifest.
+// shiftLines turns the line numbers of a document into line numbers of the manifest.
 func shiftLines(n *yaml.Node, by int) {
 	n.Line += by
 	for _, c := range n.Content {
