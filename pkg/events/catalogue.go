@@ -53,7 +53,7 @@ const (
 	ReasonBreakGlassEnded        = "BreakGlassEnded"
 )
 
-// Actions of Events: what the reconciler was doing.
+// Actions of Events: the activity of the reconciler.
 const (
 	ActionApply   = "Apply"
 	ActionRestore = "Restore"
@@ -72,7 +72,7 @@ type Entry struct {
 	Reason string
 	// Type is Normal or Warning.
 	Type string
-	// Actions with which the reason occurs. Most have one.
+	// Actions of the Events with the reason. Most have one.
 	Actions []string
 	// OnObject is whether the Event regards the managed object instead of the
 	// VidraResource.
@@ -80,9 +80,9 @@ type Entry struct {
 	// OnBoth is whether there are two such Events: one regards the VidraResource, the other
 	// the managed object, unless the object is in another cluster.
 	OnBoth bool
-	// When describes what happened.
+	// When describes the occurrence.
 	When string
-	// Do describes what the user can do about it.
+	// Do describes the next step of the user.
 	Do string
 }
 

@@ -82,7 +82,7 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), false)...)
 }
 
-// warnings are the reasons of problems that do not affect Ready, with those of their Events.
+// warnings are the reasons of problems that do not affect Ready, with the reasons of their Events.
 var warnings = []struct{ reason, event string }{
 	{ReasonWarned, ReasonWarned}, {ReasonNearSizeLimit, ReasonNearSizeLimit}, {v1alpha1.ReasonNothingMatches, ReasonUnmatchedIgnoreRules},
 }

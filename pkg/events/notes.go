@@ -44,8 +44,8 @@ func (c Change) name() string {
 	return Name(c.Object)
 }
 
-// BriefNote returns the note of an Event about an edit of an object without the name of the object, with
-// which it may begin, and the place where to make the change, with which it may end.
+// BriefNote returns the note of an Event about an edit of an object without the name of the object at its begin, and without
+// the place of the change at its end.
 func BriefNote(note string, ref corev1.ObjectReference) string {
 	for _, name := range []string{Name(ref), qualified(ref)} {
 		note = strings.TrimPrefix(note, name+": ")
@@ -59,7 +59,7 @@ func HistoryMessage(note string, ref corev1.ObjectReference) string {
 	return display.Truncate(BriefNote(note, ref), v1alpha1.MaxHistoryMessage)
 }
 
-// Fields reports what was reverted, and who had changed it.
+// Fields reports the reverted fields, and the author of their change.
 func Fields(changes []ownership.Change) string {
 	parts := make([]string, 0, len(changes))
 	for i, change := range changes {
@@ -129,7 +129,7 @@ func fieldPath(changes []ownership.Change) string {
 // separator stands between the problems in a message.
 const separator = "; "
 
-// part is what a message reports about one object.
+// part is the part of a message about one object.
 type part struct {
 	// object is its name; empty if the part is about no object.
 	object, text string

@@ -24,9 +24,9 @@ const (
 // Object is one of the objects of an Event that is about several.
 type Object struct {
 	Reference corev1.ObjectReference
-	// Action is what the reconcile did to it; empty where the reason says so.
+	// Action is the write of the reconcile; empty if the reason implies it.
 	Action Action
-	// Note is what the Event adds to the name of a removed object; empty for nothing.
+	// Note is the addition of the Event to the name of a removed object; empty without one.
 	Note string
 
 	// name is how the note of the Event names it.
@@ -84,7 +84,7 @@ func (e Event) about(changes []Change, some ...Action) Event {
 	return e
 }
 
-// names returns the names of the objects to which a reconcile did something.
+// names returns the names of the objects that a reconcile wrote to.
 func (e Event) names(done Action) []string {
 	var names []string
 	for _, o := range e.Objects {

@@ -31,9 +31,8 @@ var problems = map[string]string{
 	ReasonDeletionSuspended:      ActionPrune,
 }
 
-// IsProblem reports whether a problem with a reason has an Event when it begins, and one
-// when it ends, as problemEvents returns them. Those of watches, of health, of warnings and of ignore
-// rules are returned elsewhere.
+// IsProblem reports whether a problem with a reason has an Event when it begins, and one when it ends, as problemEvents
+// returns them. The Events of watches, health, warnings and ignore rules are returned elsewhere.
 func IsProblem(reason string) bool { return problems[reason] != "" }
 
 // problemEvents reports the problems that began and those that ended.
@@ -88,7 +87,7 @@ func withMessage(p v1alpha1.Problem) problemKey {
 	return problemKey{p.Subject(), p.Reason, p.Message}
 }
 
-// withStableMessage is withMessage, but for a blocked deletion: a terminating Namespace counts what it still holds.
+// withStableMessage is withMessage, except for a blocked deletion: a terminating Namespace counts its remaining objects.
 func withStableMessage(p v1alpha1.Problem) problemKey {
 	if p.Reason == ReasonDeletionBlocked {
 		return withoutMessage(p)
@@ -119,10 +118,9 @@ func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) 
 	})
 }
 
-// ended returns the problems that a status has and a later one has not: its object has no
-// problem of another kind either, and the drift of its object was not reverted, which
-// DriftCorrected reports. If the later status does not list all, only those of objects that are applied
-// are known to be over.
+// ended returns the problems of a status that a later one lacks: its object has no problem of another kind either, and the
+// drift of its object was not reverted, which DriftCorrected reports. If the later status does not list all, problems of
+// applied objects alone are known to be over.
 func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alpha1.Problem {
 	open := map[v1alpha1.Subject]bool{}
 	for _, p := range after.Problems {
@@ -152,8 +150,8 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 	})
 }
 
-// withoutUnlisted returns the problems that a later status would list if they were not over, although it does not list
-// all: those of objects that are applied, which had failed.
+// withoutUnlisted returns the problems that a later status would list if they lasted, although it does not list all: problems
+// of applied objects that had failed.
 func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	applied := map[v1alpha1.Subject]bool{}
 	for _, e := range after.ManagedResources {
@@ -164,8 +162,7 @@ func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus)
 	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool { return !applied[p.Subject()] })
 }
 
-// ofEarlierVersion reports whether an earlier version wrote a status in which something is
-// wrong: it listed no problems.
+// ofEarlierVersion reports whether an earlier version wrote a status with a problem: it listed no problems.
 func ofEarlierVersion(status v1alpha1.VidraResourceStatus) bool {
 	if len(status.Problems) > 0 {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Action is what a reconcile did to an object.
+// Action is a write of a reconcile to an object.
 type Action string
 
 const (
@@ -27,7 +27,7 @@ const (
 	Restored Action = "Restored"
 	// Recreated means that the object had been deleted and was created again.
 	Recreated Action = "Recreated"
-	// Relabelled means that the label by which the object is watched was restored.
+	// Relabelled is the revert of the label by which the object is watched.
 	Relabelled Action = "Relabelled"
 	// Pruned means that the object was deleted, because it is no longer in the manifest or
 	// because its VidraResource is being deleted.
@@ -57,17 +57,16 @@ const (
 	Answered Action = "Answered"
 )
 
-// Change is what a reconcile did to one object.
+// Change is a write of a reconcile to one object.
 type Change struct {
 	Action Action
 	// Object is the object, without a resourceVersion.
 	Object corev1.ObjectReference
 	// Fields are the fields that were reverted, or that differ.
 	Fields []ownership.Change
-	// Cluster is the cluster of the object; empty for the local one, to which Events are
-	// written.
+	// Cluster is the cluster of the object; empty for the local one, which has the Events.
 	Cluster string
-	// Note adds why a change is not reverted, or what to do about it.
+	// Note adds the reason for which a change is left, or the next step.
 	Note string
 	// Place is where the manifest has the object, for example "spec.manifest of VidraResource
 	// shop, document 2, line 14". Only Events about reverts have it; empty if it is not known.
@@ -147,8 +146,8 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	return all
 }
 
-// OfEdit returns the Events of a change that is about an edit of an object: what was reverted, or
-// why it was not. The first one regards the VidraResource. There are none for other changes.
+// OfEdit returns the Events of a change that is about an edit of an object: the reverted fields, or the reason for which they
+// stay. The first one regards the VidraResource. There are none for other changes.
 func OfEdit(owner corev1.ObjectReference, change Change) []Event {
 	return slices.Concat(revertEvents(owner, change), driftEvents(owner, change), breakGlassEvents(owner, change))
 }
@@ -162,7 +161,7 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	}
 	created, configured := e.names(Created), e.names(Configured)
 	e.Note = fmt.Sprintf("Applied the manifest: %d created, %d changed", len(created), len(configured))
-	// What is created takes the room that what is changed leaves, and half of it at least.
+	// Created objects take the room that changed ones leave, and half of it at least.
 	const words = len(". Created " + ". Changed ")
 	room := MaxNote - len(e.Note) - words
 	changed := list(configured, room-min(room/2, len(strings.Join(created, ", "))))
@@ -201,7 +200,7 @@ func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	return all
 }
 
-// revertEvents reports what was reverted, for the VidraResource and for the object.
+// revertEvents reports the reverted fields, for the VidraResource and for the object.
 func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	what := ""
 	switch change.Action {

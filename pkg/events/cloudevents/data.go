@@ -33,11 +33,11 @@ const (
 // Data is the data of a CloudEvent, as JSON. New members may be added; removing a member or
 // changing its meaning requires a new version in typePrefix.
 type Data struct {
-	// Reason, Type and Action are those of the Kubernetes Event; see package events.
+	// Reason, Type and Action have the values of the Kubernetes Event; see package events.
 	Reason string `json:"reason"`
 	Type   string `json:"type"`
 	Action string `json:"action"`
-	// Note is that of the Kubernetes Event, of up to events.MaxNote bytes.
+	// Note is the note of the Kubernetes Event, of up to events.MaxNote bytes.
 	Note string `json:"note"`
 	// VidraResource is the VidraResource of the transition.
 	VidraResource DataOwner `json:"vidraResource"`
@@ -66,7 +66,7 @@ type DataObject struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
-	// Action is what Vidra did to it, in Objects of Applied and Pruned: an events.Action.
+	// Action is the write of Vidra to it, in Objects of Applied and Pruned: an events.Action.
 	Action string `json:"action,omitempty"`
 }
 

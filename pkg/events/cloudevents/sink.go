@@ -48,9 +48,8 @@ type Options struct {
 // Sink sends Events out of the cluster, as CloudEvents 1.0 in the binary mode of the HTTP
 // binding. It is safe for concurrent use.
 //
-// Events are sent one at a time, in the order in which they were recorded. A failed request is
-// retried for up to retryFor. The queue is bounded and is lost on a restart, so recording never
-// waits for the receiver.
+// Events are sent one at a time, in the order of their records. A failed request is retried for up to retryFor. The queue is
+// bounded and is lost on a restart, so recording never waits for the receiver.
 type Sink struct {
 	url      string
 	headers  string // the path of the file
@@ -73,8 +72,8 @@ type queued struct {
 	event  event.Event
 }
 
-// New returns a Sink, which sends nothing before Start. The error of an invalid URL does not
-// repeat the URL, which may hold a token, and that of a file with headers no value.
+// New returns a Sink, which sends nothing before Start. The error about an invalid URL does not repeat the URL, which may hold
+// a token, and the error about a file with headers repeats no value.
 func New(o Options) (*Sink, error) {
 	host, err := checkSink(o.URL)
 	if err != nil {
@@ -109,7 +108,7 @@ func New(o Options) (*Sink, error) {
 	}, nil
 }
 
-// checkSink returns the host of a URL to which CloudEvents can be sent.
+// checkSink returns the host of a URL that can receive CloudEvents.
 func checkSink(sink string) (string, error) {
 	u, err := url.Parse(sink)
 	switch {

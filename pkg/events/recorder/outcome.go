@@ -21,7 +21,7 @@ const (
 // logInterval is the least time between two log lines about one kind of failure.
 const logInterval = time.Hour
 
-// Causes for which Events are dropped.
+// Causes of dropped Events.
 var (
 	errTooMany = errors.New("too many series are pending: check that the API server is reachable")
 	errEnded   = errors.New("the operator stopped before they were written")

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// seriesQuietTime is how long nothing recurs before a series ends. It is that of
-	// client-go (k8s.io/client-go/tools/events, finishTime).
+	// seriesQuietTime is the time without an occurrence after which a series ends, as in client-go
+	// (k8s.io/client-go/tools/events, finishTime).
 	seriesQuietTime = 6 * time.Minute
 	// writeInterval is the least time between two writes of a series. Recurrences in
 	// between are counted and written with the next write.
@@ -70,7 +70,7 @@ type series struct {
 	// written counts the occurrences that the API server has accepted, pending those that
 	// are not written yet.
 	written, pending int32
-	// last is the time of the last occurrence, pendingSince that of the first pending one.
+	// last is the time of the last occurrence, pendingSince the time of the first pending one.
 	last, pendingSince time.Time
 	// notBefore is the earliest time of the next write.
 	notBefore time.Time
