@@ -38,7 +38,7 @@ var (
 	errNotJSON    = errors.New("it does not answer with JSON")
 )
 
-// answerLimits bounds what the answers of one remote cluster cost. It is safe for concurrent use.
+// answerLimits bounds the cost of the answers of one remote cluster. It is safe for concurrent use.
 type answerLimits struct {
 	limits *limits
 	// held is the size of all unfinished answers.
@@ -72,9 +72,8 @@ type inPages struct{}
 // informerPages is the value for the LIST of an informer.
 const informerPages = "informer"
 
-// InPages returns a context for LISTs of which the caller handles each page before it asks for the
-// next one. Other LISTs of a remote cluster are answered at once or not at all. A page that needs more than maxPageBytes
-// is an ErrPageTooLarge.
+// InPages returns a context for LISTs whose caller handles each page before it asks for the next one. Other LISTs of a remote
+// cluster are answered at once or not at all. A page that needs more than maxPageBytes is an ErrPageTooLarge.
 func InPages(ctx context.Context) context.Context { return context.WithValue(ctx, inPages{}, true) }
 
 // InformerPages is InPages for the LIST of an informer, whose WATCH begins from the version of the list.
@@ -82,9 +81,8 @@ func InformerPages(ctx context.Context) context.Context {
 	return context.WithValue(ctx, inPages{}, informerPages)
 }
 
-// askForAll has a LIST answered at once: the parts of one that comes in parts are kept until
-// the last one, of which there may be none. An error means that the API server has sent a part
-// nevertheless.
+// askForAll has a LIST answered at once: the parts of an answer in parts are kept until the last one, which may be missing. An
+// error means that the API server has sent a part nevertheless.
 func askForAll(request *http.Request) error {
 	query := request.URL.Query()
 	if request.Context().Value(inPages{}) != nil {
@@ -115,7 +113,7 @@ func isJSON(response *http.Response) bool {
 type boundedBody struct {
 	source  io.ReadCloser
 	answers *answerLimits
-	// ctx is that of the request. end ends it, with a cause.
+	// ctx is the context of the request. end ends it, with a cause.
 	ctx context.Context
 	end func(cause error)
 	// watch reports that the body has events without end; within is how long one of them, or
@@ -125,11 +123,11 @@ type boundedBody struct {
 	// failed is called with the error that a read ends with, but not for the end of the body.
 	failed func(err error)
 
-	// mu guards what follows: a watch is closed while its body is being read.
+	// mu guards the fields below: a watch is closed while its body is being read.
 	mu     sync.Mutex
 	timer  *time.Timer
 	closed bool
-	// size estimates what was read of the present event, or of the body.
+	// size estimates the bytes that were read of the present event, or of the body.
 	size jsonSize
 	// held is the part of size that is counted in answers.
 	held int64
@@ -175,7 +173,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// account counts what was read, and waits if that is too fast.
+// account counts the bytes that were read, and waits if that is too fast.
 func (b *boundedBody) account(read []byte) error {
 	cost, own, all := b.hold(read)
 	switch most := b.answers.limits.held; {
@@ -190,8 +188,8 @@ func (b *boundedBody) account(read []byte) error {
 	return nil
 }
 
-// hold adds what was read to the present event, or to the body. It returns the size of what was read, of the event or
-// body, and of all unfinished answers of the cluster.
+// hold adds the bytes that were read to the present event, or to the body. It returns the sizes of these bytes, of the event
+// or body, and of all unfinished answers of the cluster.
 func (b *boundedBody) hold(read []byte) (cost, own, all int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +205,7 @@ func (b *boundedBody) hold(read []byte) (cost, own, all int64) {
 	return cost, b.held, b.answers.held.Add(grown)
 }
 
-// release ends the wait and releases what the body holds.
+// release ends the wait and releases the bytes of the body.
 func (b *boundedBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,8 +223,8 @@ func (b *boundedBody) Close() error {
 	return err
 }
 
-// What an object, an array and one more value in either of them need at least in memory,
-// when they are decoded into maps, slices and interfaces.
+// The least memory of an object, an array and one more value in either of them, when they are decoded into maps, slices and
+// interfaces.
 const (
 	objectSize, arraySize, valueSize = 320, 48, 32
 )
@@ -243,7 +241,7 @@ type jsonSize struct {
 	inString, escape bool
 }
 
-// add takes what comes next, and returns its size.
+// add takes the next bytes, and returns their size.
 func (s *jsonSize) add(text []byte) (cost int64) {
 	cost = int64(len(text))
 	s.total, s.bytes = s.total+cost, s.bytes+cost

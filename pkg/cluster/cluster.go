@@ -33,12 +33,11 @@ type Cluster struct {
 	invalidations map[string]uint64
 	// versions caches the discovery of each group and version.
 	versions map[schema.GroupVersion]versionKinds
-	// aggregated has the groups and versions of which it is known whether an extension API server serves them.
+	// aggregated has the groups and versions, with the knowledge whether an extension API server serves them.
 	aggregated map[schema.GroupVersion]bool
 }
 
-// New returns the local cluster, whose API server is that of config. It sends no request. For
-// remote clusters, see Destinations.
+// New returns the local cluster, with the API server of config. It sends no request. For remote clusters, see Destinations.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(withRetryHandling)
@@ -83,10 +82,9 @@ func (c *Cluster) Name() string {
 	return c.remote.server
 }
 
-// Unreachable returns why a remote cluster cannot be used now, and what to do; nil if it can, or
-// if that is not known yet. The message has no credentials. The error wraps ErrStarting while the
-// Secrets are read for the first time. It is nil for the local cluster. Unreachable neither
-// blocks nor sends a request.
+// Unreachable returns the reason for which a remote cluster cannot be used now, and the next step; nil if it can, or if that
+// is not known yet. The message has no credentials. The error wraps ErrStarting while the Secrets are read for the first time.
+// It is nil for the local cluster. Unreachable neither blocks nor sends a request.
 func (c *Cluster) Unreachable() error {
 	if c.remote == nil {
 		return nil
@@ -99,8 +97,7 @@ func (c *Cluster) Unreachable() error {
 // caller. It neither blocks nor sends a request.
 func (c *Cluster) MaybeUnreachable() bool { return c.remote != nil && c.remote.health.unconfirmed() }
 
-// Scope returns what the Secret of a remote cluster allows its kubeconfig to be used for. That of
-// the local cluster allows everything.
+// Scope returns the limits that the Secret of a remote cluster sets for its kubeconfig. The local cluster has none.
 func (c *Cluster) Scope() Scope {
 	if c.remote == nil {
 		return Scope{}

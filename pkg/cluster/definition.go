@@ -17,9 +17,9 @@ var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// automanaged is the label of the APIServices that kube-apiserver makes for its own groups and for those of
-// CustomResourceDefinitions (k8s.io/kube-aggregator/pkg/controllers/autoregister). Those of extension API servers do not have
-// it.
+// automanaged is the label of the APIServices that kube-apiserver makes for its own groups and for the groups of
+// CustomResourceDefinitions (k8s.io/kube-aggregator/pkg/controllers/autoregister). The APIServices of extension API servers
+// lack it.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
 // Aggregated reports whether an extension API server serves gv. It sends a request for each gv once, and none for the groups

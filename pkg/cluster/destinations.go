@@ -18,8 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// ErrStarting is why a remote cluster is unreachable while the Secrets with kubeconfigs are read
-// for the first time.
+// ErrStarting is the error of a remote cluster while the Secrets with kubeconfigs are read for the first time.
 var ErrStarting = errors.New("the Secrets with kubeconfigs are being read")
 
 // DestinationsOptions configure Destinations.
@@ -37,9 +36,9 @@ type DestinationsOptions struct {
 	// and one call may report several changes. It is not called before Start. Defaults to no
 	// call.
 	OnChange func(server string)
-	// Warnings handles the warnings of the API servers. Defaults to that of client-go.
+	// Warnings handles the warnings of the API servers. Defaults to the handler of client-go.
 	Warnings rest.WarningHandlerWithContext
-	// UserAgent is the header User-Agent of each request. Defaults to that of client-go.
+	// UserAgent is the header User-Agent of each request. Defaults to the header of client-go.
 	UserAgent string
 	// Wrap wraps the transport of each request. Defaults to none.
 	Wrap transport.WrapperFunc
@@ -47,8 +46,7 @@ type DestinationsOptions struct {
 	Log logr.Logger
 }
 
-// Destinations holds the remote clusters to which objects are applied. Its methods are safe for
-// concurrent use.
+// Destinations holds the remote clusters of objects. Its methods are safe for concurrent use.
 type Destinations struct {
 	opts    DestinationsOptions
 	limits  limits
@@ -122,8 +120,8 @@ func (d *Destinations) readSecrets(ctx context.Context) error {
 	}
 }
 
-// ReadOnce reads the Secrets once, for a program that ends soon: it is called instead of Start, and a
-// Secret that changes later is not read again. The error wraps that of the request.
+// ReadOnce reads the Secrets once, for a program that ends soon: it is called instead of Start, and a later change of a Secret
+// is not read. The error wraps the error of the request.
 func (d *Destinations) ReadOnce(ctx context.Context) error {
 	if err := d.secrets.readOnce(ctx); err != nil {
 		return err

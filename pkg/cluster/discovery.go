@@ -30,8 +30,8 @@ type Mapping struct {
 	GVR schema.GroupVersionResource
 	// Namespaced is whether the kind is namespaced.
 	Namespaced bool
-	// MissingVerbs are those of get, patch and delete that the kind does not support, so that
-	// Vidra cannot manage its objects. A SubjectAccessReview, for example, can only be created.
+	// MissingVerbs are the verbs of get, patch and delete that the kind lacks, so that Vidra cannot manage its objects. A
+	// SubjectAccessReview, for example, can only be created.
 	MissingVerbs []string
 }
 

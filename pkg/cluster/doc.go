@@ -1,6 +1,5 @@
-// Package cluster provides the clusters to which Vidra applies objects: a dynamic and a metadata
-// client, discovery of the served kinds, and the health of remote clusters. [New] returns the
-// local cluster, [Destinations] the remote ones.
+// Package cluster provides the clusters of objects: a dynamic and a metadata client, discovery of the served kinds, and the
+// health of remote clusters. [New] returns the local cluster, [Destinations] the remote ones.
 //
 // Invariants: clients have no client-side rate limit, because the priority and fairness of the
 // API server knows the load; discovery requests are for one group and version, so the failure

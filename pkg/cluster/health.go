@@ -186,7 +186,7 @@ func (h *health) retryNow() {
 	}
 }
 
-// failure returns why the API server is unreachable; nil if it is not.
+// failure returns the reason for which the API server is unreachable; nil if it is reachable.
 func (h *health) failure() *failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,9 +240,9 @@ func (h *health) probeUntilOver(ctx context.Context, o *outage) {
 type limits struct {
 	// connect bounds the connection, and then the TLS handshake.
 	connect time.Duration
-	// answer bounds the wait for the header of an answer, watchAnswer that of a WATCH, for
-	// which the API server may have to read all objects of a kind first, and writeAnswer that
-	// of a write, in which the API server waits for webhooks, for a minute in all.
+	// answer bounds the wait for the header of an answer. watchAnswer bounds the wait for a WATCH, before which the API server
+	// may have to read all objects of a kind, and writeAnswer the wait for a write, in which the API server waits for
+	// webhooks, for a minute in all.
 	answer, watchAnswer, writeAnswer time.Duration
 	// finish bounds the body of an answer, or an event of a WATCH.
 	finish time.Duration

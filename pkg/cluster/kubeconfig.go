@@ -37,16 +37,16 @@ type access struct {
 	current bool
 	// server is the normalized URL of cluster.
 	server *url.URL
-	// names are those of cluster and user in the kubeconfig.
+	// names are the names of cluster and user in the kubeconfig.
 	names   clientcmdapi.Context
 	cluster clientcmdapi.Cluster
 	user    clientcmdapi.AuthInfo
-	// scope is what the kubeconfig may be used for.
+	// scope is the set of permitted uses of the kubeconfig.
 	scope Scope
 }
 
-// policy is what a kubeconfig may use: insecure allows an API server whose certificate is not
-// verified or that has no TLS, proxies allows a proxy-url.
+// policy is the set of permitted features of a kubeconfig: insecure allows an API server whose certificate is not verified or
+// that has no TLS, proxies allows a proxy-url.
 type policy struct{ insecure, proxies bool }
 
 // kubeconfigOf returns the kubeconfig in the data of a Secret.
@@ -136,8 +136,8 @@ func (a *access) errorf(format string, args ...any) error {
 	return fmt.Errorf("the kubeconfig in Secret %s cannot be used: %s", a.secret, fmt.Sprintf(format, args...))
 }
 
-// refused returns an error if the context would make Vidra run a program or read a file of its own
-// machine, needs what policy forbids, or is contradictory.
+// refused returns an error if the context would make Vidra run a program or read a file of its own machine, needs a feature
+// that policy forbids, or is contradictory.
 func (a *access) refused(policy policy) error {
 	cluster, user := fmt.Sprintf("cluster %q", a.names.Cluster), fmt.Sprintf("user %q", a.names.AuthInfo)
 	for _, field := range []struct {

@@ -76,7 +76,7 @@ func ambiguous(server string, found [][]*access) error {
 		server, strings.Join(secrets, ", "), KubeconfigLabel)
 }
 
-// ErrUnmatched is why a remote cluster is unreachable of whose API server no Secret has a kubeconfig.
+// ErrUnmatched is the error of a remote cluster without a Secret that has its kubeconfig.
 var ErrUnmatched = errors.New("no kubeconfig")
 
 // unmatchedError is an ErrUnmatched that says where the Secrets are.

@@ -13,8 +13,8 @@ import (
 // remote cluster may need, and more than one object does.
 const maxPageBytes = 64 << 20
 
-// ErrPageTooLarge is the error of a LIST with a context of InPages, of which a page has too many bytes: it has to be asked
-// for with a smaller limit.
+// ErrPageTooLarge is the error of a LIST with a context of InPages and a page of too many bytes: it has to be sent again with
+// a smaller limit.
 var ErrPageTooLarge = fmt.Errorf("a page of a list needs more than %d MiB of memory", maxPageBytes>>20)
 
 // pageTransport bounds the pages of LISTs with a context of InPages.

@@ -42,7 +42,7 @@ type Relister struct {
 
 // informerStream is the state of the WATCHes of one informer.
 type informerStream struct {
-	// epoch is the one in which the last LIST of an informer was sent; 0 if none was.
+	// epoch is the epoch of the last LIST of an informer; 0 without one.
 	epoch uint64
 	// doubted reports that a request has failed since, so that the API server may have been restored.
 	doubted bool
@@ -224,8 +224,8 @@ func (r *Relister) closed(body *watchBody, broken bool) {
 	s.doubted = s.doubted || broken
 }
 
-// check compares the version of the API server with the one that a WATCH is to begin from. It returns the answer to
-// the WATCH, unless the WATCH may be sent.
+// check compares the version of the API server with the first version of a WATCH. It returns the answer to the WATCH, unless
+// the WATCH may be sent.
 func (t relistTransport) check(watch *http.Request, version string) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(InPages(watch.Context()), versionTimeout)
 	defer cancel()

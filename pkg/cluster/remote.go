@@ -30,7 +30,7 @@ type remote struct {
 	userAgent string
 	// wrap wraps the transport of each request, if it is not nil.
 	wrap transport.WrapperFunc
-	// policy is what a kubeconfig may use.
+	// policy is the set of permitted features of a kubeconfig.
 	policy policy
 	limits *limits
 	log    logr.Logger
@@ -214,8 +214,8 @@ func (r *remote) bound(ctx context.Context, request *http.Request, source io.Rea
 	return b
 }
 
-// probe asks the API server for its version. It closes a connection on which the API server does
-// not answer: the connection may be dead, and other requests would wait for it too.
+// probe asks the API server for its version. It closes a connection without an answer: the connection may be dead, and other
+// requests would wait for it too.
 func (r *remote) probe(ctx context.Context) {
 	var conn atomic.Pointer[net.Conn]
 	ctx, cancel := context.WithTimeout(ctx, r.limits.probe)
@@ -253,7 +253,7 @@ func (r *remote) healthChanged(f *failure) {
 	r.changed(r.server)
 }
 
-// unreachable returns why the API server cannot be used now; nil if it can.
+// unreachable returns the reason for which the API server cannot be used now; nil if it can.
 func (r *remote) unreachable() error {
 	if _, err := r.currentRoute(); err != nil {
 		return err

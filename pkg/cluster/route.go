@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// route is the transport for requests to the API server, or the error why there is none.
+// route is the transport for requests to the API server, or the error in its place.
 type route struct {
-	// access is nil if err is not about a Secret. digest is that of access.
+	// access is nil if err is not about a Secret. digest is the digest of access.
 	access    *access
 	digest    string
 	transport http.RoundTripper

@@ -9,23 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Annotations of a Secret with a kubeconfig. Each holds patterns, separated by commas, in
-// which * matches any characters. Without the annotation everything is allowed; an empty one
-// allows nothing.
+// Annotations of a Secret with a kubeconfig. Each holds patterns, separated by commas, where * matches any characters. Without
+// the annotation everything is allowed; an empty one allows nothing.
 const (
 	// AllowedVidraResources limits which VidraResources may use the kubeconfig, by name.
 	AllowedVidraResources = "vidraresource.infrahub.operators.com/allowed-vidraresources"
-	// AllowedNamespaces limits the namespaces of the remote cluster: that of
-	// spec.destination, and those of all objects. Objects without a namespace are refused,
-	// except Namespaces with an allowed name. Without patterns, each namespace has watches of its own.
+	// AllowedNamespaces limits the namespaces of the remote cluster: spec.destination.namespace, and the namespaces of all
+	// objects. Objects without a namespace are refused, except Namespaces with an allowed name. Without patterns, each
+	// namespace has watches of its own.
 	AllowedNamespaces = "vidraresource.infrahub.operators.com/allowed-namespaces"
 )
 
 // NamespacesFlag is the flag of the operator that limits the namespaces of the local cluster.
 const NamespacesFlag = "namespaces"
 
-// Scope is what Vidra may do in a cluster: for a remote one, what its kubeconfig may be used for. The
-// zero value allows everything.
+// Scope is the part of a cluster that Vidra may use: for a remote one, the permitted uses of its kubeconfig. The zero value
+// allows everything.
 type Scope struct {
 	// secret is the namespace/name of the Secret with the kubeconfig; empty for the local cluster.
 	secret string
@@ -42,8 +41,8 @@ func scopeOf(secret string, annotations map[string]string) Scope {
 	}
 }
 
-// LocalScope returns the scope of the local cluster for the names in --namespaces. Without names it
-// allows everything. The error quotes what is no name of a namespace.
+// LocalScope returns the scope of the local cluster for the names in --namespaces. Without names it allows everything. The
+// error quotes the text that is no name of a namespace.
 func LocalScope(names ...string) (Scope, error) {
 	scope := Scope{}
 	for _, name := range names {
@@ -82,8 +81,7 @@ func (s Scope) Same(other Scope) bool {
 	return equal(s.vidraResources, other.vidraResources) && equal(s.namespaces, other.namespaces)
 }
 
-// VidraResource returns why a VidraResource with this name may not use the kubeconfig;
-// nil if it may.
+// VidraResource returns the reason for which a VidraResource with this name may not use the kubeconfig; nil if it may.
 func (s Scope) VidraResource(name string) error {
 	if allows(s.vidraResources, name) {
 		return nil
@@ -101,7 +99,7 @@ func (s Scope) NamesNamespaces() bool {
 	return s.namespaces != nil && !slices.ContainsFunc(s.namespaces, func(name string) bool { return strings.ContainsAny(name, `*?[\`) })
 }
 
-// Namespace returns why Vidra may do nothing in a namespace of the cluster; nil if it may. The empty
+// Namespace returns the reason for which Vidra may do nothing in a namespace of the cluster; nil if it may. The empty
 // namespace stands for objects without one.
 func (s Scope) Namespace(namespace string) error {
 	switch {

@@ -142,7 +142,7 @@ func (s *secrets) run(ctx context.Context) error {
 			s.changed()
 		}
 	})
-	// The status of the destinations has what client-go would log.
+	// The status of the destinations replaces the log of client-go.
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 	synced.Wait()
 	return nil
@@ -214,8 +214,7 @@ func (s *secrets) note(ctx context.Context, verb string, err error) {
 	}
 }
 
-// sources returns the Secrets; nil until all of them were read. The error describes why they
-// cannot be read now.
+// sources returns the Secrets; nil until all of them were read. The error has the reason for which they cannot be read now.
 func (s *secrets) sources() (found *sources, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +237,7 @@ func (s *secrets) forget() {
 	s.read = nil
 }
 
-// unreadable returns an error with the cause for which the Secrets cannot be read, and what to do.
+// unreadable returns an error with the cause of unreadable Secrets, and the next step.
 func (s *secrets) unreadable(verb string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the Secrets with the label %s cannot be read: Vidra may not %s secrets %s: grant it list and watch there",

@@ -43,7 +43,7 @@ func (f throttledTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isListOrWatch reports whether a request is that of an informer. A GET of an object has no query.
+// isListOrWatch reports whether a request comes from an informer. A GET of an object has no query.
 func isListOrWatch(r *http.Request) bool {
 	query := r.URL.Query()
 	return r.Method == http.MethodGet && (query.Has("watch") || query.Has("limit") || query.Has("resourceVersion"))

@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MappingInAnyVersion is Mapping for callers that have an object rather than a manifest: where the
-// version of gvk is not served, it searches the other versions of its group,
-// in which the objects are the same. The error satisfies meta.IsNoMatchError if no
-// version has it; any other error means that discovery failed.
-// It sends up to a request for the group and for each of its versions.
+// MappingInAnyVersion is Mapping for callers that have an object rather than a manifest: if the version of gvk is not served,
+// it searches the other versions of its group, which have the same objects. The error satisfies meta.IsNoMatchError if no
+// version has it; any other error means that discovery failed. It sends up to one request for the group and for each of its
+// versions.
 func (c *Cluster) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
 	mapping, missing := c.Mapping(ctx, gvk)
 	if !meta.IsNoMatchError(missing) {
