@@ -33,8 +33,8 @@ const (
 	maxRechecks = 24
 )
 
-// clusterWatches holds what the watches of one cluster share. It also notices which kinds
-// the cluster begins or ceases to serve.
+// clusterWatches holds the shared parts of the watches of one cluster. It also notices when the cluster begins or ceases to
+// serve a kind.
 type clusterWatches struct {
 	registry *Registry
 	name     string
@@ -205,7 +205,7 @@ func (c *clusterWatches) enqueueGroup(group string) {
 	c.groups.Add(group)
 }
 
-// groupInterest lists what the registry needs to know about an API group.
+// groupInterest lists the kinds of an API group that the registry needs.
 type groupInterest struct {
 	kinds   []Kind
 	pending []*watch
@@ -246,7 +246,7 @@ func (c *clusterWatches) checkGroup(group string) {
 	c.groups.Forget(group)
 }
 
-// interestIn returns what the registry needs to know about a group.
+// interestIn returns the needs of the registry in a group.
 func (c *clusterWatches) interestIn(group string) groupInterest {
 	r := c.registry
 	r.mu.Lock()

@@ -43,9 +43,8 @@ type delivery struct {
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// delivered is the sum of keyHash over the objects of which the informer has reported
-	// an addition and no deletion. It equals the sum over the store of the informer when
-	// the delivery has received all its additions and deletions.
+	// delivered is the sum of keyHash over the objects with a reported addition and no reported deletion. It equals the sum
+	// over the store of the informer when the delivery has received all its additions and deletions.
 	delivered uint64
 	// pending holds the events that the handler has not taken yet, queue their order.
 	pending map[string]*pendingEvents

@@ -11,8 +11,8 @@
 // ([Registry.Await]) is served. [Registry.AddCluster] and [Registry.RemoveCluster] add
 // and remove clusters.
 //
-// The package does not know what its owners do with the events. The handlers, and the
-// transform that reduces each object to what the store keeps, are functions in [Options].
+// The package knows nothing of the reaction of its owners to events. The handlers, and the transform that reduces each object
+// to its stored form, are functions in [Options].
 //
 // How a watch is put together:
 //
@@ -40,6 +40,5 @@
 //   - An object that was deleted while its watch was down is reported as deleted, with
 //     a cache.DeletedFinalStateUnknown.
 //
-// The package never writes to a cluster, never decides what an event means, and does not
-// log in the steady state.
+// The package never writes to a cluster, leaves the meaning of an event to its owners, and does not log in the steady state.
 package watchregistry

@@ -15,8 +15,8 @@ func (r *Registry) Ensure(owner Owner, want []Key) map[Key]Status {
 	return r.ensureLocked(owner, want)
 }
 
-// Sync makes the set of watches that owner needs exactly want. It does what Ensure does and
-// releases the others, which stop after the linger time unless another owner needs them.
+// Sync makes the set of watches that owner needs exactly want. It calls Ensure for these and releases the others, which stop
+// after the linger time unless another owner needs them.
 func (r *Registry) Sync(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,9 +25,9 @@ const (
 // sendList sends a LIST.
 type sendList func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// watchPages returns a stream like the one of a server that streams lists: it begins with the objects of all pages of
-// a LIST, and continues with a WATCH. So one page is in memory at a time. The first page is retried like every
-// request. A later one that fails ends the stream.
+// watchPages returns a stream like the stream of a server that streams lists: it begins with the objects of all pages of a
+// LIST, and continues with a WATCH. So one page is in memory at a time. The first page is retried like every request. A later
+// one that fails ends the stream.
 func (g *retryingClient) watchPages(ctx context.Context, opts metav1.ListOptions, watch sendWatch, list sendList) (apiwatch.Interface, error) {
 	if g.pageLimit == 0 {
 		g.pageLimit = pageLimit

@@ -26,8 +26,8 @@ type Owner = types.NamespacedName
 type Key struct {
 	Cluster string
 	GVR     schema.GroupVersionResource
-	// Namespace limits the watch to the objects of one namespace, for which it needs rights in
-	// that namespace alone. Empty for those of all namespaces, and for cluster-scoped kinds.
+	// Namespace limits the watch to the objects of one namespace, so that it needs rights in that namespace alone. Empty for
+	// the objects of all namespaces, and for cluster-scoped kinds.
 	Namespace string
 }
 
@@ -115,7 +115,7 @@ type Registry struct {
 	wg     sync.WaitGroup
 	// notifier runs the callbacks of the owners.
 	notifier *notifier
-	// audits counts the audits, inconsistencies what they found.
+	// audits counts the audits, inconsistencies their findings.
 	inconsistencies, audits atomic.Uint64
 	// incompleteHandOvers counts the informers that stopped before their handler had
 	// received every event.

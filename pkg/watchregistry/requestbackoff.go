@@ -16,9 +16,8 @@ var retrySchedules = map[Reason]wait.Backoff{
 	ReasonUnavailable: {Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 15 * time.Second},
 }
 
-// minStreamLife is how long a stream must have run for the next one to be requested at once,
-// and how long the next request waits otherwise. It is not below the duration at which
-// client-go treats a WATCH as failed.
+// minStreamLife is the least duration of a stream after which the next one is requested at once, and the delay of the next
+// request otherwise. It is not below the duration at which client-go treats a WATCH as failed.
 const minStreamLife = time.Second
 
 // requestBackoff spaces the attempts of failing requests. It belongs to one informer, which

@@ -24,8 +24,8 @@ const (
 	streamTimeout = 30 * time.Second
 	// listTimeout bounds a LIST. The API server's own limit is a minute.
 	listTimeout = 75 * time.Second
-	// streamedListTimeout is how long a streamed list may take in all. A server that does
-	// not know streamed lists sends new objects like those of the list.
+	// streamedListTimeout is the limit of a streamed list in all. A server that does not know streamed lists sends new objects
+	// like the objects of the list.
 	streamedListTimeout = 5 * time.Minute
 	// maxUndecodableStreams is how many streams in a row may bring nothing that can be
 	// decoded before the reflector lists again. The connection of one may have been cut.

@@ -29,7 +29,7 @@ const (
 	Stopped State = "Stopped"
 )
 
-// Reason is why a watch is Pending or Degraded.
+// Reason is the cause of Pending or Degraded.
 type Reason string
 
 const (
@@ -82,7 +82,7 @@ const (
 	released
 )
 
-// phase is the state of a watch and what its transitions depend on.
+// phase is the state of a watch, with the values that its transitions depend on.
 type phase struct {
 	// state is the state for an owner: never Draining.
 	state  State

@@ -8,8 +8,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Reasons for which a LIST or WATCH was sent again, in addition to the reasons of a Degraded
-// watch.
+// Reasons of a repeated LIST or WATCH, in addition to the reasons of a Degraded watch.
 const (
 	// restartClosed: the API server ended the stream, as it does every few minutes.
 	restartClosed = "Closed"

@@ -130,9 +130,8 @@ func (s *stream) forward(e apiwatch.Event) bool {
 	return e.Type != apiwatch.Error
 }
 
-// hides records an error with which the API server ended the stream. It reports whether the
-// error is hidden from the reflector, which resumes a stream that ends without an error, but
-// lists all objects again after an error.
+// hides records the error of the API server that ended the stream. It reports whether the error is hidden from the reflector,
+// which resumes a stream that ends without an error, but lists all objects again after an error.
 func (s *stream) hides(err error) bool {
 	g := s.client
 	what, reason := classify(err, s.initial != nil)
@@ -159,10 +158,9 @@ func (s *stream) hides(err error) bool {
 	}
 }
 
-// closedByServer records that the API server ended the stream, as it does every few minutes.
-// If that was within a list, the stream cannot say why: the next request is a LIST, whose
-// answer may be an error. The reflector treats a stream that ends at once as failed: it would
-// list all objects again and wait longer each time. So pause delays the end of a short stream.
+// closedByServer records that the API server ended the stream, as it does every few minutes. Within a list, the stream cannot
+// know the cause: the next request is a LIST, whose answer may be an error. The reflector treats a stream that ends at once as
+// failed: it would list all objects again and wait longer each time. So pause delays the end of a short stream.
 func (s *stream) closedByServer() {
 	s.client.stats.restarted(restartClosed)
 	if s.initial != nil {

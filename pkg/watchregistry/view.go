@@ -32,9 +32,8 @@ type Watch struct {
 	LastEvent time.Time `json:"lastEvent,omitzero"`
 	// Events counts the events that the API server sent, by type.
 	Events map[apiwatch.EventType]uint64 `json:"events"`
-	// Restarts counts why a LIST or WATCH was sent again: a Reason, Closed (the API server
-	// ended the stream, as it does every few minutes) or Expired (the resourceVersion was
-	// too old).
+	// Restarts counts the causes of a repeated LIST or WATCH: a Reason, Closed (the API server ended the stream, as it does
+	// every few minutes) or Expired (the resourceVersion was too old).
 	Restarts map[string]uint64 `json:"restarts"`
 }
 

@@ -43,7 +43,7 @@ type watch struct {
 	// wake ends the wait of a Pending watch early.
 	wake chan struct{}
 
-	// The registry's mutex guards what follows.
+	// The registry's mutex guards the fields below.
 
 	// linger is set while there is no owner.
 	linger *time.Timer
@@ -105,7 +105,7 @@ func (w *watch) run() {
 			run.stop()
 			return
 		}
-		// The state of the watch has what client-go would log.
+		// The state of the watch replaces the log of client-go.
 		run.informer.RunWithContext(klog.NewContext(run.ctx, logr.Discard()))
 		run.syncWaiter.Wait()
 		if w.ctx.Err() != nil {
