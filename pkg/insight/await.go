@@ -30,7 +30,7 @@ const (
 // States are the states that a user can wait for.
 var States = []string{StateReady, StateHealthy, StateSettled}
 
-// Await waits until a VidraResource is in one of States. Its error at the end of timeout says why it is not.
+// Await waits until a VidraResource is in one of States. Its error at the end of timeout has the reason.
 func (c *Client) Await(ctx context.Context, name, state string, timeout time.Duration) error {
 	vr, err := c.VidraResource(ctx, name) // an error of it says what to do
 	if err != nil {

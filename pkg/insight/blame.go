@@ -23,7 +23,7 @@ type Blame struct {
 
 	// Sources are where the manifests of the owners are.
 	Sources []string `json:"-"`
-	// Remarks are what is not shown, and why.
+	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 }
 
@@ -35,7 +35,7 @@ type BlameLine struct {
 	// Manifest is where manifests have the field; Managers are the other field managers that own it.
 	Manifest []string      `json:"manifest,omitempty"`
 	Managers []LineManager `json:"managers,omitempty"`
-	// Edits are what was done about edits of the field.
+	// Edits are the outcomes of edits of the field.
 	Edits []Edit `json:"edits,omitempty"`
 
 	// inner reports that the field has others below it.
@@ -86,7 +86,7 @@ func (c *Client) Blame(ctx context.Context, of Target, foreign bool) (*Blame, er
 	return answer, nil
 }
 
-// blamed is what is known of the lines of an object.
+// blamed is the knowledge about the lines of an object.
 type blamed struct {
 	subject *subject
 	// known is the decision about values of the object.
@@ -101,7 +101,7 @@ type blamed struct {
 	paths  map[string]string
 }
 
-// addOwner adds where the manifest of an owner has the fields. It returns why that is not known.
+// addOwner adds the places of the fields in the manifest of an owner. It returns the reason for which they are unknown.
 func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (missing string) {
 	manager := signature(vr).Manager
 	located, missing := b.subject.locate(ctx, vr)
@@ -159,7 +159,7 @@ func (b *blamed) lines() ([]BlameLine, error) {
 	return lines, nil
 }
 
-// begin sets the paths of the lines on which the fields of a node begin: of several, that of the innermost.
+// begin sets the paths of the first lines of the fields of a node: if there are several, the path of the innermost.
 func begin(n *yaml.Node, path []string, lines []BlameLine) {
 	for i, child := range n.Content {
 		at := append(slices.Clone(path), fmt.Sprint(i))
@@ -210,8 +210,8 @@ func (b *blamed) attribute(line *BlameLine) {
 	}
 }
 
-// addEdits adds each edit to the lines on which its fields begin: of an item, a map or a list, the first one. An edit
-// of fields that have no line, because the API server keeps no empty list, is added to the field above.
+// addEdits adds each edit to the first lines of its fields: of an item, a map or a list, the first one. An edit of fields
+// without a line, because the API server keeps no empty list, is added to the field above.
 func (b *blamed) addEdits(lines []BlameLine) {
 	for _, e := range b.edits {
 		added, above := map[int]bool{}, ""
@@ -237,11 +237,11 @@ func (b *blamed) addEdits(lines []BlameLine) {
 	}
 }
 
-// atomic reports whether what is at a path is owned as a whole.
+// atomic reports whether the value at a path is owned as a whole.
 func (b *blamed) atomic(path []string) bool { return b.writers.OwnsWhole(path...) }
 
-// foreignLines are the lines of fields that no manifest has, with those above them. What the API server
-// writes itself is left out.
+// foreignLines are the lines of fields that no manifest has, with the lines above them. Fields that the API server writes
+// itself are left out.
 func foreignLines(lines []BlameLine) []BlameLine {
 	shown := make([]bool, len(lines))
 	var above []int

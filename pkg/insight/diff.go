@@ -7,7 +7,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
-// Diff is the answer to the question what applies of VidraResources would do.
+// Diff is the answer to the question about the effects of applies of VidraResources.
 type Diff struct {
 	VidraResources []*Difference `json:"vidraResources"`
 
@@ -23,7 +23,8 @@ type Forecasts struct {
 	Remarks []string `json:"-"`
 }
 
-// Diff returns what an apply of VidraResources would do, by dry runs with the rights of the user and the decisions of the operator.
+// Diff returns the effects of an apply of VidraResources, by dry runs with the rights of the user and the decisions of the
+// operator.
 func (c *Client) Diff(ctx context.Context, q PreviewQuery) (*Diff, error) {
 	answer := &Diff{}
 	differs, remarks, err := c.differs(ctx, q)
@@ -61,8 +62,8 @@ func (c *Client) Forecast(ctx context.Context, q PreviewQuery) (*Forecasts, erro
 	return answer, nil
 }
 
-// differs returns a differ for each VidraResource that a query selects, and messages to the user. It fails for a VidraResource for which
-// the operator sends no request.
+// differs returns a differ for each VidraResource that a query selects, and messages to the user. It fails for a VidraResource
+// about which the operator sends no request.
 func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ, remarks []string, err error) {
 	p, err := c.preview(ctx, q)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// What an apply would do with an object.
+// The effect of an apply on an object.
 const (
 	ActionNone    = "unchanged"
 	ActionCreate  = "create"
@@ -44,7 +44,7 @@ const (
 	ActionRefuse  = "refuse"
 )
 
-// Difference is what an apply of a VidraResource would do.
+// Difference is the effect of an apply of a VidraResource.
 type Difference struct {
 	VidraResource string `json:"vidraResource"`
 	Suspended     bool   `json:"suspended,omitempty"`
@@ -53,7 +53,7 @@ type Difference struct {
 	Objects []*ObjectDifference `json:"objects"`
 }
 
-// ObjectDifference is what an apply would do with one object.
+// ObjectDifference is the effect of an apply on one object.
 type ObjectDifference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -65,14 +65,14 @@ type ObjectDifference struct {
 	To   string `json:"to,omitempty"`
 	// Place is where the manifest has it.
 	Place string `json:"place,omitempty"`
-	// Why is why it is refused, replaced, pruned, released or not reverted.
+	// Why is the reason for which it is refused, replaced, pruned, released or left.
 	Why string `json:"why,omitempty"`
 	// Conflicts are the fields that the apply takes from other field managers.
 	Conflicts []FieldConflict `json:"conflicts,omitempty"`
-	// AlsoRemoved is what users added in the place of what they removed, and what is removed with it.
+	// AlsoRemoved are the additions of users in the place of removed fields, which are removed with the revert.
 	AlsoRemoved []string `json:"alsoRemoved,omitempty"`
-	// Reverted are the fields that users removed or changed, where Diff cannot show it: what they added is in the
-	// way of the dry run.
+	// Reverted are the fields that users removed or changed and that Diff cannot show: an addition is in the way of the dry
+	// run.
 	Reverted []string `json:"reverted,omitempty"`
 	// Stays reports that others changed it, that Diff would revert that, and that Why keeps the operator from it.
 	Stays bool `json:"stays,omitempty"`
@@ -91,7 +91,7 @@ func (o *ObjectDifference) Object() string {
 	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
 }
 
-// differ finds out what an apply of a VidraResource would do.
+// differ finds out the effect of an apply of a VidraResource.
 type differ struct {
 	*dryrun.Runner
 	// moves finds the other VidraResource of an object that moves.
@@ -203,7 +203,7 @@ func newObjectDifference(id object.Identity, gvk schema.GroupVersionKind) *Objec
 	return &ObjectDifference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: id.Namespace, Name: id.Name, Action: ActionNone}
 }
 
-// compare compares an object of the manifest with the one in the cluster.
+// compare compares an object of the manifest with the object in the cluster.
 func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDifference, error) {
 	diff := newObjectDifference(o.ID, o.GVK)
 	diff.Place = o.Place.In(d.VR)
@@ -315,8 +315,8 @@ func (d *differ) dryRun(ctx context.Context, diff *ObjectDifference, o *desired.
 	return d.changed(ctx, diff, o, live, applied)
 }
 
-// contested adds the fields that an apply takes from others. It returns why the apply is refused: the operator takes no field from
-// another VidraResource. An object that does not exist has no other owner.
+// contested adds the fields that an apply takes from others. It returns the reason for which the apply is refused: the
+// operator takes no field from another VidraResource. A missing object has no other owner.
 func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, conflict error) (refused string) {
 	known := d.Disclosure(o, live)
 	for _, c := range owners.FieldConflictsIn(conflict) {
@@ -406,7 +406,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// additions describes what an edit added: it is removed with the revert.
+// additions describes the additions of an edit, which are removed with the revert.
 func additions(changes []ownership.Change) []string {
 	var added []string
 	for _, c := range changes {
@@ -419,7 +419,7 @@ func additions(changes []ownership.Change) []string {
 	return added
 }
 
-// changed compares an object with what the dry run made of it.
+// changed compares an object with the result of the dry run.
 func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired.Object, live, applied *unstructured.Unstructured) (*ObjectDifference, error) {
 	if entry := owners.EntryOf(d.VR, o.ID); entry == nil || entry.UID == "" {
 		adopted, refused, err := d.mayTake(ctx, o, live, applied)
@@ -445,7 +445,8 @@ func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired
 	return diff, nil
 }
 
-// mayTake returns why an object that exists is not applied for the first time, empty if it is, and reports whether it is adopted then.
+// mayTake returns the reason for which an existing object is not applied for the first time, empty if it is, and reports
+// whether it is adopted then.
 func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *unstructured.Unstructured) (adopted bool, refused string, err error) {
 	finder := d.finder()
 	others, err := d.coOwners(live, func() ([]owners.CoOwner, error) { return finder.Conflicting(ctx, o.Key, live) })
@@ -482,7 +483,7 @@ func (d *differ) adoption(o *desired.Object, live, applied *unstructured.Unstruc
 	return ""
 }
 
-// byTools is what users added to an object and what the policy for additions removes.
+// byTools are the additions of users to an object that the policy for additions removes.
 func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
 	if d.settings.Additions.Policy != v1alpha1.AdditionsRevert {
 		return nil
@@ -495,8 +496,8 @@ func (d *differ) isDrift(entry *v1alpha1.ManagedResourceStatus, o *desired.Objec
 	return entry != nil && entry.UID != "" && !d.manifestChanged(entry, o)
 }
 
-// manifestChanged reports whether the configuration of an object is, or may be, another one than was applied last. A sealed one cannot be
-// compared: it is the same if the operator has observed the spec, and its parts are those of the cluster.
+// manifestChanged reports whether the configuration of an object is, or may be, another one than was applied last. A sealed
+// one cannot be compared: it is the same if the operator has observed the spec, and its parts come from the cluster.
 func (d *differ) manifestChanged(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
 	if entry.Configuration == "" || strings.HasPrefix(entry.Configuration, seal.Prefix) {
 		return d.VR.Status.ObservedGeneration != d.VR.Generation || d.Beside != nil && len(d.VR.Spec.ManifestFrom) > 0

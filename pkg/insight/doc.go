@@ -1,6 +1,6 @@
 // Package insight answers the questions that users have about VidraResources and managed objects: [Client.Status],
 // [Client.Tree], [Client.Why], [Client.Blame], [Client.History] and [Client.Events]. A question is a method of [Client] from a
-// context and a query to a typed answer, whose JSON is that of `vidra ... -o json`. Package render makes text of answers.
+// context and a query to a typed answer, whose JSON `vidra ... -o json` prints. Package render makes text of answers.
 //
 // Invariants:
 //   - It reads only, with the rights of its user: a Client sends GET, LIST and WATCH requests, and dry runs.

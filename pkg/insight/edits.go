@@ -15,13 +15,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Edit is one edit of an object, and what became of it.
+// Edit is one edit of an object, and its outcome.
 type Edit struct {
 	Last   metav1.Time `json:"last"`
 	Count  int64       `json:"count"`
 	Reason string      `json:"reason"`
 	Note   string      `json:"note"`
-	// Fields are the paths of what was edited, separated by commas.
+	// Fields are the edited paths, separated by commas.
 	Fields string `json:"-"`
 	// User who made the edit, and Manager is its field manager; empty where they are not known.
 	User    string `json:"-"`
@@ -71,7 +71,7 @@ func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, r
 	slices.Reverse(all)
 	var edits []Edit
 	for _, e := range all {
-		// What regards the object has a twin that regards the VidraResource, if that may be read.
+		// An Event that regards the object has a twin that regards the VidraResource, if that may be read.
 		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
 			continue
 		}
@@ -91,8 +91,8 @@ func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, r
 	return edits, nil
 }
 
-// eventDelay is how much later than the entry of the history the Event about the same edit may be. The entry has
-// the time at which the reconcile began, and the Event the time at which it was recorded.
+// eventDelay is the most time between the entry of the history and the Event about the same edit. The entry has the time of
+// the begin of the reconcile, and the Event the time of its record.
 const eventDelay = time.Minute
 
 // inHistory reports whether the history of a VidraResource has an edit of the object that one of its Events is about.

@@ -20,7 +20,7 @@ type eventFilter struct {
 	about []objectName
 	// namespace of an object that the Event is about.
 	namespace string
-	// reasons of which the Event must have one.
+	// reasons of the printed Events.
 	reasons []string
 	// eventType is Normal or Warning.
 	eventType string

@@ -11,17 +11,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// eventState is what is new when an Event is printed once more.
+// eventState is the new part of an Event that is printed once more.
 type eventState struct {
 	count int32
 	last  time.Time
 }
 
-// eventFollower is the store that a reflector keeps up to date: instead of
-// keeping Events it prints what is new of them. After a watch ended, the
-// reflector continues or lists again: no Event is printed twice, and what is new
-// in the list is not missed. The reflector calls it from one
-// goroutine.
+// eventFollower is the store that a reflector keeps up to date: instead of keeping Events it prints their news. After a watch
+// ended, the reflector continues or lists again: no Event is printed twice, and no news in the list is missed. The reflector
+// calls it from one goroutine.
 type eventFollower struct {
 	filter eventFilter
 	print  func([]*eventsv1.Event) error
@@ -31,8 +29,7 @@ type eventFollower struct {
 	seen map[types.UID]eventState
 }
 
-// followEvents prints what is new, from now on, until ctx ends. It returns what
-// the printing, or the watch for good, failed with.
+// followEvents prints news, from now on, until ctx ends. It returns the error of the printing, or of the watch for good.
 func followEvents(ctx context.Context, source *eventSource, filter eventFilter, listed []*eventsv1.Event,
 	show func([]*eventsv1.Event) error,
 ) error {
@@ -51,7 +48,7 @@ func followEvents(ctx context.Context, source *eventSource, filter eventFilter, 
 	return context.Cause(following)
 }
 
-// show prints what is wanted and new of some Events.
+// show prints the wanted news of some Events.
 func (f *eventFollower) show(all []*eventsv1.Event) {
 	var news []*eventsv1.Event
 	for _, e := range all {
@@ -90,9 +87,8 @@ func (f *eventFollower) Delete(obj any) error {
 	return err
 }
 
-// Replace implements cache.ReflectorStore: it is given all Events that there are,
-// or were a moment ago. What is not among them may be newer than the list, so it
-// is not forgotten.
+// Replace implements cache.ReflectorStore: it gets all Events of the moment, or of a moment ago. An Event that is missing may
+// be newer than the list, so it is not forgotten.
 func (f *eventFollower) Replace(objs []any, _ string) error {
 	all := make([]*eventsv1.Event, 0, len(objs))
 	for _, obj := range objs {

@@ -22,7 +22,7 @@ type EventQuery struct {
 	Target *Target
 	// Namespace of an object that the Events are about; empty for all.
 	Namespace string
-	// Reasons are those of which an Event has one; none for all.
+	// Reasons are the reasons of the wanted Events; none for all.
 	Reasons []string
 	// Type is Normal or Warning; empty for both.
 	Type string
@@ -33,7 +33,7 @@ type EventQuery struct {
 // Events are Events of Vidra, the newest last.
 type Events struct {
 	Items []*eventsv1.Event
-	// Remarks are what is not shown, and why.
+	// Remarks name the hidden parts, with the reasons.
 	Remarks []string
 }
 

@@ -25,7 +25,7 @@ type eventSource struct {
 	namespace string
 	// selector is a field selector. about is a part that only Events about a VidraResource match; nil for all Events.
 	selector, about fields.Selector
-	// remark receives what the user is to know meanwhile.
+	// remark receives the messages to the user meanwhile.
 	remark func(text string)
 
 	// watched reports that a watch was granted, and broken that none runs.

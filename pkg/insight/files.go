@@ -27,7 +27,7 @@ type parsedFile struct {
 	objects []manifest.Object
 }
 
-// parsedFiles are files in the order in which they were given.
+// parsedFiles are files in the order of the arguments.
 type parsedFiles []parsedFile
 
 // parseFiles reads the objects of files. Errors name the file.

@@ -27,16 +27,16 @@ var (
 	replicas    = []string{"spec", "replicas"}
 )
 
-// Forecast is what others write of the fields of a VidraResource.
+// Forecast are the writes of others to the fields of a VidraResource.
 type Forecast struct {
 	VidraResource string           `json:"vidraResource"`
 	Fields        []ContestedField `json:"fields"`
 	// Rules leave the fields that will fight to their writers, if they are added to spec.drift.ignore.
 	Rules []v1alpha1.IgnoreRule `json:"ignoreRules,omitempty"`
-	// Missing is what could not be checked, and why.
+	// Missing names the unchecked parts, with the reasons.
 	Missing []string `json:"missing,omitempty"`
 
-	// Existing are the rules of spec.drift.ignore, to which Rules are added.
+	// Existing are the present rules of spec.drift.ignore, which Rules extend.
 	Existing []v1alpha1.IgnoreRule `json:"-"`
 	// Applied reports that the operator has observed the VidraResource.
 	Applied bool `json:"-"`
@@ -57,7 +57,7 @@ type ContestedField struct {
 	Fights bool `json:"fights"`
 	// NotBefore is the end of the break-glass of the object: until then, Vidra reverts nothing of it; nil without break-glass.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
-	// Now is the value as it is, and Wanted that of the manifest. Empty if they are the same, or withheld.
+	// Now is the present value, and Wanted the value of the manifest. Empty if they are the same, or withheld.
 	Now    string `json:"now,omitempty"`
 	Wanted string `json:"wanted,omitempty"`
 	// Times is how often status.history has that the writer wrote the field, and Last when it did last.
@@ -79,7 +79,7 @@ func ignored(vr *v1alpha1.VidraResource) []v1alpha1.IgnoreRule {
 // forecaster finds out which fields of a VidraResource others write.
 type forecaster struct {
 	*differ
-	// autoscalers are the HorizontalPodAutoscalers by what they scale.
+	// autoscalers are the HorizontalPodAutoscalers by their targets.
 	autoscalers map[object.Identity]string
 }
 
@@ -119,8 +119,8 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	return found, f.locate(ctx, found)
 }
 
-// findAutoscalers finds the HorizontalPodAutoscalers of the objects that set spec.replicas: those in the manifest,
-// and those in the namespaces of the objects. It returns what may not be read.
+// findAutoscalers finds the HorizontalPodAutoscalers of the objects that set spec.replicas: in the manifest, and in the
+// namespaces of the objects. It returns the unreadable ones.
 func (f *forecaster) findAutoscalers(ctx context.Context, objects []*desired.Object) (missing []string, err error) {
 	f.autoscalers = map[object.Identity]string{}
 	var namespaces []string
@@ -149,7 +149,7 @@ func (f *forecaster) findAutoscalers(ctx context.Context, objects []*desired.Obj
 	return missing, nil
 }
 
-// scales notes what a HorizontalPodAutoscaler scales.
+// scales notes the target of a HorizontalPodAutoscaler.
 func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef") // without one it scales nothing
 	gvk := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
@@ -157,7 +157,7 @@ func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 	f.autoscalers[id] = object.Identity{GroupKind: hpaKind, Namespace: hpa.GetNamespace(), Name: hpa.GetName()}.String()
 }
 
-// check returns the fields of an object that others write, or why that is not known.
+// check returns the fields of an object that others write, or the reason for which they are unknown.
 func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []ContestedField, missing string, err error) {
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {
@@ -222,8 +222,8 @@ func (c *contested) add(field, manager string, tokens []string) *ContestedField 
 	return &c.fields[len(c.fields)-1]
 }
 
-// compare adds what others own in an object that is there, with another value than the apply would set, and what
-// the history has about the fields that the apply would own.
+// compare adds the fields that others own in an existing object with another value than the apply would set, and the history
+// of the fields that the apply would own.
 func (c *contested) compare(live, applied *unstructured.Unstructured) {
 	leaves, above := ownership.FieldsOf(applied, c.By.Manager, c.object.Unstructured().Object, c.Disclosure(c.object, live))
 	tokens := map[string][]string{}
@@ -234,7 +234,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 		return manager != "" && !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix)
 	}
 	for _, change := range ownership.Drift(live, applied, c.By.Manager, c.Disclosure(c.object)) {
-		// What has the same value is co-owned. A value that was set through scale is changed again.
+		// A field with the same value is co-owned. A value that was set through scale is changed again.
 		if foreign(change.Manager) && (change.Kind == ownership.Changed || change.Subresource == "scale") {
 			field := c.add(change.Path, change.Manager, tokens[change.Path])
 			if change.Kind == ownership.Changed {

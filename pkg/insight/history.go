@@ -25,7 +25,7 @@ type HistoryQuery struct {
 // History has the edits of managed objects that statuses hold, the newest first.
 type History struct {
 	Edits []HistoryEdit `json:"edits"`
-	// Remarks are what is not shown, and why.
+	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 }
 

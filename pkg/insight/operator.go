@@ -28,7 +28,7 @@ type Operator struct {
 	// MaxBreakGlass is how long break-glass exempts an object at most, where spec.drift.maxBreakGlass is not set. Defaults to
 	// v1alpha1.DefaultMaxBreakGlass.
 	MaxBreakGlass *time.Duration
-	// Namespaces are those to which the operator is limited; none for all.
+	// Namespaces are the limits of the operator; none for all.
 	Namespaces []string
 	// RequireServiceAccount reports that the operator refuses VidraResources that name no account.
 	RequireServiceAccount bool
@@ -36,7 +36,7 @@ type Operator struct {
 	ImpersonationNamespaces string
 }
 
-// decisions are the settings of the operator in the form in which its packages have them.
+// decisions are the settings of the operator in the form of its packages.
 type decisions struct {
 	Operator
 
@@ -77,7 +77,7 @@ func (d *decisions) accounts(cache client.Reader) access.Accounts {
 	return access.Accounts{Cache: cache, Required: d.RequireServiceAccount, Impersonated: d.impersonated}
 }
 
-// settings are those of the operator for the objects of a VidraResource.
+// settings are the settings of the operator for the objects of a VidraResource.
 func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *plan.Settings {
 	inventory := make([]*plan.Object, len(vr.Status.ManagedResources))
 	for i := range inventory {

@@ -106,7 +106,7 @@ func (c *Client) preview(ctx context.Context, q PreviewQuery) (*preview, error) 
 	return one(vr, nil)
 }
 
-// add adds the VidraResources among objects. name is the one that is compared; empty for all.
+// add adds the VidraResources among objects. name is the compared one; empty for all.
 func (p *preview) add(ctx context.Context, c *Client, objects []manifest.Object, name string) error {
 	for _, obj := range objects {
 		if !isVidraResource(obj) {

@@ -132,13 +132,14 @@ type departure struct {
 	diff   *ObjectDifference
 	key    trigger.ObjectKey
 	entry  *v1alpha1.ManagedResourceStatus
-	// exempt is the answer to the break-glass annotations of an exempt object; nil for others. The decision is then the one after its end.
+	// exempt is the answer to the break-glass annotations of an exempt object; nil for others. With it, the decision is about
+	// the time after its end.
 	exempt *v1alpha1.BreakGlassStatus
 	// remarks follow the reason of the difference.
 	remarks string
 }
 
-// describe returns what the operator does with the object, first or last; nil if it does nothing.
+// describe returns the effect of the operator on the object, first or last; nil without one.
 func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
 	decision, err := policy.Decide(ctx, p.of, p)
 	if err == nil && decision.Reason == policy.Exempt {
@@ -313,7 +314,7 @@ func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
 	return inside, withoutValues(err)
 }
 
-// finder returns the Finder of the other owners of objects, with which the operator decides.
+// finder returns the Finder of the other owners of objects, as the operator has it.
 func (d *differ) finder() *owners.Finder {
 	return &owners.Finder{
 		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{d.moves},

@@ -34,7 +34,7 @@ type Status struct {
 // Report is the state of a VidraResource.
 type Report struct {
 	Name string `json:"name"`
-	// InOrder reports that nothing is wrong; Why is what is.
+	// InOrder reports the absence of problems; Why names them.
 	InOrder bool     `json:"inOrder"`
 	Why     []string `json:"why,omitempty"`
 	// Ready is the reason of the condition Ready.
@@ -137,7 +137,7 @@ func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 	return r
 }
 
-// withoutRepeats leaves out what says the same of another condition: the text after its first colon.
+// withoutRepeats leaves out texts that repeat another condition: the text after its first colon.
 func withoutRepeats(all []string) []string {
 	var seen, kept []string
 	for _, text := range all {

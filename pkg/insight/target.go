@@ -30,7 +30,7 @@ type Target struct {
 	Name      string
 }
 
-// subject is the object that a question is about, with what the user may read of it.
+// subject is the object of a question, as far as the user may read it.
 type subject struct {
 	client *Client
 	gvk    schema.GroupVersionKind
@@ -43,13 +43,13 @@ type subject struct {
 	// owners are the VidraResources that manage it, and named those that the object itself names.
 	owners []*v1alpha1.VidraResource
 	named  []string
-	// missing is what could not be read, and why.
+	// missing names the unread parts, with the reasons.
 	missing []string
 	// locations are where the manifests of the owners have the object; nil until they were read.
 	locations map[string]location
 }
 
-// location is where a manifest has the object, or why that is not known.
+// location is the place of the object in a manifest, or the reason for which it is unknown.
 type location struct {
 	at  *located
 	why string
@@ -217,7 +217,7 @@ func (s *subject) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource
 	return all, nil
 }
 
-// signature is what the objects of a VidraResource show of it.
+// signature are the marks of a VidraResource on its objects.
 func signature(vr *v1alpha1.VidraResource) object.Signature {
 	return object.SignatureOf(v1alpha1.InstallationOf(vr), vr.Name)
 }
@@ -237,7 +237,7 @@ type located struct {
 	vr *v1alpha1.VidraResource
 }
 
-// locate finds the object in the manifest of an owner; nil if it cannot be found, with why.
+// locate finds the object in the manifest of an owner; nil if it cannot be found, with the reason.
 func (s *subject) locate(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
 	s.readManifests(ctx)
 	found := s.locations[vr.Name]
@@ -282,7 +282,7 @@ func (c *Client) Disclosure(ctx context.Context, of Target) ownership.Disclosure
 	return s.disclosure(ctx)
 }
 
-// locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with why.
+// locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with the reason.
 func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
 	parts, err := desired.ReadParts(ctx, s.client.dynamic, vr)
 	if err != nil {

@@ -31,14 +31,14 @@ type TreeQuery struct {
 	Object *object.Identity
 }
 
-// Tree is the inventory of a VidraResource, with what its objects own.
+// Tree is the inventory of a VidraResource, with the objects that its objects own.
 type Tree struct {
 	Objects []*Branch `json:"objects"`
 	Name    string    `json:"vidraResource"`
 
 	// Root is the report of the VidraResource.
 	Root Report `json:"-"`
-	// Remarks are what is not shown, and why.
+	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 }
 
@@ -48,9 +48,9 @@ type Branch struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// State is that of the inventory; none for owned objects.
+	// State is the state in the inventory; none for owned objects.
 	State string `json:"state,omitempty"`
-	// Health is what kstatus makes of the object; Message is why it is not Current.
+	// Health is the status of the object by kstatus; Message is the reason if it is not Current.
 	Health  string       `json:"health,omitempty"`
 	Message string       `json:"message,omitempty"`
 	Created *metav1.Time `json:"created,omitempty"`
@@ -84,7 +84,7 @@ type treeReader struct {
 	client *Client
 	// local reports that the objects are in the cluster of the client.
 	local bool
-	// remarks are what is not shown, and why.
+	// remarks name the hidden parts, with the reasons.
 	remarks []string
 }
 
@@ -120,7 +120,7 @@ func compareBranches(a, b *Branch) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
-// read adds what the live object shows.
+// read adds the state of the live object.
 func (t *treeReader) read(ctx context.Context, b *Branch) {
 	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
 	mapping, err := t.client.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -144,7 +144,7 @@ func (t *treeReader) read(ctx context.Context, b *Branch) {
 	}
 }
 
-// show adds what a live object shows.
+// show adds the state of a live object.
 func (b *Branch) show(live *unstructured.Unstructured) {
 	health := trigger.ComputeHealth(live)
 	b.Health, b.Message = string(health.Status), health.Message
@@ -153,7 +153,7 @@ func (b *Branch) show(live *unstructured.Unstructured) {
 
 func ptrTo[T any](v T) *T { return &v }
 
-// addOwned adds the objects that others own. What may not be listed is counted.
+// addOwned adds the objects that others own. Kinds that may not be listed are counted.
 func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {
 	namespaces := map[string]bool{}
 	byUID := map[types.UID]*Branch{}

@@ -12,10 +12,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// unified is a diff of an object before and after, in YAML, without what the API server writes itself
-// and without values that are never shown; empty for no difference. Nil is no object. The status is shown only
-// if the VidraResource owns fields of it, as in a kind without the subresource. known is the decision about values
-// of the object without these two.
+// unified is a diff of an object before and after, in YAML, without fields that the API server writes itself and without
+// withheld values; empty for no difference. Nil is no object. The status is shown only if the VidraResource owns fields of it,
+// as in a kind without the subresource. known is the decision about values of the object without these two.
 func (d *differ) unified(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
 	known = known.With(before, after)
 	status := d.ownsStatus(before) || d.ownsStatus(after)
@@ -38,8 +37,7 @@ func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
 // serverMetadata are the fields of metadata that the API server writes.
 var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
 
-// shownYAML is an object in YAML. A value that is never shown gets a mark, with the side if it differs from
-// that of the other object.
+// shownYAML is an object in YAML. A withheld value gets a mark, with the side if the other object has another value.
 func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, known ownership.Disclosure) string {
 	if obj == nil {
 		return ""

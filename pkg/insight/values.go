@@ -34,7 +34,7 @@ func valueText(masked map[string]any, field ownership.Field) string {
 	return string(shown)
 }
 
-// valueAt is the value to which names and indexes lead; nil if there is none.
+// valueAt is the value at names and indexes; nil without one.
 func valueAt(value any, path []string) any {
 	for _, token := range path {
 		switch v := value.(type) {

@@ -64,7 +64,7 @@ func AsVidraResource(u *unstructured.Unstructured) (*v1alpha1.VidraResource, err
 	return vr, nil
 }
 
-// VidraResource reads a VidraResource. An error has what the user can do.
+// VidraResource reads a VidraResource. An error has the next step of the user.
 func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
 	vr, err := c.resources.Get(ctx, name)
 	if apierrors.IsNotFound(err) && !IsNoResource(err) {
@@ -76,8 +76,8 @@ func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.Vidr
 	return vr, nil
 }
 
-// VidraResources reads the VidraResources that a label selector selects, in the order of their names. The caller changes none of
-// them. An error has what the user can do.
+// VidraResources reads the VidraResources that a label selector selects, in the order of their names. The caller changes none
+// of them. An error has the next step of the user.
 func (c *Client) VidraResources(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
 	all, err := c.resources.List(ctx, selector)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Client) VidraResources(ctx context.Context, selector string) ([]*v1alph
 	return all, nil
 }
 
-// noVidraResource is the error about a VidraResource that does not exist, with those of all that the user may mean.
+// noVidraResource is the error about a missing VidraResource, with the names among all that the user may mean.
 func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) error {
 	names := make([]string, 0, len(all))
 	for _, vr := range all {
@@ -95,8 +95,8 @@ func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) err
 	return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do%s", name, p.Hint("get"), didYouMean(similar(name, names)))
 }
 
-// VidraResourceError adds to an error about VidraResources what the user can do. verb is that of the request, and name empty for
-// a list.
+// VidraResourceError adds the next step of the user to an error about VidraResources. verb is the verb of the request, and
+// name empty for a list.
 func (p Program) VidraResourceError(verb, name string, err error) error {
 	switch {
 	case answer.LacksRight(err):

@@ -24,11 +24,11 @@ type Explanation struct {
 	ManagedBy []ManagedBy `json:"managedBy"`
 	// Others are the other field managers that own fields of the object, but for its status.
 	Others []OtherWriter `json:"others,omitempty"`
-	// Notes are what the API server has not recorded.
+	// Notes name the facts that the API server has not recorded.
 	Notes []string `json:"notes,omitempty"`
 	// Edits of the object, the newest first.
 	Edits []Edit `json:"edits,omitempty"`
-	// Missing is what could not be read, and why.
+	// Missing names the unread parts, with the reasons.
 	Missing []string `json:"missing,omitempty"`
 
 	// Object is the object in messages: Deployment shop/web. Argument is it as an argument of a command: deployment/web -n shop.
@@ -36,11 +36,11 @@ type Explanation struct {
 	Argument string `json:"-"`
 	// Absent reports that the object does not exist.
 	Absent bool `json:"-"`
-	// Remarks are what is not shown, and why.
+	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 }
 
-// ManagedBy is what a VidraResource has to do with an object.
+// ManagedBy is the relation of a VidraResource to an object.
 type ManagedBy struct {
 	VidraResource string `json:"vidraResource"`
 	// State of the object in the inventory.
@@ -48,7 +48,7 @@ type ManagedBy struct {
 	// Drift is the mode of spec.drift. Suspended reports spec.suspend.
 	Drift     string `json:"drift,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
-	// Cluster is that of the object, if it is another one.
+	// Cluster is the cluster of the object, if it is another one.
 	Cluster string `json:"cluster,omitempty"`
 	// DefinedIn is where the manifest has the object. EditWith is the command that edits it.
 	DefinedIn string `json:"definedIn,omitempty"`
@@ -57,14 +57,14 @@ type ManagedBy struct {
 	Fields []string `json:"fields,omitempty"`
 	// BreakGlass is the answer to the break-glass annotations.
 	BreakGlass *v1alpha1.BreakGlassStatus `json:"breakGlass,omitempty"`
-	// Problems are those of the object.
+	// Problems are the problems of the object.
 	Problems []v1alpha1.Problem `json:"problems,omitempty"`
 	// Left are the fields that rules of spec.drift.ignore leave to others.
 	Left []string `json:"left,omitempty"`
 	// Controlled are the fields that are left to the controllers that write them by contract.
 	Controlled []string `json:"controlled,omitempty"`
-	// Lines are where the manifest has the fields that were edited last. The one without a field is the
-	// whole object, which was deleted.
+	// Lines are the places of the fields in the manifest that were edited last. A line without a field stands for the whole
+	// object, which was deleted.
 	Lines []FieldLine `json:"lines,omitempty"`
 	// Rule leaves those fields to others, if it is added to spec.drift.ignore.
 	Rule *v1alpha1.IgnoreRule `json:"ignoreRule,omitempty"`
@@ -73,12 +73,11 @@ type ManagedBy struct {
 
 	// LinesFrom is where lines of the manifest are counted from; empty if the manifest is not known.
 	LinesFrom string `json:"-"`
-	// Rules are those of spec.drift.ignore, to which Rule is added.
+	// Rules are the present rules of spec.drift.ignore, which Rule extends.
 	Rules []v1alpha1.IgnoreRule `json:"-"`
 
 	located *located
-	// configured are the fields with what is above them, and those that the manifest has and another
-	// manager owns now.
+	// configured are the fields with their parents, and the fields of the manifest that another manager owns now.
 	configured []ownership.Field
 }
 
@@ -88,7 +87,7 @@ type FieldLine struct {
 	Place string `json:"place"`
 }
 
-// OtherWriter is a field manager other than those of VidraResources.
+// OtherWriter is a field manager, except the managers of VidraResources.
 type OtherWriter struct {
 	Manager     string      `json:"manager"`
 	Operation   string      `json:"operation"`
@@ -96,11 +95,11 @@ type OtherWriter struct {
 	Time        metav1.Time `json:"time"`
 	Fields      []string    `json:"fields"`
 
-	// Details are those of Fields.
+	// Details are the details of Fields.
 	Details []OtherField `json:"-"`
 }
 
-// OtherField is a field that a field manager other than those of VidraResources owns.
+// OtherField is a field of a field manager, except the managers of VidraResources.
 type OtherField struct {
 	Path string
 	// Value is its value in JSON, shortened and masked; empty if that is not known.

@@ -101,7 +101,7 @@ func New(client *insight.Client, version string) *mcp.Server {
 	return s
 }
 
-// add adds a tool that asks a question. ask returns an answer, and what the answer lacks.
+// add adds a tool that asks a question. ask returns an answer, and its missing parts.
 func add[In any](s *mcp.Server, name, description string, ask func(ctx context.Context, in In) (any, []string, error)) {
 	closed := false
 	tool := &mcp.Tool{
@@ -121,7 +121,7 @@ func add[In any](s *mcp.Server, name, description string, ask func(ctx context.C
 	})
 }
 
-// content is the content of a result: a document, shortened if need be, and what it lacks.
+// content is the content of a result: a document, shortened if need be, and its missing parts.
 func content(document string, remarks ...string) []mcp.Content {
 	const room = MaxResult / 8 // for remarks
 	notes := ""

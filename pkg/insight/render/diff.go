@@ -13,7 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// actionTexts are what happens to an object, and to several.
+// actionTexts are the effects on an object, and on several.
 var actionTexts = []struct{ action, one, several string }{
 	{insight.ActionCreate, "is created", "are created"},
 	{insight.ActionChange, "changes", "change"},
@@ -26,7 +26,7 @@ var actionTexts = []struct{ action, one, several string }{
 	{insight.ActionNone, "is unchanged", "are unchanged"},
 }
 
-// DiffSummary returns how many objects there are by what happens to them.
+// DiffSummary returns the number of objects for each effect.
 func DiffSummary(d *insight.Difference) string {
 	var parts []string
 	for _, text := range actionTexts {
@@ -63,7 +63,7 @@ var (
 	signCodes   = map[string]string{"+": green, "~": yellow, ">": yellow, "!": red, "-": red, "x": red}
 )
 
-// DiffRemarks returns what is reported about an object in addition to its diff.
+// DiffRemarks returns the remarks about an object in addition to its diff.
 func (s Style) DiffRemarks(o *insight.ObjectDifference) []string {
 	var all []string
 	if o.Why != "" {
@@ -94,7 +94,7 @@ func Verb(o *insight.ObjectDifference) string {
 	return o.Action
 }
 
-// Diff returns what an apply of a VidraResource would do.
+// Diff returns the text about the effect of an apply of a VidraResource.
 func (s Style) Diff(d *insight.Difference) string {
 	var b strings.Builder
 	b.WriteString(styled{DiffSummary(d), bold}.paint(s.Colour) + "\n")

@@ -22,11 +22,11 @@ func instance(e *eventsv1.Event) string {
 // eventColumn is a column of the table of Events.
 type eventColumn struct {
 	heading string
-	// wide columns are those of -o wide only.
+	// wide columns belong to -o wide alone.
 	wide bool
-	// usual is how wide the column is at least where it is not known what follows.
+	// usual is the least width of the column while later rows are unknown.
 	usual int
-	// cell is what stands in the column; when writes a time.
+	// cell is the text of the column; when writes a time.
 	cell func(e *eventsv1.Event, when func(time.Time) string) string
 	// colour is the ANSI code of the column of an Event. Defaults to none.
 	colour func(e *eventsv1.Event) string

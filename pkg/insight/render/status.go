@@ -96,14 +96,14 @@ func destinationOf(vr *v1alpha1.VidraResource) string {
 	return at
 }
 
-// driftTexts are what the modes of spec.drift do.
+// driftTexts are the effects of the modes of spec.drift.
 var driftTexts = map[v1alpha1.DriftMode]string{
 	v1alpha1.DriftCorrect: "edits of owned fields are reverted",
 	v1alpha1.DriftWarn:    "edits are reported and not reverted",
 	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted",
 }
 
-// driftOf describes what is done about drift, and what was done last.
+// driftOf describes the handling of drift, and the last revert.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
 	text := string(vr.DriftMode()) + " (" + driftTexts[vr.DriftMode()] + ")"
 	drift := vr.Status.Drift

@@ -12,9 +12,9 @@ type Style struct {
 	Colour bool
 	// Wide writes all that an answer has, instead of the first of long lists.
 	Wide bool
-	// Now is the present time, from which ages are counted.
+	// Now is the present time, for ages.
 	Now time.Time
-	// Program is what the user types, in commands that the text proposes. Defaults to insight.DefaultProgram.
+	// Program is the name of the program in commands that the text proposes. Defaults to insight.DefaultProgram.
 	Program insight.Program
 }
 

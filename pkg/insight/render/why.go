@@ -94,7 +94,7 @@ func (e explanation) lastEdits(b *strings.Builder) {
 	}
 }
 
-// remarks describe what a VidraResource does about the object.
+// remarks describe the handling of the object by a VidraResource.
 func remarks(m insight.ManagedBy) string {
 	var all []string
 	if m.Cluster != "" {

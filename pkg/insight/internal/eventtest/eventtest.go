@@ -32,7 +32,7 @@ func New(name, reason string, ago time.Duration, regarding corev1.ObjectReferenc
 	}
 }
 
-// Corrected returns the Event about the VidraResource of a revert, and Reverted the one about the object.
+// Corrected returns the Event about the VidraResource of a revert, and Reverted the Event about the object.
 func Corrected() *eventsv1.Event {
 	return New("corrected", "DriftCorrected", time.Minute, Resource, &Settings)
 }
