@@ -13,8 +13,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile"
 )
 
-// sinkFlag is the flag that names the sink of CloudEvents, and sinkHeadersFlag the one that names the file with headers
-// for it.
+// sinkFlag is the flag that names the sink of CloudEvents, and sinkHeadersFlag the flag that names the file with headers for
+// it.
 const (
 	sinkFlag        = "cloudevents-sink"
 	sinkHeadersFlag = "cloudevents-headers-file"

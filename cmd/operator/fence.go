@@ -15,8 +15,8 @@ import (
 // renewDeadline: another replica may lead. The elector ends such a replica, but one whose process
 // or machine was paused first continues where it was.
 //
-// Not refused are requests that only ask the API server about rights. The Lease of the replica and the Events about its
-// work have clients without the fence: the elector decides about the Lease, and what was found is reported.
+// Requests that only ask the API server about rights are allowed. The Lease of the replica and the Events about its work have
+// clients without the fence: the elector decides about the Lease, and findings are reported.
 type fence struct {
 	// renewed is when the last renewal was sent; nil before this replica leads.
 	renewed atomic.Pointer[time.Time]
@@ -24,7 +24,7 @@ type fence struct {
 	now func() time.Time
 }
 
-// replica is what the parts of this process know of its leader election.
+// replica is the knowledge of the parts of this process about its leader election.
 type replica struct {
 	fence fence
 	// waits is closed by wait, when another replica leads.
@@ -83,6 +83,5 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper, by which client-go closes idle
-// connections.
+// WrappedRoundTripper implements net.RoundTripperWrapper, through which client-go closes idle connections.
 func (f fenced) WrappedRoundTripper() http.RoundTripper { return f.next }

@@ -19,8 +19,8 @@ import (
 // firstConfigFlag is the flag that names the ConfigMap of the first operator.
 const firstConfigFlag = "first-operator-config"
 
-// readFirstOperator reads the ConfigMap of the first operator, logs what each of its keys means,
-// and sets --default-interval unless a flag or a file does.
+// readFirstOperator reads the ConfigMap of the first operator, logs the meaning of each of its keys, and sets
+// --default-interval unless a flag or a file does.
 func (o *options) readFirstOperator(ctx context.Context, config *rest.Config, log logr.Logger) error {
 	if o.firstConfig == "" {
 		return nil
@@ -49,8 +49,8 @@ func (o *options) readFirstOperator(ctx context.Context, config *rest.Config, lo
 	return nil
 }
 
-// firstOperatorKey returns what one key of the first operator means: the default of
-// spec.interval that it sets, if any, and a sentence for the log.
+// firstOperatorKey returns the meaning of one key of the first operator: the default of spec.interval that it sets, if any,
+// and a sentence for the log.
 func firstOperatorKey(key, value string) (interval time.Duration, meaning string) {
 	switch key {
 	case "requeueResourcesAfter", "requeueRecourcesAfter": // the first operator reads the second

@@ -62,7 +62,7 @@ type installationLock struct {
 	log          logr.Logger
 	// replica gets to know when the Lease is renewed, and when another replica holds it.
 	replica *replica
-	// shard is what the operator reconciles. Operators of other shards read it from the Lease.
+	// shard is the part that the operator reconciles. Operators of other shards read it from the Lease.
 	shard v1alpha1.Shard
 	// reviews asks for the rights of holders. account is the ServiceAccount of this operator; empty if it has none.
 	reviews typedauthorizationv1.SubjectAccessReviewInterface
@@ -71,7 +71,7 @@ type installationLock struct {
 	seen map[string]heldLease
 	// leads is whether the Lease was acquired.
 	leads atomic.Bool
-	// held is what Get saw last of the Lease of another replica.
+	// held is the Lease of another replica as Get saw it last.
 	held heldLease
 }
 
@@ -219,7 +219,7 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, longestLease)
 }
 
-// refusal is why an operator does not lead while another one holds a Lease.
+// refusal is the reason for which an operator does not lead while another one holds a Lease.
 func refusal(installation v1alpha1.Installation, other *coordinationv1.Lease) string {
 	return fmt.Sprintf("this operator does not lead: another one of the Vidra installation %q leads in the namespace %s, where %s holds the Lease %s: "+
 		"both would reconcile the same VidraResources. Remove one of them, or give one --installation=NAME",

@@ -20,12 +20,12 @@ const (
 	// memoryLimitVariable is the environment variable that holds the memory limit of the
 	// container in bytes: config/manager sets it from resources.limits.memory.
 	memoryLimitVariable = "MEMORY_LIMIT"
-	// memoryShare is the part of it, in percent, up to which the garbage collector lets
-	// the heap grow. The rest is for what the Go runtime does not count.
+	// memoryShare is the part of it, in percent, up to which the garbage collector lets the heap grow. The rest is for memory
+	// that the Go runtime does not count.
 	memoryShare = 90
-	// gcPercent is by how many percent the heap may grow until the garbage collector runs
-	// again. Most of the heap of the operator is what it knows of the objects: with the 100 of
-	// the Go runtime, garbage of a rollout takes as much memory once more.
+	// gcPercent is the growth of the heap, in percent, until the garbage collector runs again. Most of the heap of the
+	// operator is its knowledge of the objects: with the 100 of the Go runtime, garbage of a rollout takes as much memory once
+	// more.
 	gcPercent = 50
 )
 
@@ -54,9 +54,9 @@ func limitMemory() error {
 	return nil
 }
 
-// compact returns the transform of the cache of VidraResources. It removes what no reconcile reads: the managedFields, what
-// kubectl apply has written, which has the manifest a second time, and a first inventory that does not count any more. An
-// inventory that Vidra has written is kept once, and so are the texts that many entries of another one have.
+// compact returns the transform of the cache of VidraResources. It removes the fields that no reconcile reads: the
+// managedFields, the annotation of kubectl apply, which has the manifest a second time, and a first inventory that does not
+// count any more. An inventory that Vidra has written is kept once, and so are texts that many entries of another one have.
 func compact(inventories *status.Inventories) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		vr, is := obj.(*v1alpha1.VidraResource)

@@ -9,7 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/cmd/internal/version"
 )
 
-// register registers the metrics of the parts, and that of the build.
+// register registers the metrics of the parts, and the metric of the build.
 func register(with prometheus.Registerer, parts ...prometheus.Collector) error {
 	for _, one := range append(parts, newBuildInfo()) {
 		if err := with.Register(one); err != nil {

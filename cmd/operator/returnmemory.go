@@ -12,10 +12,10 @@ import (
 const (
 	// returnInterval is how often the operator checks whether it is at rest.
 	returnInterval = time.Second
-	// busyBytes is what the operator allocates at least within returnInterval while it works.
+	// busyBytes is the least allocation of the operator within returnInterval while it works.
 	busyBytes = 4 << 20
-	// burstBytes is what it has allocated at least until it is worth a garbage collection to return memory. At rest, it takes
-	// some minutes to allocate that, and the runtime collects garbage every two minutes in any case.
+	// burstBytes is the allocation after which a garbage collection to return memory is worth its cost. At rest, it takes some
+	// minutes, and the runtime collects garbage every two minutes in any case.
 	burstBytes = 32 << 20
 	// allocatedBytes is the metric of all that was ever allocated.
 	allocatedBytes = "/gc/heap/allocs:bytes"

@@ -19,19 +19,19 @@ import (
 // standbyOwner owns the watches of a replica that does not lead. No VidraResource has its name.
 var standbyOwner = watchregistry.Owner{Name: "_standby"}
 
-// standby watches, while another replica leads, the kinds of which VidraResources have objects in
-// the cluster of the operator. When this replica leads, it need not list them first.
+// standby watches, while another replica leads, the kinds of the objects that VidraResources have in the cluster of the
+// operator. When this replica leads, it need not list them first.
 type standby struct {
 	manager  manager.Manager
 	local    *cluster.Cluster
 	registry *watchregistry.Registry
-	// scope is what Vidra may do in the cluster.
+	// scope is the part of the cluster that Vidra may use.
 	scope cluster.Scope
 	// waits is closed when another replica leads.
 	waits <-chan struct{}
 }
 
-// watched is what a watch is for: a kind, and a namespace where Vidra is limited to named ones.
+// watched is the target of a watch: a kind, and a namespace if Vidra is limited to named ones.
 type watched struct {
 	gvk       schema.GroupVersionKind
 	namespace string

@@ -46,7 +46,7 @@ type unselected struct {
 	log       logr.Logger
 }
 
-// newUnselected returns what an operator of a shard reports. leases are those of its namespace.
+// newUnselected returns the report of an operator of a shard. leases are the Leases of its namespace.
 func newUnselected(o options, client metadata.Interface, leases typedcoordinationv1.LeaseInterface, log logr.Logger) (*unselected, error) {
 	u := &unselected{
 		own: o.shard, of: o.installation, leases: leases, log: log,
@@ -66,7 +66,8 @@ func newUnselected(o options, client metadata.Interface, leases typedcoordinatio
 	return u, nil
 }
 
-// addUnselected has an operator of a shard report what no shard selects. Without leader election the shards are not known.
+// addUnselected has an operator of a shard report VidraResources that no shard selects. Without leader election the shards are
+// unknown.
 func (o options) addUnselected(mgr manager.Manager, local *cluster.Cluster) error {
 	if o.shard == "" || !o.leaderElect {
 		return nil

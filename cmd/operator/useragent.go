@@ -11,14 +11,13 @@ import (
 	"github.com/vidra-operator/vidra/cmd/internal/version"
 )
 
-// userAgent is what every request of the operator names itself: to API servers and to the
-// sink of CloudEvents.
+// userAgent is the name of the operator in every request: to API servers and to the sink of CloudEvents.
 func userAgent() string {
 	return fmt.Sprintf("vidra-operator/%s (%s/%s)", version.String(), runtime.GOOS, runtime.GOARCH)
 }
 
-// nameRequests has every client that is made of config send userAgent. The field UserAgent
-// alone is not enough: the client of the leader election replaces it by that of client-go.
+// nameRequests has every client that is made of config send userAgent. The field UserAgent alone is not enough: the client of
+// the leader election replaces it by the name of client-go.
 func nameRequests(config *rest.Config) {
 	config.UserAgent = userAgent()
 	agent := config.UserAgent
@@ -40,6 +39,5 @@ func (n named) RoundTrip(request *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper, by which client-go closes idle
-// connections.
+// WrappedRoundTripper implements net.RoundTripperWrapper, through which client-go closes idle connections.
 func (n named) WrappedRoundTripper() http.RoundTripper { return n.next }

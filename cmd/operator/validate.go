@@ -96,7 +96,7 @@ func (o *options) validate() error {
 	return errors.Join(append(faults, err)...)
 }
 
-// checkAddress returns an error for an address on which the operator cannot listen.
+// checkAddress returns an error for an address that the operator cannot listen on.
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -68,7 +68,7 @@ func diffError(err error) error {
 	return &exitError{code: exitDiffFailed, error: err}
 }
 
-// addFile adds the argument and the flags that name what is compared, and where.
+// addFile adds the argument and the flags that name the compared VidraResources, and their cluster.
 func (f *diffFlags) addFile(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))

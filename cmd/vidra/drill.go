@@ -53,7 +53,7 @@ func newDrill(k *kube) *cobra.Command {
 	return cmd
 }
 
-// drill makes a drill and prints what happened.
+// drill makes a drill and prints its course.
 func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.Duration, out io.Writer) error {
 	client, err := k.insight()
 	if err != nil {

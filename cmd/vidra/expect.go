@@ -107,7 +107,7 @@ func (f *expectFlags) run(ctx context.Context, args, command []string, out, errO
 	return printText(out, text)
 }
 
-// cluster is the cluster of a test, in which Secrets in a namespace have the kubeconfigs of other clusters.
+// cluster is the cluster of a test, with the kubeconfigs of other clusters in Secrets of a namespace.
 func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 	config, err := k.config()
 	if err != nil {
@@ -121,7 +121,7 @@ func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 	return c, nil
 }
 
-// expect measures the heal of the edit that a command makes, or waits for that of an earlier edit.
+// expect measures the heal of the edit that a command makes, or waits for the heal of an earlier edit.
 func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut io.Writer) (vidratest.Heal, error) {
 	target, err := f.target(args)
 	if err != nil {

@@ -33,7 +33,7 @@ func splitFor(text string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-// oneOf is the one of the allowed values that a flag names, in whatever case.
+// oneOf is the allowed value that a flag names, in any case.
 func oneOf(flag, value string, allowed []string) (string, error) {
 	for _, a := range allowed {
 		if strings.EqualFold(a, value) {

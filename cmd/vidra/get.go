@@ -120,7 +120,7 @@ func (f *getFlags) accept(request *rest.Request) {
 	}
 }
 
-// print prints what was found. single is one that was asked for by name.
+// print prints the findings. single is a VidraResource that was asked for by name.
 func (f *getFlags) print(found *render.Listing, single bool, out, errOut io.Writer) error {
 	switch {
 	case f.output == outputName:

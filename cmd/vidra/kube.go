@@ -22,8 +22,8 @@ type kube struct{ *genericclioptions.ConfigFlags }
 // newKube returns the flags with the defaults of kubectl.
 func newKube() *kube { return &kube{genericclioptions.NewConfigFlags(true)} }
 
-// config finds the cluster as kubectl does: in the named file, those of KUBECONFIG or
-// ~/.kube/config, or else in the Pod that this runs in.
+// config finds the cluster as kubectl does: in the named file, the files of KUBECONFIG or ~/.kube/config, or else in the Pod
+// that this runs in.
 func (k *kube) config() (*rest.Config, error) {
 	config, err := k.ToRESTConfig()
 	if err == nil && k.unnamed() { // kubectl would take a server on this machine
@@ -51,7 +51,7 @@ func (k *kube) unnamed() bool {
 	return err != nil
 }
 
-// namespace is that of --namespace, or else that of the context of the kubeconfig.
+// namespace is --namespace, or else the namespace in the context of the kubeconfig.
 func (k *kube) namespace() (string, error) {
 	if err := validateNamespace(*k.Namespace); err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (k *kube) writes() (*writes.Client, error) {
 	return writes.New(config, insight.Options{Program: insight.Program(program)})
 }
 
-// reachable adds to an error what to do if it is that of the network.
+// reachable adds the next step to an error of the network.
 func reachable(err error) error {
 	var request *url.Error
 	var network net.Error

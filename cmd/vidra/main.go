@@ -1,6 +1,6 @@
-// Command vidra is the command line of Vidra. It answers who changed a managed object and what became
-// of the change, shows VidraResources and what an apply of one would do, and writes the switches that
-// a user would otherwise write by hand. It reads and writes with the rights of its user alone.
+// Command vidra is the command line of Vidra. It answers who changed a managed object and with which outcome, shows
+// VidraResources and the effects of an apply of one, and writes the switches that a user would otherwise write by hand. It
+// reads and writes with the rights of its user alone.
 //
 // Under the name kubectl-vidra it is a plugin of kubectl
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
@@ -27,7 +27,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
-// Exit codes other than 0. diff has those of kubectl diff.
+// Exit codes other than 0. diff has the codes of kubectl diff.
 const (
 	exitFailed      = 1
 	exitDiffers     = 1   // of diff: an apply would change something
@@ -36,7 +36,7 @@ const (
 	exitInterrupted = 130 // as a shell has it for ctrl-C
 )
 
-// exitError is an error with an exit code of its own. Without an error, what is wrong was printed.
+// exitError is an error with an exit code of its own. Without an error, the fault was printed.
 type exitError struct {
 	code int
 	error
@@ -44,7 +44,7 @@ type exitError struct {
 
 func (e *exitError) Unwrap() error { return e.error }
 
-// errInterrupted is what a command fails with that was ended by a signal.
+// errInterrupted is the error of a command that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
 func main() {
@@ -67,7 +67,7 @@ func main() {
 
 // run runs a command and returns the exit code.
 func run(ctx context.Context, cmd *cobra.Command) int {
-	// What a cluster answers may have control characters: none of them is printed.
+	// Answers of a cluster may have control characters: none of them is printed.
 	cmd.SetOut(&terminal.Writer{Out: cmd.OutOrStdout()})
 	cmd.SetErr(&terminal.Writer{Out: cmd.ErrOrStderr()})
 	err := interrupted(ctx, cmd.ExecuteContext(ctx))

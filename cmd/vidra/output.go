@@ -59,7 +59,7 @@ func printMessage(errOut io.Writer, text string) {
 	_, _ = fmt.Fprintln(errOut, "vidra:", render.Line(text)) // an error cannot be reported
 }
 
-// printMessages prints what an answer lacks.
+// printMessages prints the missing parts of an answer.
 func printMessages(errOut io.Writer, texts []string) {
 	for _, text := range texts {
 		printMessage(errOut, text)

@@ -88,7 +88,7 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	return f.awaitAnswers(ctx, client, skip, out, errOut)
 }
 
-// awaitAnswers prints what each owner answers.
+// awaitAnswers prints the answer of each owner.
 func (f *skipFlags) awaitAnswers(ctx context.Context, client *writes.Client, skip writes.Skipped, out, errOut io.Writer) error {
 	if len(skip.Object.Owners) == 0 {
 		printMessage(errOut, "you may not read the VidraResource: its answer is in the Events of the object")

@@ -23,7 +23,7 @@ the command failed.`
 const waitExample = `  vidra wait shop --for ready
   vidra wait shop --for healthy --timeout 5m`
 
-// defaultTimeout is that of kubectl wait.
+// defaultTimeout is the timeout of kubectl wait.
 const defaultTimeout = 30 * time.Second
 
 func newWait(k *kube) *cobra.Command {

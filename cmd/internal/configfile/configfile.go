@@ -1,9 +1,8 @@
 // Package configfile reads the file that the flag --config of the operator names, an
 // OperatorConfiguration, and sets flags from it.
 //
-// It is strict: what it does not know, finds twice or cannot read with the type of the field is an
-// error with the line. A flag of the command line takes precedence over its field. The package
-// decides nothing about values: the flags do.
+// It is strict: a field that is unknown, repeated or of another type is an error with the line. A flag of the command line
+// takes precedence over its field. The package decides nothing about values: the flags do.
 package configfile
 
 import (

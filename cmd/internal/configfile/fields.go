@@ -16,7 +16,7 @@ type Field struct {
 	Name string
 	// Flag is the name of its flag, without the dashes.
 	Flag string
-	// Type is what it holds: boolean, integer, duration, string or list of strings.
+	// Type is its kind of value: boolean, integer, duration, string or list of strings.
 	Type string
 }
 

@@ -11,15 +11,14 @@ import (
 // other builds.
 var linked string
 
-// String returns the version of this build: that of the linker, otherwise that of the module,
-// which Go takes from the commit; "devel" where there is neither.
+// String returns the version of this build: the version of the linker, otherwise the version of the module, which Go takes
+// from the commit; "devel" without both.
 func String() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(linked, info)
 }
 
-// Line returns what a program prints as its version: its name, the version, the version of Go,
-// and the platform.
+// Line returns the version of a program as it prints it: its name, the version, the version of Go, and the platform.
 func Line(program string) string {
 	return fmt.Sprintf("%s %s %s %s/%s", program, String(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
