@@ -185,7 +185,7 @@ func (c *Controller) sync(ctx context.Context) error {
 	return errors.Join(err, <-ended)
 }
 
-// begin gives the Reconciler its caches, and forgets what it knew.
+// begin gives the Reconciler its caches, and forgets its former knowledge.
 func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
 	r.Cache, r.Syncs, r.API, r.Client = mgr.GetClient(), syncs, mgr.GetAPIReader(), mgr.GetClient()
 	r.slots, r.parsing = make(slots, allDownloads), make(slots, 1)

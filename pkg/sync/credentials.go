@@ -214,7 +214,8 @@ func credentialsOf(secret *corev1.Secret, to string) (infrahub.Credentials, erro
 	return c, nil
 }
 
-// sameOrigin reports whether two URLs have the same scheme, host and port. A URL without a scheme has that of the other one.
+// sameOrigin reports whether two URLs have the same scheme, host and port. A URL without a scheme has the scheme of the other
+// one.
 func sameOrigin(only, to string) bool {
 	is, err := url.Parse(to)
 	if err != nil {
@@ -233,7 +234,7 @@ func sameOrigin(only, to string) bool {
 	return want.Scheme == is.Scheme && strings.EqualFold(want.Hostname(), is.Hostname()) && port(want) == port(is)
 }
 
-// firstSettings are those of the ConfigMap of the first operator.
+// firstSettings are the settings in the ConfigMap of the first operator.
 type firstSettings struct {
 	query    string
 	interval time.Duration

@@ -31,7 +31,7 @@ const (
 	maxNesting = 8
 )
 
-// problem is why an artifact is not applied.
+// problem is the reason for which an artifact is not applied.
 type problem struct {
 	v1alpha1.ArtifactProblem
 	// transient means that it may end without a change of the artifact, or of the InfrahubSync.
@@ -54,7 +54,7 @@ func nameOf(is *v1alpha1.InfrahubSync, id string) string {
 	return id
 }
 
-// check returns why an artifact is not applied, by what the server lists of it. nil if it is.
+// check returns the reason for which an artifact is not applied, by its entry in the list of the server. nil if it is applied.
 func check(is *v1alpha1.InfrahubSync, a infrahub.Artifact) *problem {
 	name := nameOf(is, a.ID)
 	switch {
@@ -87,7 +87,7 @@ func readable(contentType string) bool {
 // content is the content of an artifact: the text for the spec, and that for a Secret, which may be empty.
 type content struct{ spec, secret string }
 
-// classify parses the content of an artifact and separates what goes into a Secret.
+// classify parses the content of an artifact and separates the part for a Secret.
 func classify(id string, text []byte) (content, *problem) {
 	trimmed := strings.TrimSpace(string(text)) // as the first operator did, so that its VidraResources do not change
 	objects, err := manifest.Parse(trimmed, manifest.Options{})
@@ -221,8 +221,8 @@ func identify(content, manifestText string, settings *unstructured.Unstructured)
 	return content + "." + digest(manifestText) + "." + digest(string(text)), nil
 }
 
-// complete adds the manifest and ArtifactAnnotation to the settings of a VidraResource. secretNamespace is that of the Secret with
-// the other part; empty without one.
+// complete adds the manifest and ArtifactAnnotation to the settings of a VidraResource. secretNamespace is the namespace of
+// the Secret with the other part; empty without one.
 func complete(settings *unstructured.Unstructured, id, spec, secretNamespace string) (*unstructured.Unstructured, error) {
 	annotation, err := identify(id, spec, settings)
 	if err != nil {

@@ -14,5 +14,5 @@
 //   - The manifest of objects with Secrets is in a Secret alone.
 //   - Without a change, a sync sends the query, and no write.
 //
-// The package writes VidraResources and knows nothing of what the engine does with them; no package of the engine imports it.
+// The package writes VidraResources and knows nothing of their use by the engine; no package of the engine imports it.
 package sync

@@ -34,8 +34,8 @@ const (
 	WebhookPath = "/infrahub"
 	// maxWebhook is the size limit of a webhook.
 	maxWebhook = 256 << 10
-	// webhookWindow is how much the time of a webhook may differ from that of the operator, and maxReplays how many ids are
-	// remembered within it.
+	// webhookWindow is the most difference between the times of a webhook and of the operator, and maxReplays the number of
+	// ids that are remembered within it.
 	webhookWindow = 5 * time.Minute
 	maxReplays    = 20_000
 	// webhooksPerSecond and webhookBurst bound the webhooks that are read, and webhooksAtATime those at a time.
@@ -68,7 +68,7 @@ type Receiver struct {
 	// API reads InfrahubSyncs, and Client writes the annotation.
 	API    client.Reader
 	Client client.Client
-	// Installation is that of the operator.
+	// Installation is the installation of the operator.
 	Installation v1alpha1.Installation
 	Metrics      *Metrics
 	Log          logr.Logger
@@ -116,7 +116,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 	return err
 }
 
-// prepare sets what a new Receiver lacks.
+// prepare sets the missing parts of a new Receiver.
 func (r *Receiver) prepare() {
 	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), make(slots, webhooksAtATime), make(chan struct{}, 1)
 	r.seen, r.branches = map[string]time.Time{}, map[string]bool{}
@@ -132,7 +132,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(status)
 }
 
-// receive checks a webhook, the limits before the signature, and notes what it asks for.
+// receive checks a webhook, the limits before the signature, and notes its request.
 func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcome string, status int) {
 	switch {
 	case request.URL.Path != WebhookPath:
@@ -171,7 +171,7 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcom
 	return r.accept(id, body)
 }
 
-// accept notes what a webhook with a valid signature asks for.
+// accept notes the request of a webhook with a valid signature.
 func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 	var event struct {
 		Event  string  `json:"event"`
@@ -242,7 +242,7 @@ func inWindow(at string, now time.Time) bool {
 	return now.Sub(time.Unix(int64(seconds), 0)).Abs() <= webhookWindow
 }
 
-// signed reports whether one of the signatures is that of a key over the id, the time and the raw body
+// signed reports whether one of the signatures is the signature of a key over the id, the time and the raw body
 // (https://www.standardwebhooks.com).
 func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
 	valid := false

@@ -121,9 +121,9 @@ func (r *Reconciler) unlessEnded(ctx context.Context, s *session, err error) err
 	return err
 }
 
-// result is what a sync found and did.
+// result are the findings and writes of a sync.
 type result struct {
-	// failure is why the server was not queried, or the query or the writes failed; nil if they did not.
+	// failure is the reason for which the server was not queried, or the query or the writes failed; nil without one.
 	failure *infrahub.Error
 	// retryAfter is how long the server asks to wait.
 	retryAfter time.Duration

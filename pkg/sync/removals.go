@@ -24,7 +24,7 @@ type removals struct {
 	now []*v1alpha1.VidraResource
 	// pending are not deleted without a confirmation; nil if there are none.
 	pending *v1alpha1.PendingRemovals
-	// why is the reason for that, for messages.
+	// why is the reason for it, for messages.
 	why string
 	// confirmed are the VidraResources whose removal was confirmed, and that exist.
 	confirmed map[types.UID]bool
@@ -87,9 +87,9 @@ func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
 // deleteAttempts is how often a deletion is tried while another client changes the VidraResource.
 const deleteAttempts = 3
 
-// controlled returns the VidraResources that the InfrahubSync controls, before the sync changes any. If one of them is not listed, they are
-// those of the API server, since the cache may lack some that were written recently: then more than half seem to be gone.
-// listed are the names of the VidraResources of listed artifacts.
+// controlled returns the VidraResources that the InfrahubSync controls, before the sync changes any. If one of them is not
+// listed, they come from the API server, since the cache may lack some that were written recently: then more than half seem to
+// be gone. listed are the names of the VidraResources of listed artifacts.
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
 	if r.Shard == "" && !r.session.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}

@@ -42,7 +42,7 @@ func labelValue(name string) string {
 	return name[:38] + "-" + digest(name)
 }
 
-// reasonOf returns an error of a request about an object whose values are not shown, without what may quote one.
+// reasonOf returns an error of a request about an object with withheld values, without parts that may quote one.
 func reasonOf(err error) string {
 	switch status := apierrors.APIStatus(nil); {
 	case answer.LacksRight(err):
@@ -63,8 +63,8 @@ func textOf(err error, manifest string) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// secretNamespaceOf returns the namespace of Secrets with manifests. It is that of the operator, unless the operator, or the account of
-// the VidraResources, may read Secrets in the namespace of the destination alone.
+// secretNamespaceOf returns the namespace of Secrets with manifests. It is the namespace of the operator, unless the operator,
+// or the account of the VidraResources, may read Secrets in the namespace of the destination alone.
 func (r *Reconciler) secretNamespaceOf(is *v1alpha1.InfrahubSync) string {
 	if (is.Spec.ServiceAccountName != "" || r.LimitedNamespaces || r.Namespace == "") && is.Spec.Destination.Namespace != "" {
 		return is.Spec.Destination.Namespace
@@ -130,8 +130,8 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	return nil
 }
 
-// dropFormerSecrets deletes the Secrets of an artifact in other namespaces than the one of its Secret now, which is empty without one. before
-// is the VidraResource before it was written; nil if there was none.
+// dropFormerSecrets deletes the Secrets of an artifact in other namespaces than the present one of its Secret, which is empty
+// without one. before is the VidraResource before it was written; nil if there was none.
 func (r *run) dropFormerSecrets(ctx context.Context, id string, before *v1alpha1.VidraResource, name, namespace string) error {
 	former := map[string]bool{r.secretNamespace: r.secrets[name] != nil}
 	if before != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
-// session is what the operator remembers of an InfrahubSync between syncs. Nothing of it is needed after a restart.
+// session is the memory of the operator about an InfrahubSync between syncs. Nothing of it is needed after a restart.
 type session struct {
-	// uid is that of the InfrahubSync.
+	// uid is the UID of the InfrahubSync.
 	uid types.UID
-	// generation, request and confirmation are those of the last sync.
+	// generation, request and confirmation are the values of the last sync.
 	generation            int64
 	request, confirmation string
 	// started is when the last sync began, and next when the next one is due.
@@ -48,13 +48,13 @@ type session struct {
 type written struct {
 	// generation after the last write.
 	generation int64
-	// writing means that a write is in progress, and seen is the latest generation that the watch reported meanwhile: that of the
+	// writing means that a write is in progress, and seen is the latest generation that the watch reported meanwhile: of the
 	// write, or of a later edit.
 	writing bool
 	seen    int64
 }
 
-// unfit is an artifact as the server listed it, and why its content is not applied.
+// unfit is an artifact as the server listed it, and the reason for which its content is not applied.
 type unfit struct {
 	artifact infrahub.Artifact
 	problem  *problem
@@ -203,7 +203,7 @@ func (s *session) waits(now time.Time) time.Duration {
 	return wait
 }
 
-// wait returns the time until the next sync: the interval with a random part, or that of a retry.
+// wait returns the time until the next sync: the interval with a random part, or the delay of a retry.
 func (s *session) wait(interval time.Duration, result result) time.Duration {
 	if result.failure == nil && !result.incomplete {
 		s.failures = 0
@@ -214,7 +214,7 @@ func (s *session) wait(interval time.Duration, result result) time.Duration {
 	return max(wait, result.retryAfter)
 }
 
-// unfitFor returns why the content of an artifact is not applied, if that is known; nil otherwise.
+// unfitFor returns the known reason for which the content of an artifact is not applied; nil without one.
 func (s *session) unfitFor(a infrahub.Artifact) *problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
