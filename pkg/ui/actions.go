@@ -86,7 +86,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, http.StatusOK, "result", s.newPage("Done", "", "", done))
 }
 
-// carryOut carries out the action of a form, and returns what was done.
+// carryOut carries out the action of a form, and returns a text about it.
 func (s *Server) carryOut(ctx context.Context, r *http.Request) (string, error) {
 	name := r.PostFormValue("name")
 	of := insight.Target{Kind: strings.ToLower(r.PostFormValue("kind")), Namespace: r.PostFormValue("namespace"), Name: name}

@@ -162,8 +162,8 @@ type feedSource struct {
 	// A feed of news continues at the version of its last event after an interruption, and the events of the interruption are late.
 	// The reflector uses these fields in one goroutine after the other.
 	//
-	// seen is the version of the last event, and current that of the API server at the last list. resumed reports that the list was
-	// answered with the former.
+	// seen is the version of the last event, and current the version of the API server at the last list. resumed reports that
+	// the list was answered with the former.
 	seen, current string
 	resumed       bool
 	// expired reports that the API server has no events after seen any more.
@@ -197,7 +197,7 @@ func (s *feedSource) resume(list *unstructured.UnstructuredList) {
 	}
 }
 
-// late reports whether an object is of an event before the list with which the feed continued.
+// late reports whether an object comes from an event before the list with which the feed continued.
 func (s *feedSource) late(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || !s.resumed {

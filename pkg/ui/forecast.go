@@ -14,10 +14,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
-// Verdict is what an apply of a VidraResource would do, and who would fight with it.
+// Verdict is the effect of an apply of a VidraResource, and the writers that would fight with it.
 type Verdict struct {
 	VidraResource string
-	// Summary counts the objects by what happens to them.
+	// Summary counts the objects by the effects on them.
 	Summary string
 	Objects []ObjectVerdict
 	Fields  []FieldVerdict
@@ -27,13 +27,13 @@ type Verdict struct {
 	Applied bool
 	// FromFile reports that the file has the VidraResource.
 	FromFile bool
-	// Missing is what could not be checked, and why.
+	// Missing names the unchecked parts, with the reasons.
 	Missing []string
 }
 
-// ObjectVerdict is what an apply would do with an object.
+// ObjectVerdict is the effect of an apply on an object.
 type ObjectVerdict struct {
-	// Verb is what happens, such as create. Object is the name of the object in messages.
+	// Verb is the effect, such as create. Object is the name of the object in messages.
 	Verb, Object, Place string
 	Remarks             []string
 	// Fights are the fields over which it will fight.
@@ -47,7 +47,7 @@ type FieldVerdict struct {
 	Object, Field, Writer, Place string
 	// Fights reports that the writer writes it again.
 	Fights bool
-	// Now is the value as it is, and Wanted that of the manifest; empty where they are not shown.
+	// Now is the present value, and Wanted the value of the manifest; empty where they are withheld.
 	Now, Wanted string
 	Times       int64
 }
@@ -55,7 +55,7 @@ type FieldVerdict struct {
 // unchanged is the verb of an object that an apply leaves as it is.
 const unchanged = "unchanged"
 
-// urgency orders the verbs: what is lost comes first, and a change of values last.
+// urgency orders the verbs: losses come first, and a change of values last.
 var urgency = []string{"refuse", "delete", "replace", "release", "move", "adopt", "create", "change", "keep"}
 
 // rank orders objects: those that are refused or deleted, those that will fight, and the others.
@@ -77,7 +77,7 @@ func (o ObjectVerdict) Loses() bool {
 	return o.Verb == "refuse" || o.Verb == "delete" || o.Verb == "replace"
 }
 
-// Shape is the name of the shape of what happens.
+// Shape is the name of the shape of the effect.
 func (o ObjectVerdict) Shape() string {
 	switch o.Verb {
 	case "refuse":
@@ -217,7 +217,7 @@ func (s *Server) forecast(w http.ResponseWriter, r *http.Request) {
 // maxFile is how many bytes a dropped file may have: a manifest in parts may have 8 MiB.
 const maxFile = 9 << 20
 
-// judge answers what a dropped file would do.
+// judge answers the question about the effect of a dropped file.
 func (s *Server) judge(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFile)
 	ctx, cancel := context.WithTimeout(r.Context(), 2*questionTimeout)
@@ -252,8 +252,8 @@ func placeIn(file, place, vidraResource string, hasOwner bool) string {
 	return file + ": " + position
 }
 
-// verdicts returns what an apply of a file would do, and who would fight with it. name is the VidraResource that gets the objects of a file
-// without VidraResources; empty for a new one.
+// verdicts returns the effect of an apply of a file, and the writers that would fight with it. name is the VidraResource that
+// gets the objects of a file without VidraResources; empty for a new one.
 func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]Verdict, error) {
 	q := insight.PreviewQuery{VidraResource: name, Files: []insight.File{file}, Namespace: s.Namespace}
 	diff, err := s.previews.Diff(ctx, q)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The topics about which pages are notified. Others are those of a VidraResource or an object, see vidraResourceTopic and objectTopic.
+// The topics about which pages are notified. Others belong to a VidraResource or an object, see vidraResourceTopic and
+// objectTopic.
 const (
 	topicOverview = "overview"
 	topicCluster  = "cluster"
@@ -31,7 +32,7 @@ type hub struct {
 	awaySince  time.Time
 }
 
-// subscription is what an open connection of pages waits for.
+// subscription is the set of topics that an open connection of pages waits for.
 type subscription struct {
 	topics map[string]bool
 	// changed are the topics that changed since the last take; guarded by the mu of the hub.

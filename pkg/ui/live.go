@@ -13,7 +13,7 @@ const (
 	// mostTopics is how many topics a connection has at most, and mostConnections how many connections there are.
 	mostTopics      = 64
 	mostConnections = 64
-	// heartbeat is the time between two writes to a connection on which nothing happens.
+	// heartbeat is the time between two writes to an idle connection.
 	heartbeat = 10 * time.Second
 	// spacing is the shortest time between two notifications of a connection.
 	spacing = 50 * time.Millisecond
@@ -77,7 +77,7 @@ func (s *Server) notification(topic string, live bool) string {
 	return fmt.Sprintf("event: cluster\ndata: {\"away\":%q,\"live\":%t}\n\n", away, live)
 }
 
-// watch starts what the topics need, and returns when it misses no edit, and a function that ends it.
+// watch starts the watches of the topics, and returns when it misses no edit, and a function that ends it.
 func (s *Server) watch(topics []string) (readies []<-chan struct{}, end func()) {
 	var ends []func()
 	for _, topic := range topics {

@@ -53,7 +53,7 @@ type ownerView struct {
 
 // manifestChange is a change of the manifest that keeps an edit.
 type manifestChange struct {
-	// Field is empty for the whole object, which is removed. Value is that of the edit; empty where it is not known.
+	// Field is empty for the whole object, which is removed. Value is the value of the edit; empty if it is unknown.
 	Field, Value, Place string
 }
 
@@ -160,7 +160,8 @@ func (s *Server) timelineOfObject(id object.Identity, why *insight.Explanation) 
 	return timelineOf("", history, observed, &id)
 }
 
-// explain adds to the reverted edits why they were reverted, and to the VidraResources how the manifest keeps the edits.
+// explain adds the reason of the revert to the reverted edits, and to the VidraResources the way to keep the edits in the
+// manifest.
 func (v *objectView) explain(moments []moment) {
 	edited := map[string]string{} // the newest values
 	for i := range moments {
@@ -182,7 +183,7 @@ func (v *objectView) explain(moments []moment) {
 	}
 }
 
-// because is why Vidra reverted an edit: the value in the manifest of the VidraResource, and its place.
+// because is the reason for which Vidra reverted an edit: the value in the manifest of the VidraResource, and its place.
 func (v *objectView) because(m *moment) string {
 	for _, o := range v.Owners {
 		if m.Gone {
@@ -208,7 +209,7 @@ func within(place, vidraResource string) string {
 	return strings.Replace(place, " of VidraResource "+vidraResource+",", ",", 1)
 }
 
-// marksOwner reports whether a field is the label or the annotation by which Vidra marks its objects.
+// marksOwner reports whether a field is the label or the annotation with which Vidra marks its objects.
 func marksOwner(pointer string) bool {
 	under := func(name string) string { return ownership.Field{Tokens: []string{"metadata", name}}.Pointer() + "/" }
 	escaped := func(name string) string { return ownership.Field{Tokens: []string{name}}.Pointer()[1:] }

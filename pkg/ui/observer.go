@@ -25,7 +25,7 @@ type edit struct {
 	Changes []ownership.Change
 	// Late reports that the watch has shown a part after an interruption, so that the exposure is unknown.
 	Late bool
-	// Gone reports that the object was deleted, or lost the label by which it is watched.
+	// Gone reports that the object was deleted, or lost the label that selects it for the watch.
 	Gone bool
 	// Diff is a unified diff of the object as it was edited and as it was reverted to.
 	Diff string
@@ -109,8 +109,8 @@ func (w *observer) disclosure() ownership.Disclosure {
 	return ownership.Disclose(ownership.Sensitivity(w.sensitive || w.marked), false, false)
 }
 
-// appliedBetween reports whether the VidraResource has applied the object since its clean state: its entry in managedFields has
-// another time. The API server keeps the time of an entry from which an edit takes fields.
+// appliedBetween reports whether the VidraResource has applied the object since its clean state: its entry in managedFields
+// has another time. The API server keeps the time of an entry when an edit takes fields from it.
 func (w *observer) appliedBetween(u *unstructured.Unstructured) bool {
 	after := timeOf(u, w.manager)
 	return !after.IsZero() && (w.clean == nil || !after.Equal(timeOf(w.clean, w.manager)))

@@ -40,13 +40,13 @@ type observers struct {
 	unwatched map[feedSpec]bool
 }
 
-// openTopic is a topic for which pages are open.
+// openTopic is a topic with open pages.
 type openTopic struct {
 	users int
 	// cancel ends the requests about it.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// feeds are the watches that it uses, and objects what it observes.
+	// feeds are the watches that it uses, and objects the objects that it observes.
 	feeds   map[feedSpec]func()
 	objects map[object.Identity]bool
 	// ready is closed once no edit of the objects is missed, and isReady calls that.
@@ -141,7 +141,7 @@ func (o *observers) begin(topic string, t *openTopic) {
 	o.settle(t)
 }
 
-// settle waits for the watches of a topic, also for those of namespaces after a refusal, and reads the objects.
+// settle waits for the watches of a topic, also for the watches of namespaces after a refusal, and reads the objects.
 func (o *observers) settle(t *openTopic) {
 	for waited := map[feedSpec]bool{}; ; {
 		var next *feedSpec
@@ -201,7 +201,7 @@ func objectFeed(gvr schema.GroupVersionResource, namespace string) feedSpec {
 	return feedSpec{gvr: gvr, namespace: namespace, labels: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue, news: true}
 }
 
-// followLocked has a topic use a watch of all namespaces, or that of one where the user may not have the former.
+// followLocked has a topic use a watch of all namespaces, or of one if the user may not have the former.
 func (o *observers) followLocked(t *openTopic, spec feedSpec, namespace string) {
 	if o.unwatched[spec] {
 		spec.namespace = namespace
@@ -371,7 +371,7 @@ func (o *observers) replace([]any) {
 	}
 }
 
-// refused implements feedHandler: where the user may not watch all namespaces, those of the objects are watched.
+// refused implements feedHandler: if the user may not watch all namespaces, the namespaces of the objects are watched.
 func (o *observers) refused(spec feedSpec, _ error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -85,7 +85,7 @@ type listing struct {
 	// Counts are the VidraResources in each state, and All those without a filter by state.
 	Counts []stateCount
 	All    int
-	// Total is how many are selected. Rows are those of block number Block.
+	// Total is the number of selected ones. Rows are the rows of block number Block.
 	Total, Block int
 	Rows         []row
 	// Lately are the newest edits and changes of state of those that are selected, apart from their state.
@@ -94,7 +94,8 @@ type listing struct {
 	Later []block
 	// Namespaces are proposed for the filter.
 	Namespaces []string
-	// Unread reports that not all are known yet. Refused is why none are shown, and Managed are objects of the user's namespace.
+	// Unread reports that not all are known yet. Refused is the reason for which none are shown, and Managed are objects of
+	// the user's namespace.
 	Unread    bool
 	Refused   string
 	Namespace string
@@ -134,7 +135,7 @@ type block struct{ Number, Rows int }
 type row struct {
 	Name, Address string
 	State         stateInfo
-	// Reason, Message and Next are the worst problem and what to do; More is how many others there are.
+	// Reason, Message and Next are the worst problem and its next step; More is the number of others.
 	Reason, Message, Next string
 	Object                object.Identity
 	More                  int

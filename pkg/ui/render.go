@@ -30,9 +30,9 @@ type page struct {
 	Base, Title, Cluster, Server string
 	// Section is the current entry of the navigation.
 	Section string
-	// Topic is the one about which the page is notified.
+	// Topic is the topic of notifications to the page.
 	Topic string
-	// Program is what the user types to run the command line.
+	// Program is the name by which the user runs the command line.
 	Program string
 	// Writes reports that actions are offered.
 	Writes bool
@@ -41,7 +41,7 @@ type page struct {
 	Body any
 }
 
-// templates are those of all pages: each has a block "content", and blocks for the parts that are read again.
+// templates are the templates of all pages: each has a block "content", and blocks for the parts that are read again.
 var templates = parse()
 
 func parse() map[string]*template.Template {
@@ -52,7 +52,7 @@ func parse() map[string]*template.Template {
 	return all
 }
 
-// functions are those of the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"with2":      func(p page, data any) part { return part{p, data} },
 	"moment":     func(p page, m moment, t timeline) momentPart { return momentPart{p, m, t} },
@@ -158,7 +158,7 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, name s
 // failure is the data of an error.
 type failure struct {
 	Message string
-	// Next is what the user can do.
+	// Next is the next step of the user.
 	Next []string
 	// Command is one to copy.
 	Command string

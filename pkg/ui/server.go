@@ -27,7 +27,7 @@ type Options struct {
 	Cluster string
 	// Namespace is the namespace of objects in a dropped file that name none. Defaults to default.
 	Namespace string
-	// Program is what the user types to run the command line. Defaults to insight.DefaultProgram.
+	// Program is the name by which the user runs the command line. Defaults to insight.DefaultProgram.
 	Program insight.Program
 	// Operator are the settings of the operator, and KubeconfigNamespace the namespace of the kubeconfigs of other clusters, for dropped
 	// files. See insight.Options.
@@ -45,7 +45,8 @@ type Server struct {
 	listener    net.Listener
 	client      dynamic.Interface
 	insight     *insight.Client
-	// previews answers what dropped files would do. It reads VidraResources with their manifests, which the store drops.
+	// previews answers the questions about the effects of dropped files. It reads VidraResources with their manifests, which
+	// the store drops.
 	previews  *insight.Client
 	writes    *writes.Client
 	feeds     *feeds

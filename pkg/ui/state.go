@@ -29,7 +29,7 @@ const (
 type stateInfo struct {
 	// Key is the state in URLs, and the class of its colour and the name of its shape.
 	Key, Word string
-	// Explains is what it means.
+	// Explains is its meaning.
 	Explains string
 }
 
@@ -127,10 +127,10 @@ func healsPerHour(all []healing, now time.Time) (perHour [hours]int64) {
 	return perHour
 }
 
-// advice is what a user can do about a problem with a reason; empty where nothing is known.
+// advice is the next step of a user after a problem with a reason; empty if none is known.
 func advice(reason string) string { return advices[reason] }
 
-// advices are those of the catalogue of Events, which have the reasons of problems.
+// advices are the texts of the catalogue of Events, which have the reasons of problems.
 var advices = func() map[string]string {
 	all := map[string]string{v1alpha1.ReasonProgressing: "Wait. If it takes long, open the object: its own status and what it owns show the cause."}
 	for _, e := range events.Catalogue() {

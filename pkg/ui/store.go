@@ -25,7 +25,7 @@ type entry struct {
 	// vr has neither the manifest nor the history, and of its problems the first ones.
 	vr    *v1alpha1.VidraResource
 	state state
-	// report has the reasons for which it is not in order.
+	// report has the problems, with their reasons.
 	report insight.Report
 	heals  []healing
 	// recent are the newest edits and changes of state, the newest first.
@@ -138,7 +138,7 @@ func (s *store) finishLocked() {
 	}
 }
 
-// ended implements feedHandler: what is known becomes outdated.
+// ended implements feedHandler: the known state becomes outdated.
 func (s *store) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// moment is an edit in a timeline, and what became of it.
+// moment is an edit in a timeline, and its outcome.
 type moment struct {
 	Time   time.Time
 	Object object.Identity
 	// VidraResource has the object.
 	VidraResource string
-	// Outcome is what became of the edit; Tone is the key of a state, for its colour and shape.
+	// Outcome is the outcome of the edit; Tone is the key of a state, for its colour and shape.
 	Outcome, Tone string
 	// User and Manager made the edit; empty where they are not known.
 	User, Manager string
@@ -27,7 +27,7 @@ type moment struct {
 	Fields []fieldChange
 	// Message is the message of the history or of a condition.
 	Message string
-	// Because is why Vidra reverted the edit, with the place in the manifest; empty where that is not known.
+	// Because is the reason for which Vidra reverted the edit, with the place in the manifest; empty if it is unknown.
 	Because string
 	// Exposure is how long the edit stood, where a watch has shown it.
 	Exposure time.Duration
@@ -43,7 +43,7 @@ type moment struct {
 // fieldChange is a field of an edit.
 type fieldChange struct {
 	Path string
-	// Old is the value of the manifest, and New that of the edit.
+	// Old is the value of the manifest, and New the value of the edit.
 	Old, New string
 	// Known reports that the values are known, and Withheld that they are never shown.
 	Known, Withheld bool
@@ -65,7 +65,8 @@ var outcomes = map[string][2]string{
 // toneReverted is the tone of an edit that was reverted.
 const toneReverted = "reverted"
 
-// slack is how much the time of an entry of the history may differ from that of the edit: it is the begin of a reconcile, in seconds.
+// slack is the most difference between the times of an entry of the history and of the edit: the entry has the begin of a
+// reconcile, in seconds.
 const slack = 3 * time.Second
 
 // timelineOf merges the history of a VidraResource with the edits that were observed. A nil filter has all objects.
@@ -161,7 +162,8 @@ func (m moment) ValuesKnown() bool {
 	return slices.ContainsFunc(m.Fields, func(f fieldChange) bool { return f.Known })
 }
 
-// ShowsMessage reports whether the message adds to the fields: it has values that are not known otherwise, or why an edit stands.
+// ShowsMessage reports whether the message adds to the fields: it has values that are not known otherwise, or the reason for
+// which an edit stands.
 func (m moment) ShowsMessage() bool {
 	return m.Message != "" && (!m.IsReverted() || !m.ValuesKnown())
 }

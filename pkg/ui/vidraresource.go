@@ -20,7 +20,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// shownMoments is how many edits the page of a VidraResource shows first, and shownOfObject how many that of an object does.
+// shownMoments is the number of edits that the page of a VidraResource shows first, and shownOfObject the number on the page
+// of an object.
 const (
 	shownMoments  = 8
 	shownOfObject = 3
@@ -36,7 +37,7 @@ type vidraResourceView struct {
 	Why       []string
 	Facts     []fact
 	Suspended bool
-	// NotLive is why edits are not shown at once; empty if they are.
+	// NotLive is the reason for which edits are not shown at once; empty if they are.
 	NotLive string
 	// Problems need a user, and Waiting are those that Vidra expects to end by themselves.
 	Problems, Waiting []problem
@@ -153,7 +154,7 @@ func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
 	return view
 }
 
-// conditionTone is the tone of a condition: for those that are in the status only while they are true, that of a problem.
+// conditionTone is the tone of a condition: of a problem, for a condition that is in the status only while it is true.
 func conditionTone(vr *v1alpha1.VidraResource, c metav1.Condition) string {
 	switch c.Type {
 	case v1alpha1.ConditionReady, v1alpha1.ConditionHealthy, v1alpha1.ConditionDrifted, v1alpha1.ConditionWatching:

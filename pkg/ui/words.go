@@ -32,7 +32,7 @@ func reasonWord(reason string) string {
 	return reason
 }
 
-// shortest is the length from which a word of an advice counts as content.
+// shortest is the least length of a word of an advice that counts as content.
 const shortest = 5
 
 // nextStep is the advice about a problem; empty where the message has it already.
