@@ -19,7 +19,7 @@ import (
 // only the author can fix the manifest.
 func (p *pass) read(ctx context.Context) *object.Failure {
 	s := p.state
-	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) {
+	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) && !p.Inventories.Lightened(p.VR.Name) {
 		return s.Stalled
 	}
 	p.unread = true
@@ -62,8 +62,10 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		o.Desired.Configuration = p.applier.Additions.ConfigurationOf(o.Desired.Configuration)
 	}
 	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
+		p.Inventories.Refuse(p.VR.Name)
 		return why
 	}
+	p.Inventories.Accept(p.VR.Name)
 	for _, was := range old {
 		// The same object in another version is another watch's.
 		if is := s.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {

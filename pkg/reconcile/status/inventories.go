@@ -14,6 +14,21 @@ type Inventories struct {
 	written sync.Map
 	// dropped has the number of bytes that the cache drops of each VidraResource, by name.
 	dropped sync.Map
+	// refused has that number of the VidraResources that were too large with it, by name.
+	refused sync.Map
+}
+
+// Refuse notes that a VidraResource is too large with the bytes that the cache drops.
+func (i *Inventories) Refuse(name string) { i.refused.Store(name, i.Dropped(name)) }
+
+// Accept notes that a VidraResource is not too large.
+func (i *Inventories) Accept(name string) { i.refused.Delete(name) }
+
+// Lightened reports whether the cache drops less of a VidraResource than when it was too large.
+func (i *Inventories) Lightened(name string) bool {
+	bytes, found := i.refused.Load(name)
+	n, _ := bytes.(int) // only Refuse stores any
+	return found && i.Dropped(name) < n
 }
 
 // Drop notes how many bytes of a VidraResource the cache drops.
@@ -41,6 +56,7 @@ func (i *Inventories) Write(name string, entries []v1alpha1.ManagedResourceStatu
 func (i *Inventories) Forget(name string) {
 	i.written.Delete(name)
 	i.dropped.Delete(name)
+	i.refused.Delete(name)
 }
 
 // Share replaces the inventory of a VidraResource that was read by the one that was written. It reports false, and

@@ -58,7 +58,8 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 			advice = "move the manifest into ConfigMaps with spec.manifestFrom, or " + advice
 		}
 		if dropped > sizeOf(of)/3 {
-			advice = "apply it with kubectl apply --server-side, which keeps no second copy in the annotation " + corev1.LastAppliedConfigAnnotation + ", " + advice
+			advice = fmt.Sprintf("remove its second copy with `kubectl annotate vidraresource %s %s-` and use `kubectl apply --server-side` from then on, or %s",
+				of.Name, corev1.LastAppliedConfigAnnotation, advice)
 		}
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: %s",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -33,12 +34,14 @@ func TestTooLarge(t *testing.T) {
 		reason          string
 		objects, pruned int
 		manifest        string
+		dropped         int
 		want            string
 	}{
-		"Fits":      {"Thousands of objects are few enough.", 4000, 0, "", ""},
-		"Objects":   {"The status has an entry for each object.", 6000, 0, "", "the status of its 6000 objects, and the limit is 1400000: make several VidraResources"},
-		"Manifest":  {"The manifest takes room, too.", 4000, 0, strings.Repeat("x", 1_000_000), "the status of its 4000 objects"},
-		"Exchanged": {"Objects that left the manifest keep their entry until they are gone.", 4000, 4000, "", "the 4000 objects of the manifest and the 4000 that it removes"},
+		"Fits":      {"Thousands of objects are few enough.", 4000, 0, "", 0, ""},
+		"Copy":      {"A copy in an annotation takes room, too.", 4000, 0, "", 300_000, "`kubectl annotate vidraresource web kubectl.kubernetes.io/last-applied-configuration-`"},
+		"Objects":   {"The status has an entry for each object.", 6000, 0, "", 0, "the status of its 6000 objects, and the limit is 1400000: make several VidraResources"},
+		"Manifest":  {"The manifest takes room, too.", 4000, 0, strings.Repeat("x", 1_000_000), 0, "the status of its 4000 objects"},
+		"Exchanged": {"Objects that left the manifest keep their entry until they are gone.", 4000, 4000, "", 0, "the 4000 objects of the manifest and the 4000 that it removes"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +51,7 @@ func TestTooLarge(t *testing.T) {
 			for _, d := range many("old", tc.pruned) {
 				s.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
 			}
-			why := TooLarge(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s, 0)
+			why := TooLarge(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s, tc.dropped)
 			if tc.want == "" {
 				require.Nil(t, why, tc.reason)
 				return
