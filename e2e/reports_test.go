@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 // The tests of this file try what users of other engines have reported.
@@ -75,19 +76,88 @@ func TestNormalizedValues(t *testing.T) {
 		"empty fields": {
 			"the API server omits what is empty", pod("command: []\nenv: []\nresources: {}\nlivenessProbe: null\nstdin: false\n"), "Deployment", `{"spec":{"replicas":3}}`,
 		},
+		"more empty fields": {
+			"maps, lists and text", pod("env: [{name: A, value: \"\"}, {name: B}]\nvolumeMounts: []\nsecurityContext: {}\n") + "      nodeSelector: {}\n      tolerations: []\n      affinity: {}\n      securityContext: {}\n      imagePullSecrets: null\n",
+			"Deployment", `{"spec":{"replicas":3}}`,
+		},
+		"text of bytes": {
+			"a Secret takes text as well", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {key: hunter2}\n", "Secret", `{"data":{"key":"eA=="}}`,
+		},
+		"bytes of a ConfigMap": {
+			"so do its bytes", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\nbinaryData:\n  key: |\n    aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjJodW50\n    ZXIy\ndata: {}\n",
+			"ConfigMap", `{"binaryData":{"key":"eA=="}}`,
+		},
+		"claim": {
+			"a quantity in the spec of a claim", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: web}\nspec: {accessModes: [ReadWriteOnce, ReadOnlyMany], resources: {requests: {storage: 1024Mi}}}\n",
+			"PersistentVolumeClaim", `{"metadata":{"labels":{"managed-by":"other"}}}`,
+		},
+		"quota": {
+			"quantities as numbers", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: web}\nspec: {hard: {cpu: 1000m, pods: 10, memory: 0.5Gi, \"count/secrets\": \"1e1\"}}\n",
+			"ResourceQuota", `{"spec":{"hard":{"cpu":"2"}}}`,
+		},
+		"limits": {
+			"quantities and defaults in an atomic list", "apiVersion: v1\nkind: LimitRange\nmetadata: {name: web}\nspec: {limits: [{type: Container, max: {cpu: 2000m}}, {type: PersistentVolumeClaim, max: {storage: 1024Gi}}]}\n",
+			"LimitRange", `{"spec":{"limits":[{"type":"Container","max":{"cpu":"3"}}]}}`,
+		},
+		"autoscaler": {
+			"quantities in an atomic list", "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [{type: Pods, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1000m}}}, {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 0.5Gi}}}]}\n",
+			"HorizontalPodAutoscaler", `{"spec":{"maxReplicas":9}}`,
+		},
+		"times": {
+			"times of the API have a zone and a precision", "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: web}\nspec: {holderIdentity: a, renewTime: \"2030-01-01T02:00:00.000000+02:00\", acquireTime: \"2030-01-01T00:00:00.000000Z\"}\n",
+			"Lease", `{"spec":{"holderIdentity":"b"}}`,
+		},
+		"numbers or text": {
+			"a port is a number or a name", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{name: c, port: 80, targetPort: 8080}, {name: b, port: 81, targetPort: web, protocol: TCP}, {name: a, port: 82, targetPort: 82}], loadBalancerSourceRanges: null}\n",
+			"Service", `{"spec":{"selector":{"app":"other"}}}`,
+		},
+		"budget": {
+			"a percentage is text, a number may be text", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {minAvailable: 50%, selector: {matchLabels: {app: web}}, unhealthyPodEvictionPolicy: AlwaysAllow}\n",
+			"PodDisruptionBudget", `{"spec":{"minAvailable":1}}`,
+		},
+		"rules": {
+			"lists without an order", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: web, finalizers: []}\nrules: [{apiGroups: [\"\", apps], resources: [pods, configmaps], verbs: [watch, get, list, get]}]\n",
+			"Role", `{"rules":[]}`,
+		},
+		"policy": {
+			"directions in any order", "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec: {podSelector: {}, policyTypes: [Egress, Ingress], egress: [{to: [{ipBlock: {cidr: \"2001:db8::/32\"}}], ports: [{port: 53, protocol: UDP}, {port: 53}]}]}\n",
+			"NetworkPolicy", `{"spec":{"egress":[]}}`,
+		},
+		"former name": {
+			"the API server has two names of the field", podOf("", "serviceAccount: robot\n"), "Deployment", `{"spec":{"replicas":3}}`,
+		},
+		"two names": {
+			"and keeps both", podOf("", "serviceAccountName: robot\n"), "Deployment", `{"spec":{"replicas":3}}`,
+		},
+		"resources": {
+			"quantities with a sign and a fraction", pod("resources: {limits: {cpu: \"+1\", memory: 1e9, ephemeral-storage: 0.5Gi}, requests: {cpu: 1e-1, memory: 1e8}}\n"), "Deployment", `{"spec":{"replicas":3}}`,
+		},
+		"annotations": {
+			"metadata that are empty", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {}, labels: {a: \"\"}, creationTimestamp: null, generation: 0}\ndata: {a: \"\", b: null, c: x}\nimmutable: null\n", "ConfigMap", `{"data":{"c":"y"}}`,
+		},
+		"definition": {
+			"names and columns have defaults", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: parts.NAMESPACE.example.com}\nspec:\n  group: NAMESPACE.example.com\n  scope: Namespaced\n  names: {kind: Part, plural: parts, shortNames: [], categories: []}\n  preserveUnknownFields: false\n  versions: [{name: v1, served: true, storage: true, additionalPrinterColumns: [], schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: integer, default: 1.0, maximum: 1e3}}}}}}}]\n",
+			"CustomResourceDefinition", `{"spec":{"names":{"shortNames":["p"]}}}`,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
-			newVidraResource(t, ns, tt.manifest)
-			v := awaitReady(t, ns)
+			manifest := strings.ReplaceAll(tt.manifest, "NAMESPACE", ns)
+			newVidraResource(t, ns, manifest)
+			v := awaitReadyIgnoringHealth(t, ns)
 			requireNoAccusation(t, v)
-			obj := declaredObject(t, ns, tt.manifest, tt.kind, "web")
+			requireDiff(t, ns, manifest, insight.ActionNone)
+			name := "web"
+			if tt.kind == "CustomResourceDefinition" {
+				name = "parts." + ns + ".example.com"
+			}
+			obj := declaredObject(t, ns, manifest, tt.kind, name)
 			version := get(t, obj).GetResourceVersion()
 			require.NoError(t, mergePatch(obj, "%s", tt.edit))
 			require.Eventually(t, func() bool { return getVidraResource(t, ns).Status.Drift != nil }, patience, 10*poll)
-			v = awaitReady(t, ns)
+			v = awaitReadyIgnoringHealth(t, ns)
 			requireNoAccusation(t, v)
 			require.NotEqual(t, version, get(t, obj).GetResourceVersion())
 			require.Equal(t, int64(1), v.Status.Drift.Heals, tt.reason)
@@ -114,6 +184,10 @@ func TestRefusedChanges(t *testing.T) {
 	const scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n"
 	const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n"
 	const binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: web}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}\n"
+	const stateful = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec:\n  replicas: 0\n  serviceName: web\n  selector: {matchLabels: {app: web}}\n" +
+		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: registry.example/web}]}\n" +
+		"  volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n"
+	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\nspec:\n  suspend: true\n  template: {spec: {restartPolicy: Never, containers: [{name: web, image: registry.example/web}]}}\n"
 	tests := map[string]struct {
 		reason, manifest, old, changed, kind, because string
 		parts                                         []string
@@ -138,6 +212,58 @@ func TestRefusedChanges(t *testing.T) {
 			"a bound of one field by another", scaler, "maxReplicas: 3", "maxReplicas: 3, minReplicas: 5", "HorizontalPodAutoscaler", v1alpha1.ReasonManifestInvalid,
 			[]string{"spec.maxReplicas", "must be greater than or equal to"},
 		},
+		"sets": {
+			"Pods of the former selector stay in the way of a new one", stateful, "{app: web}", "{app: shop}", "StatefulSet", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.selector", "Give the StatefulSet another name"},
+		},
+		"claims of a set": {
+			"the set alone is deleted", stateful, "storage: 1Gi", "storage: 2Gi", "StatefulSet", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.volumeClaimTemplates", "--cascade=orphan"},
+		},
+		"headless": {
+			"an address stays", strings.Replace(service, ", clusterIP: None", "", 1), "ports:", "clusterIP: None, ports:", "Service", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.clusterIP", "may not change once set", "Omit the field"},
+		},
+		"class of a claim": {
+			"no data are copied", strings.Replace(claim, "spec: {", "spec: {storageClassName: a, ", 1), "storageClassName: a", "storageClassName: b", "PersistentVolumeClaim", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.storageClassName", "add a claim with another name"},
+		},
+		"job": {
+			"it runs once", job, "registry.example/web", "registry.example/shop", "Job", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.template", "field is immutable", "another name"},
+		},
+		"immutable ConfigMap": {
+			"what is immutable has another name for another content", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\nimmutable: true\ndata: {a: x}\n", "a: x", "a: z", "ConfigMap", v1alpha1.ReasonApplyFailed,
+			[]string{"data", "field is immutable when `immutable` is set", "another name"},
+		},
+		"mutable again": {
+			"nor can it be made mutable", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\nimmutable: true\ndata: {a: x}\n", "immutable: true", "immutable: false", "ConfigMap", v1alpha1.ReasonApplyFailed,
+			[]string{"immutable", "field is immutable", "another name"},
+		},
+		"immutable Secret": {
+			"so it is for a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nimmutable: true\nstringData: {a: hunter2}\n", "hunter2", "hunter3", "Secret", v1alpha1.ReasonApplyFailed,
+			[]string{"data", "immutable", "another name"},
+		},
+		"type of a Secret": {
+			"its type never changes", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\ntype: a\nstringData: {a: hunter2}\n", "type: a", "type: b", "Secret", v1alpha1.ReasonApplyFailed,
+			[]string{"type", "(field is immutable)", "another name"},
+		},
+		"slice": {
+			"addresses have one family", "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web}\naddressType: IPv4\nendpoints: []\nports: []\n", "IPv4", "FQDN", "EndpointSlice", v1alpha1.ReasonApplyFailed,
+			[]string{"addressType", "immutable", "another name"},
+		},
+		"quota": {
+			"the scopes of a quota are its own", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: web}\nspec: {hard: {pods: 1}, scopes: [BestEffort]}\n", "scopes: [BestEffort]", "scopes: [NotBestEffort]", "ResourceQuota", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.scopes", "immutable", "another name"},
+		},
+		"revision": {
+			"data of a revision", "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: web}\nrevision: 1\ndata: {a: x}\n", "a: x", "a: z", "ControllerRevision", v1alpha1.ReasonApplyFailed,
+			[]string{"data", "immutable", "another name"},
+		},
+		"pod": {
+			"most fields of a Pod never change", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeSelector: {a: b}, containers: [{name: web, image: registry.example/web, command: [a]}]}\n", "command: [a]", "command: [b]", "Pod", v1alpha1.ReasonApplyFailed,
+			[]string{"spec.containers", "Most fields of a Pod never change"},
+		},
 		"backend": {
 			"two fields that exclude each other", ingress, "service: {name: web, port: {number: 80}}", "service: {name: web, port: {number: 80, name: http}}", "Ingress",
 			v1alpha1.ReasonManifestInvalid, []string{"spec.defaultBackend", "cannot set both port name & port number"},
@@ -151,7 +277,7 @@ func TestRefusedChanges(t *testing.T) {
 				require.NoError(t, admin.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role}}))
 			}
 			newVidraResource(t, ns, tt.manifest)
-			v := awaitReady(t, ns)
+			v := awaitReadyIgnoringHealth(t, ns)
 			uid := entry(t, v, tt.kind, "web").UID
 			setManifest(t, ns, strings.ReplaceAll(tt.manifest, tt.old, tt.changed))
 			v = awaitNotReady(t, ns, tt.because, append(tt.parts, tt.kind+" "+ns+"/web")...)
@@ -159,8 +285,9 @@ func TestRefusedChanges(t *testing.T) {
 			require.NotContains(t, message, "delete the object", tt.reason)
 			require.NotContains(t, message, `\n`)
 			require.Equal(t, uid, entry(t, v, tt.kind, "web").UID)
+			t.Log(message)
 			setManifest(t, ns, tt.manifest)
-			awaitReady(t, ns)
+			awaitReadyIgnoringHealth(t, ns)
 		})
 	}
 }
@@ -222,4 +349,42 @@ func TestAmbiguousKinds(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "Service."+crd.Spec.Group+" "+ns+"/web", "spec.size")
 	setManifest(t, ns, strings.ReplaceAll(manifest, "size: 1", "size: big"))
 	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Service."+crd.Spec.Group+" "+ns+"/web", "spec.size")
+}
+
+// TestRefusedChangesOfCluster is TestRefusedChanges for cluster-scoped kinds.
+func TestRefusedChangesOfCluster(t *testing.T) {
+	t.Parallel()
+	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: NAMESPACE}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: a, hostPath: {path: /a}}\n"
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: parts.NAMESPACE.example.com}\nspec:\n  group: NAMESPACE.example.com\n" +
+		"  scope: Namespaced\n  names: {kind: Part, plural: parts}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n"
+	tests := map[string]struct {
+		reason, manifest, old, changed, kind string
+		parts                                []string
+	}{
+		"volume":   {"the source of a volume has its data", volume, "path: /a", "path: /b", "PersistentVolume", []string{"spec.persistentvolumesource", "immutable", "add a volume with another name"}},
+		"scope":    {"objects of the kind are lost with it", definition, "Namespaced", "Cluster", "CustomResourceDefinition", []string{"spec.scope", "immutable", "Objects of the kind are lost"}},
+		"version":  {"objects are stored in it", definition, "name: v1,", "name: v2,", "CustomResourceDefinition", []string{"storedVersions", "v1", "with served: false"}},
+		"class":    {"volumes keep their parameters", "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: NAMESPACE}\nprovisioner: example.com/a\nparameters: {a: x}\n", "a: x", "a: z", "StorageClass", []string{"parameters", "another name"}},
+		"binding":  {"the subjects keep their rights", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: NAMESPACE}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:basic-user}\n", "name: system:basic-user", "name: system:discovery", "ClusterRoleBinding", []string{"roleRef", "another name"}},
+		"priority": {"Pods name it", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NAMESPACE}\nvalue: 10\n", "value: 10", "value: 11", "PriorityClass", []string{"value", "another name"}},
+		"runtime":  {"Pods name it", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: NAMESPACE}\nhandler: a\n", "handler: a", "handler: b", "RuntimeClass", []string{"handler", "another name"}},
+		"ingress":  {"Ingresses name it", "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: NAMESPACE}\nspec: {controller: example.com/a}\n", "example.com/a", "example.com/b", "IngressClass", []string{"spec.controller", "another name"}},
+		"driver":   {"nodes know it", "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: NAMESPACE.example.com}\nspec: {attachRequired: true}\n", "true", "false", "CSIDriver", []string{"spec.attachedRequired", "immutable", "another name"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			manifest := strings.ReplaceAll(tt.manifest, "NAMESPACE", ns)
+			newVidraResource(t, ns, manifest)
+			awaitReadyIgnoringHealth(t, ns)
+			setManifest(t, ns, strings.Replace(manifest, tt.old, tt.changed, 1))
+			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, append(tt.parts, tt.kind)...)
+			message := condition(t, v, v1alpha1.ConditionReady).Message
+			t.Log(message)
+			require.NotContains(t, message, "delete the object", tt.reason)
+			setManifest(t, ns, manifest)
+			awaitReadyIgnoringHealth(t, ns)
+		})
+	}
 }

@@ -370,10 +370,12 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case !invalid, fields == nil, slices.ContainsFunc(fields, func(field string) bool { return !o.Sets(field) }), !acceptable():
+	case !invalid, fields == nil, !o.SetsAll(fields) && d.isDrift(owners.EntryOf(d.VR, o.ID), o), !acceptable():
 		return diff.refused(why), nil
 	}
-	return d.replaced(ctx, diff, o, live, object.Refusal{ID: o.ID, Answer: why, Fields: object.FieldNames(err), Differing: desired.Differing(o.Unstructured(), live)})
+	return d.replaced(ctx, diff, o, live, object.Refusal{
+		ID: o.ID, Answer: why, Fields: object.FieldNames(err), Differing: desired.Differing(o.Unstructured(), live), Unset: !o.SetsAll(fields),
+	})
 }
 
 // replaced is about an object that the API server accepts as a new one only: the operator decides whether it is deleted and created again.
@@ -433,7 +435,8 @@ func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired
 		}
 	}
 	owned, recorded := ownership.Of(live, d.By.Manager)
-	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after { // the order of items is not owned
+	// The order of items is not owned. The result of a JSON patch that removes defaults first has the former owners.
+	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after || !d.isDrift(owners.EntryOf(d.VR, o.ID), o) && nearer(o, live, applied) {
 		diff.Diff = d.unified(live, applied, d.Disclosure(o))
 	}
 	if d.Owns(live) {
@@ -443,6 +446,12 @@ func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired
 		diff.Action = ActionChange
 	}
 	return diff, nil
+}
+
+// nearer reports whether an apply sets values of the manifest that the object lacks.
+func nearer(o *desired.Object, live, applied *unstructured.Unstructured) bool {
+	wanted := o.Unstructured()
+	return len(desired.Differences(wanted, applied)) < len(desired.Differences(wanted, live))
 }
 
 // mayTake returns the reason for which an existing object is not applied for the first time, empty if it is, and reports

@@ -23,7 +23,7 @@ var builtIn = sync.OnceValue(func() map[string]bool {
 // Of returns the name of an object, such as "Service shop/web". A kind that has the name of one of Kubernetes gets its group:
 // "Service.serving.knative.dev shop/web".
 func Of(kind schema.GroupKind, namespace, name string) string {
-	return display.Name(text(kind, !ofKubernetes(kind.Group) && builtIn()[kind.Kind]), namespace, name)
+	return display.Name(text(kind, !OfKubernetes(kind.Group) && builtIn()[kind.Kind]), namespace, name)
 }
 
 // Qualified is Of, with the group in any case. Kinds of the core group have none.
@@ -38,8 +38,8 @@ func text(kind schema.GroupKind, qualified bool) string {
 	return kind.Kind + "." + kind.Group
 }
 
-// ofKubernetes reports whether a group is one of Kubernetes.
-func ofKubernetes(group string) bool {
+// OfKubernetes reports whether a group is one of Kubernetes.
+func OfKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
@@ -77,7 +77,7 @@ func (s *Set) Ambiguous(kind schema.GroupKind) bool {
 
 // Kind returns a kind, with its group where that is ambiguous.
 func (s *Set) Kind(kind schema.GroupKind) string {
-	return text(kind, s.Ambiguous(kind) || !ofKubernetes(kind.Group) && builtIn()[kind.Kind])
+	return text(kind, s.Ambiguous(kind) || !OfKubernetes(kind.Group) && builtIn()[kind.Kind])
 }
 
 // Name returns the name of an object, with the group of its kind where that is ambiguous.

@@ -165,7 +165,7 @@ func TestRefusedQuotesNothing(t *testing.T) {
 	}
 	policy := denied(`admission webhook "w" denied the request: hunter2`)
 	right := denied(`vidraresources.infrahub.operators.com "v" is forbidden: User "u" cannot patch resource "vidraresources"`)
-	const withheld = "the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"
+	const withheld = "the API server answered Forbidden; its message is withheld because it may quote a sensitive value"
 	for name, tc := range map[string]struct{ reason, got, want string }{
 		"Plain":       {"nothing in it is withheld", asProblem("id", "v", "kind: ConfigMap", policy).Error(), `write VidraResource v: admission webhook "w" denied the request: hunter2`},
 		"Environment": {"it has variables", asProblem("id", "v", "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}", policy).Error(), "write VidraResource v: " + withheld},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,8 @@ var (
 	// lacksRight matches the message about a right that a user lacks
 	// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, ForbiddenStatusError).
 	lacksRight = regexp.MustCompile(`^\S+ (?:"[^"]*" )?is forbidden: User "`)
+	// valueless matches reasons of the API server that quote no values.
+	valueless = regexp.MustCompile(`\bfield is immutable(?: when ` + "`immutable`" + ` is set)?|\billegal base64 data at input byte [0-9]+|\bfield not declared in schema|\bduplicate entries for key|\bmay not change once set`)
 	// ownPolicy matches the message of a policy in config, which quotes no values
 	// (k8s.io/apiserver/pkg/admission/plugin/policy/validating, Dispatch).
 	ownPolicy = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy 'vidra-`)
@@ -43,8 +46,16 @@ func WithoutMessage(err error, fields []string) string {
 	if reason == metav1.StatusReasonUnknown {
 		reason = "an error"
 	}
-	return fmt.Sprintf("the API server answered %s for the fields [%s]; its message is withheld because it may quote a sensitive value",
-		reason, strings.Join(fields, ", "))
+	of, why := "", ""
+	if len(fields) > 0 {
+		of = " for the fields [" + strings.Join(fields, ", ") + "]"
+	}
+	if status := statusOf(err); status != nil {
+		if known := slices.Compact(slices.Sorted(slices.Values(valueless.FindAllString(status.Message, -1)))); len(known) > 0 {
+			why = " (" + strings.Join(known, ", ") + ")"
+		}
+	}
+	return fmt.Sprintf("the API server answered %s%s%s; its message is withheld because it may quote a sensitive value", reason, of, why)
 }
 
 // statusOf returns the answer in an error; nil for another error.

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +47,7 @@ func (r request) refuse() request {
 
 // probed follows the question whether the API server accepts the object as a new one.
 func (r request) probed(got answer) request {
-	fields := object.InvalidFields(r.refused)
-	if got.err != nil || slices.ContainsFunc(fields, func(field string) bool { return !r.Sets(field) }) {
+	if fields := object.InvalidFields(r.refused); got.err != nil || r.Why == plan.WhyDrift && !r.SetsAll(fields) {
 		return r.unreplaceable(fields) // a default is in the way
 	}
 	r.kind = readReplaced
@@ -128,7 +126,7 @@ func (r *Replacement) Blocked() error {
 		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", r.Refusal, r.afterEdit())}
 	case !r.Settings.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
-	case !r.Settings.Force:
+	case r.Refusal.Unset, !r.Settings.Force:
 		return &immutable{text: r.Refusal.WithAdvice()}
 	case len(r.Others) > 0:
 		return why("another VidraResource owns the object, too")
@@ -152,7 +150,7 @@ func (r *Replacement) Blocked() error {
 
 // refusal describes the refused change of an object that exists.
 func (r request) refusal(live *unstructured.Unstructured) object.Refusal {
-	refusal := object.Refusal{ID: r.ID, Fields: object.FieldNames(r.refused), Answer: object.Message(r.refused, r.disclosureWith(live))}
+	refusal := object.Refusal{ID: r.ID, Fields: object.FieldNames(r.refused), Answer: object.Message(r.refused, r.disclosureWith(live)), Unset: !r.SetsAll(object.InvalidFields(r.refused))}
 	if live != nil {
 		refusal.Differing = desired.Differing(r.Unstructured(), live)
 	}

@@ -123,7 +123,7 @@ func nameOf(item any) (string, bool) {
 }
 
 // sameValue reports whether two values are the same, perhaps written in another way: as a
-// quantity, a duration, a number in quotes, base64 with line ends, or an IP address.
+// quantity, a duration, a time, a number in quotes, base64 with line ends, an IP address or a range of them.
 func sameValue(sent, held any) bool {
 	a, b := fmt.Sprint(sent), fmt.Sprint(held)
 	switch {
@@ -140,6 +140,16 @@ func sameValue(sent, held any) bool {
 	if x, err := netip.ParseAddr(a); err == nil {
 		if y, err := netip.ParseAddr(b); err == nil {
 			return x.Unmap() == y.Unmap()
+		}
+	}
+	if x, err := netip.ParsePrefix(a); err == nil {
+		if y, err := netip.ParsePrefix(b); err == nil {
+			return x == y
+		}
+	}
+	if x, err := time.Parse(time.RFC3339, a); err == nil {
+		if y, err := time.Parse(time.RFC3339, b); err == nil {
+			return x.Equal(y)
 		}
 	}
 	if strings.ContainsAny(a, "\r\n") && strings.NewReplacer("\r", "", "\n", "").Replace(a) == b {

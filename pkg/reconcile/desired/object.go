@@ -331,6 +331,11 @@ func (d *Object) Sets(field string) bool {
 	return true
 }
 
+// SetsAll reports whether the applied configuration has each of some fields; see Sets.
+func (d *Object) SetsAll(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(field string) bool { return !d.Sets(field) })
+}
+
 // Unstructured is the applied configuration.
 func (d *Object) Unstructured() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}

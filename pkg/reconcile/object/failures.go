@@ -226,11 +226,14 @@ func Message(err error, known ownership.Disclosure) string {
 	if !errors.As(err, &status) || !known.Withholds() || answer.QuotesNothing(err) {
 		text := invalidText(err, known)
 		if text == "" {
-			text = misfitText(localPort.ReplaceAllString(known.Redact(err.Error()), ""))
+			text = schemaText(misfitText(localPort.ReplaceAllString(known.Redact(err.Error()), "")))
 		}
 		return display.Truncate(text, MaxMessage)
 	}
 	var fields []string
+	for _, field := range schemaFields(err) {
+		fields = append(fields, FieldWithoutValues(field, known))
+	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
 			fields = append(fields, FieldWithoutValues(cause.Field, known))

@@ -40,12 +40,12 @@ func TestExplain(t *testing.T) {
 		"DoesNotFit": {
 			"What does not fit the schema is for the author, though the API server calls it an error of its own.",
 			internal("failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"), deployment,
-			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.ports: field not declared in schema"},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "spec.ports: field not declared in schema"},
 		},
 		"NotBase64": {
 			"So is a password in plain text, which is not told.",
 			internal("failed to convert new object (shop/s; /v1, Kind=Secret) to proper version: illegal base64 data at input byte 7"), secret,
-			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "the API server answered an error for the fields []; its message is withheld because it may quote a sensitive value"},
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "the API server answered an error (illegal base64 data at input byte 7); its message is withheld because it may quote a sensitive value"},
 		},
 		"NoNamespace": {
 			"The namespace is what is missing, not the kind.",

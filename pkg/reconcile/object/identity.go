@@ -43,6 +43,9 @@ func (id Identity) IsContainer() bool {
 	return id.GroupKind == NamespaceKind || id.GroupKind == CRDKind
 }
 
+// IsBuiltIn reports whether the kind is one of Kubernetes.
+func (id Identity) IsBuiltIn() bool { return kindname.OfKubernetes(id.Group) }
+
 // undeletable are the Namespaces that the API server never deletes (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle). It
 // creates them when it starts.
 var undeletable = map[string]bool{

@@ -112,3 +112,40 @@ func misfitText(message string) string {
 		return part[1] + ": " + part[2]
 	})
 }
+
+var (
+	// schemaPrefix matches the beginning of an error about the schema: which step of an apply failed, and the name of the object.
+	schemaPrefix = regexp.MustCompile(`failed to (?:create typed patch object|convert new object) \([^()]*\)(?: to proper version)?: (?:unable to convert unstructured object to [^:]*: )?`)
+	// schemaPath matches the path of a line of such an error.
+	schemaPath = regexp.MustCompile(`(?m)^(?:errors:\n)?\s*\.(\S+: )`)
+	// schemaField matches such a path alone.
+	schemaField = regexp.MustCompile(`^(?:\.[\w/-]+|\[[^\]]*\])+$`)
+	// goValue matches a value in the syntax of Go.
+	goValue = regexp.MustCompile(`(?m)&value\.valueUnstructured\{Value:(.*)\}$`)
+	// duplicate matches the reason of two items with one key.
+	duplicate = regexp.MustCompile(`(?m)(duplicate entries for key \[.*\])$`)
+)
+
+// schemaText is the text of an error about the schema in the form of other errors about fields: "spec.ports: field not declared in schema".
+func schemaText(message string) string {
+	if !schemaPrefix.MatchString(message) {
+		return message
+	}
+	text := schemaPath.ReplaceAllString(schemaPrefix.ReplaceAllString(message, ""), "$1")
+	text = duplicate.ReplaceAllString(goValue.ReplaceAllString(text, "$1"), "$1: keep one of them")
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
+}
+
+// schemaFields are the fields that an error about the schema names. A webhook may write a value in their place.
+func schemaFields(err error) (fields []string) {
+	if !misfit(err) || Denied(err) {
+		return nil
+	}
+	for line := range strings.Lines(schemaPrefix.ReplaceAllString(err.Error(), "")) {
+		field, _, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if found && schemaField.MatchString(field) {
+			fields = append(fields, strings.TrimPrefix(field, "."))
+		}
+	}
+	return fields
+}

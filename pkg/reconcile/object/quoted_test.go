@@ -62,18 +62,53 @@ func TestMessageWithholdsEnvironment(t *testing.T) {
 			"spec.app: Invalid value",
 		},
 		"Misfit": {
-			"What does not fit the schema is quoted in the syntax of Go.",
+			"The API server quotes what does not fit the schema in the syntax of Go.",
 			misfit(`.spec.replicas: expected numeric (int or float), got &value.valueUnstructured{Value:"two"}`,
 				`.spec.containers[name="w"].env[name="P"].value: expected string, got &value.valueUnstructured{Value:4711}`,
 				`.spec.app: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"env":"hunter2"}}`),
-			`failed to create typed patch object (a/b; v1, Kind=Pod): ` +
-				`.spec.replicas: expected numeric (int or float), got &value.valueUnstructured{Value:"two"}` + "\n" +
-				`.spec.containers[name="w"].env[name="P"].value: expected string` + "\n" + `.spec.app: expected string`,
+			`spec.replicas: expected numeric (int or float), got "two"; spec.containers[name="w"].env[name="P"].value: expected string; spec.app: expected string`,
+		},
+		"Duplicates": {
+			"An item of a list has a key of its own.", misfit(`.spec.containers[name="w"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]`),
+			`spec.containers[name="w"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]: keep one of them`,
+		},
+		"Several": {
+			"Several fields are named one after the other.", misfit("errors:", `  .spec.a: field not declared in schema`, `  .spec.b: field not declared in schema`),
+			`spec.a: field not declared in schema; spec.b: field not declared in schema`,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, Message(tc.err, ownership.Disclose(false, false, false)), tc.reason)
+		})
+	}
+}
+
+// TestReasonsWithoutValues: of an error about a sensitive object, the fields and the reasons that quote no value are shown.
+func TestReasonsWithoutValues(t *testing.T) {
+	failed := func(text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: text}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"Schema": {
+			"The path of a field is no value, and the key of an item is.",
+			failed(`failed to create typed patch object (a/b; /v1, Kind=Secret): errors:` + "\n" + `  .data.a: expected string, got &value.valueUnstructured{Value:"hunter2"}` + "\n" +
+				`  .list[name="hunter2"]: field not declared in schema`),
+			" for the fields [data.a, list[*]] (field not declared in schema)",
+		},
+		"Quoted":    {"Nor is any text that looks like a path.", failed(`failed to create typed patch object (a/b; /v1, Kind=Secret): .list[name="hunter2: x"].a: expected string`), ""},
+		"Webhook":   {"A webhook may write a value there.", failed(`admission webhook "w" denied the request: failed to create typed patch object (a): .hunter2: x`), ""},
+		"Base64":    {"The position in a text is no value.", failed("failed to convert new object (a/b; /v1, Kind=Secret) to proper version: unable to convert unstructured object to /v1, Kind=Secret: illegal base64 data at input byte 7"), " (illegal base64 data at input byte 7)"},
+		"Immutable": {"Nor is the reason.", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "p", field.ErrorList{field.Invalid(field.NewPath("type"), "hunter2", "field is immutable")}), " for the fields [type] (field is immutable)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := Message(tc.err, ownership.Disclose(true, false, false))
+			require.Contains(t, text, tc.want+"; its message is withheld", tc.reason)
+			require.NotContains(t, text, "hunter2")
 		})
 	}
 }
@@ -115,9 +150,9 @@ func TestMessageOfAPolicy(t *testing.T) {
 		"Forbidden": {"Most policies and webhooks forbid.", policy(metav1.StatusReasonForbidden, 403, denied+"hunter2-ours is weak"), known, denied + "(withheld) is weak"},
 		"Invalid":   {"Others call the object invalid.", policy(metav1.StatusReasonInvalid, 422, denied+"hunter2-ours is weak"), known, denied + "(withheld) is weak"},
 		"Sensitive": {"Of a sensitive object nothing is shown.", policy(metav1.StatusReasonForbidden, 403, denied+"hunter2"), sensitive,
-			"the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"},
+			"the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 		"LikeARight": {"A policy may write what the API server writes of rights.", policy(metav1.StatusReasonForbidden, 403, denied+`secret is forbidden: User "hunter2"`), sensitive,
-			"the API server answered Forbidden for the fields []; its message is withheld because it may quote a sensitive value"},
+			"the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 		"Right": {"A right has no value.", policy(metav1.StatusReasonForbidden, 403, `secrets "a" is forbidden: User "u" cannot get resource "secrets"`), sensitive,
 			`secrets "a" is forbidden: User "u" cannot get resource "secrets"`},
 	} {

@@ -18,6 +18,9 @@ type Refusal struct {
 	Fields [][]string
 	// Differing are the paths of the manifest with another value than the object, for an API server that names a parent alone.
 	Differing []string
+	// Unset reports that the API server names a field that the manifest does not set. The object is not replaced then: a
+	// default may be in the way.
+	Unset bool
 }
 
 // String describes what is refused, and why.
@@ -49,6 +52,9 @@ type advice struct {
 	step   string
 }
 
+// otherName is the step for an object to which no advice applies.
+const otherName = "Add an object with another name to the manifest, and remove this one when it is not used any more; otherwise "
+
 // inManifest is the step that is possible for every field.
 const inManifest = "set the field in the manifest to the value that the object has"
 
@@ -58,6 +64,8 @@ var advices = []advice{
 		"For less, add a claim with another name and copy the data. A deleted claim loses its data"},
 	{kind: schema.GroupKind{Kind: "PersistentVolumeClaim"}, step: "To change it, add a claim with another name and copy the data; otherwise " + inManifest + ". A deleted claim loses its data"},
 	{kind: schema.GroupKind{Kind: "PersistentVolume"}, step: "To change it, add a volume with another name; otherwise " + inManifest + ". A deleted volume may lose its data"},
+	{kind: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, field: "spec.selector", step: "Give the StatefulSet another name in the manifest and copy the data: Pods of the present one " +
+		"keep their labels and names, and are in the way of a new one; otherwise " + inManifest},
 	{kind: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, step: "`kubectl delete statefulset %s --cascade=orphan` deletes the StatefulSet alone: its Pods and claims stay, and Vidra creates it again with the manifest. " +
 		"To grow claims that exist, change the size in each of them; otherwise " + inManifest},
 	{kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, field: "spec.selector", step: "Give the Deployment another name in the manifest, so that the new Pods run before the old ones end; otherwise " + inManifest},
@@ -67,11 +75,12 @@ var advices = []advice{
 	{kind: schema.GroupKind{Kind: "Pod"}, step: "Most fields of a Pod never change: let a Deployment or Job create it, or give it another name; otherwise " + inManifest},
 	{kind: schema.GroupKind{Kind: "ConfigMap"}, answer: "immutable", step: "Give it another name in the manifest, and name that in the objects that use it; otherwise " + inManifest},
 	{kind: schema.GroupKind{Kind: "Secret"}, step: "Give it another name in the manifest, and name that in the objects that use it; otherwise " + inManifest},
-	{kind: schema.GroupKind{Kind: "Service"}, field: "spec.clusterIP", step: "Omit the field from the manifest to keep the address that the Service has"},
+	{kind: schema.GroupKind{Kind: "Service"}, field: "spec.clusterIP", step: "Omit the field from the manifest to keep the address that the Service has, or add a Service with another name"},
 	{kind: schema.GroupKind{Kind: "Service"}, field: "spec.healthCheckNodePort", step: "Omit the field from the manifest to keep the port that the Service has"},
 	{kind: schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}, step: "Add a StorageClass with another name; volumes keep the parameters with which they were created"},
 	{kind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}, field: "roleRef", step: "Add a RoleBinding with another name and remove this one from the manifest, so that the subjects keep their rights meanwhile"},
 	{kind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}, field: "roleRef", step: "Add a ClusterRoleBinding with another name and remove this one from the manifest, so that the subjects keep their rights meanwhile"},
+	{kind: CRDKind, answer: "storedVersions", step: "Keep the version in the manifest with served: false, until no object is stored in it and it is removed from status.storedVersions"},
 	{kind: CRDKind, step: "Objects of the kind are lost when the CustomResourceDefinition is deleted: " + inManifest + ", or define another kind"},
 	{kind: NamespaceKind, step: "Objects in the namespace are lost when it is deleted: " + inManifest},
 }
@@ -111,11 +120,15 @@ func HoldsData(kind schema.GroupKind) bool {
 // WithAdvice describes the refusal, with the smallest step after it.
 func (r Refusal) WithAdvice() string {
 	step := r.Advice()
+	if step == "" {
+		step = otherName + inManifest
+	}
 	switch {
-	case step == "":
-		step = strings.ToUpper(inManifest[:1]) + inManifest[1:] + ", delete the object so that Vidra creates it again, or set spec.force to have Vidra do that"
-	case !HoldsData(r.ID.GroupKind):
+	case r.Unset, HoldsData(r.ID.GroupKind):
+	case r.ID.IsBuiltIn():
 		step += ". With spec.force, Vidra deletes the object and creates it again"
+	default:
+		step += ". With spec.force, Vidra deletes the object and creates it again: what it stands for may be lost"
 	}
 	return r.String() + ". " + step
 }
