@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,18 +16,18 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// undoTools describes what users added to an object, whenever that was.
+// undoTools describes the additions of users to an object, of any time.
 func (k known) undoTools() ownership.Undo {
 	return k.settings.Additions.Undo(k.Object, k.settings.Manager, k.disclosureWith())
 }
 
-// byTools finds what users added to an object.
+// byTools finds the additions of users to an object.
 func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
 	return k.settings.Additions.In(live, k.Object, k.settings.Manager, k.disclosureWith())
 }
 
-// onlyAdditions reports whether what is ours in the object that was found is as it was
-// applied last, so that there is nothing to apply.
+// onlyAdditions reports whether our fields in the found object are as the last apply left them, so that
+// no apply is needed.
 func (k known) onlyAdditions() bool {
 	entry, found := k.Entry(), k.Cause.Found
 	if len(k.settings.Additions.Tools) == 0 || k.Why != plan.WhyDrift || found == nil || entry == nil || k.settings.Signature().MissingLabel(found) != "" {
@@ -35,46 +36,39 @@ func (k known) onlyAdditions() bool {
 	return entry.Configuration == k.Configuration && trigger.DigestOf(found, k.settings.Manager, false, nil).String() == entry.Digest
 }
 
-// removeAdditions returns the first request that removes what users added to the object of
-// r.live, which is otherwise as the manifest says: it takes the ownership of the additions, and
-// applies. If the API server calls the object without them invalid, it returns the ownership,
+// removeAdditions removes the additions of users to live, an object that equals the manifest apart from them: it takes the ownership of
+// the additions, and applies. If the API server calls the object without them invalid, it returns the ownership,
 // and the additions stay.
-func (r request) removeAdditions() request {
-	if added := r.byTools(r.live); len(added.Patch) == 0 {
-		return r.finish()
+func (p *procedure) removeAdditions(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if len(p.byTools(live).Patch) == 0 {
+		return live, nil
 	}
-	r.goal, r.as, r.edit, r.found = toClean, plan.WhyDrift, r.undoTools(), r.live
-	r.previous, r.reclaims = r.live, 0
-	return r.reclaim(r.live)
-}
-
-func (r request) additionsReclaimed(taken *unstructured.Unstructured) request {
+	p.edit, p.confirmed = nil, true // an object with the additions is as expected, too
+	p.versions = append(p.versions, live)
+	previous := live
+	got := p.reclaim(ctx, p.undoTools(), live, live)
 	switch {
-	case !r.reclaimed:
-		return r.failed(errors.New("it was changed while what was added to it was being removed; it is tried again"))
-	case taken == nil:
-		return r.finish()
+	case got.err != nil:
+		return nil, got.err
+	case !got.complete:
+		return nil, errors.New("it was changed while what was added to it was being removed; it is tried again")
+	case got.live == nil:
+		return live, nil
 	}
-	r.cleaned, r.live = r.addition, taken
-	return r.apply()
-}
-
-// cleanAnswered follows the apply that removes additions.
-func (r request) cleanAnswered(got answer) request {
+	cleaned, err := p.apply(ctx, plan.WhyDrift, got.live)
 	switch {
-	case got.err == nil:
-		r.added, r.live = r.added.And(r.cleaned), got.live
-		return r.finish()
-	case !apierrors.IsInvalid(got.err) || object.Denied(got.err):
-		r.unclaimed = r.previous
-		return r.abandon(got.err)
+	case err == nil:
+		p.outcome.added = p.outcome.added.And(got.addition)
+		return cleaned, nil
+	case !apierrors.IsInvalid(err) || object.Denied(err):
+		return nil, p.abandon(ctx, got.live, previous, err)
 	}
-	refused := object.Message(got.err, r.disclosureWith(r.live))
-	r.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s", Differences(r.cleaned.Changes), refused)
-	return r.give(r.previous)
+	p.outcome.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s",
+		Differences(got.addition.Changes), object.Message(err, p.disclosureWith(got.live)))
+	return p.giveBack(ctx, got.live, previous)
 }
 
-// Differences describes what users added, in at most plan.MaxDifferences bytes.
+// Differences describes additions of users, in at most plan.MaxDifferences bytes.
 func Differences(changes []ownership.Change) string {
 	return display.Truncate(events.Differences(changes), plan.MaxDifferences)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// ApplyUnmet ends a task whose object could not be created, by what it finds in its place: it applies
+// ApplyUnmet ends a task whose creation failed, by the object in its place: it applies
 // the task again with the object, or refuses it if the object may not be adopted.
 func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
@@ -26,7 +26,7 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 	case errors.As(err, &refused):
 		done.Err = err
 	case errors.As(err, &conflict):
-		done.Err = errors.Join(err, a.claim(ctx, t))
+		done.Err = errors.Join(err, claim(ctx, a.callsAbout(t.Key), a.Settings, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
 	case apierrors.IsForbidden(done.Err):
@@ -36,9 +36,19 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 }
 
 // Preflight reads an object that was never applied, and refuses it if it exists
-// and may not be adopted. The cause then has what was found.
+// and may not be adopted. The cause then has the found object.
 func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
-	live, err := a.Get(ctx, t.Key)
+	return adopter{a.Settings, a.callsAbout(t.Key)}.preflight(ctx, t)
+}
+
+// adopter decides about objects that exist and were never applied. It writes nothing.
+type adopter struct {
+	*plan.Settings
+	api objectAPI
+}
+
+func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
+	live, err := a.api.get(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -57,8 +67,8 @@ func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error)
 // be if we applied it before, if it is ours or another VidraResource's, to own it together, by
 // the rule of owners.Claimant.Owns, or if it is adopted. Marks that a user copied with the object name
 // an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
-func (a *Applier) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	others, err := a.Finder.Conflicting(ctx, t.Key, live)
+func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
+	others, err := a.api.conflicting(ctx, live)
 	if err == nil {
 		err = owners.RivalOf(others, t.Unstructured())
 	}
@@ -85,8 +95,8 @@ func notManaged(why string) error {
 }
 
 // adopts returns a refusal if an object that exists, and that no VidraResource owns,
-// is not to be adopted. It writes nothing.
-func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
+// is not to be adopted.
+func (a adopter) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
 	switch a.Adopt {
 	case v1alpha1.AdoptAlways:
 		return nil
@@ -95,7 +105,7 @@ func (a *Applier) adopts(ctx context.Context, t plan.Task, live *unstructured.Un
 	case v1alpha1.AdoptIfIdentical:
 	}
 	t.Cause.Found = live
-	adopted, err := a.dryRun(ctx, t)
+	adopted, err := dryRun(ctx, a.api, a.Settings, t)
 	if err != nil {
 		return err
 	}

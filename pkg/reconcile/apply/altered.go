@@ -21,13 +21,13 @@ import (
 // maxWebhooks is how many webhooks a message names.
 const maxWebhooks = 3
 
-// alteredBy returns what may have changed a value of the configuration that was applied: the mutating webhooks and policies that match
+// alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match
 // the object by their rules and selectors, or the API server, which stores the other form of the value; empty if no value differs.
-func (a *Applier) alteredBy(ctx context.Context, r request) string {
-	if len(desired.Differences(r.Unstructured(), r.live)) == 0 {
+func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstructured.Unstructured) string {
+	if len(desired.Differences(d.Unstructured(), live)) == 0 {
 		return ""
 	}
-	names, err := Mutating(ctx, a.Client, r.Key.GVR.Group, r.Key.GVR.Version, r.Key.GVR.Resource, r.live)
+	names, err := Mutating(ctx, a.Client, d.Key.GVR.Group, d.Key.GVR.Version, d.Key.GVR.Resource, live)
 	switch {
 	case err != nil:
 		return "the API server stores it so, or a mutating webhook has changed it: Vidra may not list these"

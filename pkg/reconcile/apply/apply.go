@@ -29,11 +29,11 @@ type Applier struct {
 	Finder *owners.Finder
 	// Limit is how many objects of a stage are applied or removed at a time.
 	Limit int
-	// Orphans reports that what is to be removed is left in place.
+	// Orphans reports that removed objects are left in place.
 	Orphans bool
 }
 
-// Apply does a task: it gathers what is known, and sends requests until the task ends.
+// Apply does a task: it gathers the knowledge, runs the procedure, and records the result.
 func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	ctx, span := tracing.Object(ctx, "apply object", t.ID)
 	defer func() { span.Done(string(done.Action), done.Err) }()
@@ -42,18 +42,17 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 		return Result{Task: k.Task, Err: err, Shown: k.disclosureWith()}
 	}
 	ctx, warnings := withWarnings(ctx)
-	r := decide(k)
-	a.begin(r)
-	for !r.kind.ends() {
-		r = next(r, a.send(ctx, r))
-	}
+	p := newProcedure(k, a.callsAbout(t.Key))
+	p.outcome.end = p.judge()
+	a.begin(p)
+	p.run(ctx)
 	answered := time.Now()
-	if r.kind == applied && r.Ignored == nil && r.Why != plan.WhyDrift { // a heal asks nothing beside its apply
-		r.altered = a.alteredBy(ctx, r)
+	if p.outcome.end == applied && p.Ignored == nil && p.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+		p.outcome.altered = a.alteredBy(ctx, p.Object, p.outcome.live)
 	}
-	done = a.record(r, warnings.all())
-	done.Answered, done.Unmet = answered, r.kind == failed && k.unmet()
-	if done.Live != nil && t.Why != plan.WhyDrift { // what is healed was applied before
+	done = a.record(p, warnings.all())
+	done.Answered, done.Unmet = answered, p.outcome.end == failed && k.unmet()
+	if done.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
 		if aggregated, err := a.Destination.Aggregated(ctx, t.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
 			done.Aggregated = &aggregated
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Finding is what a comparison with the API server found.
+// Finding is the result of a comparison with the API server.
 type Finding struct {
-	// Live is the object; nil if it does not exist or is being deleted. Applied is what it is if
-	// nothing differs.
+	// Live is the object; nil if it does not exist or is being deleted. Applied is its state without
+	// differences.
 	Live    *unstructured.Unstructured
 	Applied trigger.Applied
 	Version string
@@ -31,7 +31,7 @@ func (a *Applier) Compare(ctx context.Context, d *desired.Object) Finding {
 	if live.GetDeletionTimestamp() != nil {
 		return Finding{}
 	}
-	applied, err := a.dryRun(ctx, plan.Task{Object: d, Cause: trigger.Cause{Found: live}})
+	applied, err := dryRun(ctx, a.callsAbout(d.Key), a.Settings, plan.Task{Object: d, Cause: trigger.Cause{Found: live}})
 	if err != nil {
 		return Finding{Err: err}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// describe finds out what the apply did. expected is what the last one left behind, if
-// that is known.
+// describe finds the change of the apply. expected is the result of the last one, if
+// it is known.
 func (r *Result) describe(manager string, expected trigger.Applied, known bool) {
 	found := r.Cause.Found
 	deleted := r.Cause.Deleted && (r.Why == plan.WhyDrift || r.Why == plan.WhyChanged)
@@ -40,7 +40,7 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	}
 }
 
-// revertedFields is what another writer had changed, of all that the apply changed.
+// revertedFields are the changes of another writer, of all fields that the apply changed.
 func (r *Result) revertedFields(manager string) []ownership.Change {
 	changes := ownership.Drift(r.Cause.Found, r.Live, manager, r.Shown)
 	if r.Why != plan.WhyDrift {
@@ -49,12 +49,12 @@ func (r *Result) revertedFields(manager string) []ownership.Change {
 	return r.Added.With(changes)
 }
 
-// byOthers are the changes that another writer had made, among those that the apply of
-// another configuration made an end to. seen are those that were seen before, with the
-// configuration that was applied last. A field with a value of its own is the manifest's
-// while it is still ours, and else whose it is. What is missing may have been removed, or
-// be new in the manifest: it counts if it was seen before, or if nothing else says what
-// had become of the object.
+// byOthers are the changes of another writer, among the changes that the apply of
+// another configuration ended. seen are changes that were seen before, with the
+// last configuration. A field with a value of its own belongs to the manifest
+// while it is ours, and to its owner else. A missing field may have been removed, or
+// be new in the manifest: it counts if it was seen before, or if no other field explains the
+// state of the object.
 func byOthers(changes []ownership.Change, manager string, seen []ownership.Change) []ownership.Change {
 	var sure, perhaps []ownership.Change
 	explained := seen != nil

@@ -1,8 +1,15 @@
 // Package apply sends the requests about one object: apply, undo, adopt, recreate, compare.
 //
-// Each task runs in [Applier.Apply]: gather what is known, decide the first request, send it,
-// decide the next one from the answer, until the task ends, and record the result. Deciding is pure. send.go
-// sends what it decides. In addition, gather.go may read the object first, and delete.go has the only deletion.
+// Each task runs in [Applier.Apply]: gather the knowledge, run the procedure, and record the result. A procedure is sequential: its
+// loops, conditions and calls stand in the order in which they happen. It makes its calls through objectAPI, so that its tests give the
+// answers. gather.go may read the object first, and delete.go has the only deletion.
+//
+//	run         an end without a call, observe, or converge
+//	converge    create or change, then finish; withoutDefaults and replace follow a refusal
+//	change      undoEdit, or apply
+//	undo        reclaim the additions of an edit and apply, until nothing is left of it
+//	apply       release ignored fields, send, and answer conflicts with other owners
+//	finish      remove additions of users, and release the fields of the first operator
 //
 // Invariants: a heal of a changed value is one PATCH and no read, unless an ignore rule covers the
 // object; fields are never taken from another

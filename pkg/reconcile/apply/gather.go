@@ -12,37 +12,36 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// known is all that is known of a task before the first request is sent. The skip reason of
-// the task is the one that holds for the object as it was found.
+// known is the knowledge of a task before the first request. The skip reason of
+// the task holds for the object as it was found.
 type known struct {
 	plan.Task
 	settings *plan.Settings
-	// expected is what the last apply of the object resulted in, if expectedKnown.
+	// expected is the result of the last apply of the object, if expectedKnown.
 	expected      trigger.Applied
 	expectedKnown bool
-	// before are the paths that others owned in the object before it was edited; nil if that
-	// is not known.
+	// before are the paths of other owners in the object before the edit; nil if they are unknown.
 	before *ownership.Paths
-	// asExpected reports that the object was read, and is as expected, although the
+	// asExpected reports an object that was read and is as expected, although the
 	// cause reports a change.
 	asExpected bool
-	// completed reports that the object does not exist, and counts as completed.
+	// completed reports that the object is gone and counts as completed.
 	completed bool
 	// glass is the answer to the break-glass annotations of the object.
 	glass breakglass.Answer
-	// wasSensitive reports that the object was sensitive before it was changed, as its watch or the inventory has it.
+	// wasSensitive reports a sensitive object before the change, according to its watch or the inventory.
 	wasSensitive ownership.Sensitivity
-	// base is the object whose ignored fields are released, where the cause has no object;
-	// nil if there is none.
+	// base is the object for the release of ignored fields, where the cause has no object;
+	// nil without one.
 	base *unstructured.Unstructured
 }
 
-// unmet reports that the object is new, and that it is not known whether it exists.
+// unmet reports a new object whose place is unread.
 func (k known) unmet() bool {
 	return k.Why == plan.WhyNew && !k.Cause.Deleted && k.Cause.Found == nil
 }
 
-// gather returns what is known of a task. It reads the object only if the cause does not have
+// gather returns the knowledge of a task. It reads the object only if the cause lacks
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
@@ -83,7 +82,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	var err error
 	switch {
 	case k.asExpected || found != nil:
-	case k.Skip != nil && !k.Skip.Silent: // what lost its label looks as if it were deleted
+	case k.Skip != nil && !k.Skip.Silent: // an object without its label looks deleted
 		k.Cause.Found, err = a.Get(ctx, t.Key)
 	case k.Skip == nil && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():
 		k.base, err = a.Get(ctx, t.Key)
@@ -91,14 +90,14 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	return k, err
 }
 
-// disclosureWith decides whether values of the object are shown, from the object before the change, the object as it
+// disclosureWith decides about values of the object, from the object before the change, the object as it
 // was found, further versions of it, and the manifest.
 func (k known) disclosureWith(after ...*unstructured.Unstructured) ownership.Disclosure {
 	return k.Disclosure(k.wasSensitive, append(after, k.Cause.Found, k.base)...)
 }
 
-// beforeEdit returns the paths that others owned in the object that was found before it was edited, from events, or else from the
-// status; nil if that is not known. observed reports that events showed it, or that the status has nothing about the object.
+// beforeEdit returns the paths of other owners in the found object before the edit, from events, or else from the
+// status; nil if they are unknown. observed reports that events showed them, or that the status has no entry of the object.
 func (k known) beforeEdit() (before *ownership.Paths, observed bool) {
 	entry, found := k.Entry(), k.Cause.Found
 	if k.before != nil || entry == nil || found == nil {
@@ -113,7 +112,7 @@ func (k known) beforeEdit() (before *ownership.Paths, observed bool) {
 	return nil, false
 }
 
-// expected is what the last apply of an object resulted in.
+// expected is the result of the last apply of an object.
 func (a *Applier) expected(t plan.Task) (trigger.Applied, bool) {
 	if a.Watched {
 		return a.Index.Expected(a.Owner, t.Key)
@@ -126,7 +125,7 @@ func (a *Applier) expected(t plan.Task) (trigger.Applied, bool) {
 	return trigger.Applied{}, false
 }
 
-// asExpected reports whether what is ours in live is as expected, and its label.
+// asExpected reports whether our fields in live are as expected, and its label.
 func asExpected(live *unstructured.Unstructured, expected trigger.Applied) bool {
 	return trigger.DigestOf(live, expected.Manager, expected.Unreverted, expected.Tools) == expected.Digest && object.Labelled(live)
 }

@@ -8,26 +8,42 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
+// releasable returns the object whose ignored fields are released before an apply of live; nil if there is none.
+func (p *procedure) releasable(live *unstructured.Unstructured) *unstructured.Unstructured {
+	switch {
+	case p.Ignored == nil:
+		return nil
+	case live == nil:
+		return p.base
+	}
+	return live
+}
+
+// release releases the ignored fields of an object that was applied whole.
+func (p *procedure) release(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, _, err := p.releaseFields(ctx, live)
+	return live, err
+}
+
 // releaseFields releases the fields of ours that ignore rules exclude in the object as it is. It
-// returns the object, and the configuration without it.
-func (a *Applier) releaseFields(ctx context.Context, t plan.Task, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
-	whole, err := a.patchDry(ctx, t.Key, t.Body)
+// returns the object, and the configuration without them.
+func (p *procedure) releaseFields(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, []byte, error) {
+	whole, err := p.api.tryApply(ctx, p.Key.Name, p.Body)
 	if err != nil {
 		return nil, nil, err
 	}
 	var body []byte
-	live, err = a.editManagedFields(ctx, t.Key, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
-		full, reduced, err := t.Ignored.Without(t.Body, live, whole, a.Signature())
+	live, err = editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+		full, reduced, err := p.Ignored.Without(p.Body, live, whole, p.settings.Signature())
 		if err != nil {
 			return nil, false, err
 		}
 		if body, err = json.Marshal(reduced); err != nil {
 			return nil, false, err
 		}
-		managedFields, changed = ownership.ReleaseFields(live, a.Manager, full, reduced)
+		managedFields, changed = ownership.ReleaseFields(live, p.settings.Manager, full, reduced)
 		return managedFields, changed, nil
 	})
 	if err != nil {

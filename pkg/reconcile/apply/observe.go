@@ -1,35 +1,51 @@
 package apply
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// compared follows the dry run of an object that is not reverted.
-func (r request) compared(got answer) request {
-	found := r.Cause.Found
-	added := r.undoOf().Added(found, found)
+// observe finds the differences of an object that is not reverted.
+func (p *procedure) observe(ctx context.Context) {
+	found := p.Cause.Found
+	live, err := dryRun(ctx, p.api, p.settings, p.Task)
+	added := p.undoOf().Added(found, found)
 	switch {
-	case apierrors.IsInvalid(got.err) && len(added.Lost) > 0:
-		// What was added is in the way of the dry run, but not of the apply.
-		r.fields = added.With(added.Lost)
-	case got.err != nil:
-		r.unknown = object.Message(got.err, r.disclosureWith())
+	case apierrors.IsInvalid(err) && len(added.Lost) > 0:
+		// An addition is in the way of the dry run, but not of the apply.
+		p.outcome.fields = added.With(added.Lost)
+	case err != nil:
+		p.outcome.unknown = object.Message(err, p.disclosureWith())
 	default:
-		// Whose a field is does not matter while Vidra does not revert it.
-		r.fields = added.With(slices.DeleteFunc(ownership.Drift(found, got.live, r.settings.Manager, r.disclosureWith()), func(c ownership.Change) bool {
+		// The owner of a field does not matter while Vidra does not revert it.
+		p.outcome.fields = added.With(slices.DeleteFunc(ownership.Drift(found, live, p.settings.Manager, p.disclosureWith()), func(c ownership.Change) bool {
 			return c.Kind == ownership.Taken
 		}))
 	}
-	return r.observedAs(r.fields)
+	p.outcome.fields = slices.Concat(p.outcome.fields, p.byTools(found).Changes)
 }
 
-// observedAs ends the task of an object that is not reverted.
-func (r request) observedAs(fields []ownership.Change) request {
-	r.kind, r.fields = observed, slices.Concat(fields, r.byTools(r.Cause.Found).Changes)
-	return r
+// dryRun asks for the result of an apply of an object that exists.
+func dryRun(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) (*unstructured.Unstructured, error) {
+	whole, err := api.tryApply(ctx, t.Key.Name, t.Body)
+	if err != nil || t.Ignored == nil {
+		return whole, err
+	}
+	_, reduced, err := t.Ignored.Without(t.Body, t.Cause.Found, whole, settings.Signature())
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(reduced)
+	if err != nil {
+		return nil, err
+	}
+	return api.tryApply(ctx, t.Key.Name, body)
 }

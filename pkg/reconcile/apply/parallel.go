@@ -21,7 +21,7 @@ func Parallel(limit, n int, do func(i int)) {
 	for i := range n {
 		group.Go(func() error { do(i); return nil })
 	}
-	_ = group.Wait() // what failed is in the results
+	_ = group.Wait() // failures are in the results
 }
 
 // Batches cuts tasks into pieces of at most limits.BatchWeight, or of one task.

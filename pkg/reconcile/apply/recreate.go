@@ -17,85 +17,70 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// immutable is why an object is not changed although the API server would accept it as a new one.
+// immutable is the reason against the change of an object that the API server would accept as a new one.
 type immutable struct {
 	text string
-	// timed reports that the time ends it.
+	// timed reports a reason that ends by time.
 	timed bool
 }
 
 // Error implements error.
 func (i *immutable) Error() string { return i.text }
 
-// Lasts reports whether the refusal lasts while nothing changes: that of break-glass ends by itself.
+// Lasts reports whether the refusal lasts while nothing changes: break-glass ends by itself.
 func (i *immutable) Lasts() bool { return !i.timed }
 
-// AsFailure returns why the object is not changed.
+// AsFailure returns the reason as a failure.
 func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failure {
 	return object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: whole.Error()}
 }
 
-// refuse follows an apply that the API server called invalid, if the object exists.
-func (r request) refuse() request {
-	r.refused = r.err
-	if object.InvalidFields(r.refused) == nil {
-		return r.unreplaceable(nil)
+// replace ends the task of an object whose apply the API server called invalid: with the object that is to be deleted, so that it is
+// created anew, because its fields cannot become equal to the manifest; or with the reason against that.
+func (p *procedure) replace(ctx context.Context, refused error) {
+	p.outcome.end, p.outcome.refused = failed, refused
+	fields := object.InvalidFields(refused)
+	if fields == nil || p.probe(ctx) != nil || p.Why == plan.WhyDrift && !p.SetsAll(fields) { // a default is in the way
+		if p.outcome.err = p.naming(refused, p.Cause.Found, fields); p.outcome.err == nil {
+			p.outcome.err = refused
+		}
+		return
 	}
-	r.kind = probe
-	return r
+	live, err := p.replacement(ctx, refused)
+	if p.outcome.err = err; err != nil {
+		return
+	}
+	if p.outcome.end = replaced; live.GetDeletionTimestamp() == nil {
+		p.outcome.replace = live
+	}
 }
 
-// probed follows the question whether the API server accepts the object as a new one.
-func (r request) probed(got answer) request {
-	if fields := object.InvalidFields(r.refused); got.err != nil || r.Why == plan.WhyDrift && !r.SetsAll(fields) {
-		return r.unreplaceable(fields) // a default is in the way
+// replacement reads the object that is to be deleted and created anew. It fails with the reason against that.
+func (p *procedure) replacement(ctx context.Context, refused error) (live *unstructured.Unstructured, err error) {
+	if live, err = p.api.get(ctx); err != nil {
+		return nil, err
 	}
-	r.kind = readReplaced
-	return r
-}
-
-// unreplaceable ends the task of an object that cannot become what the manifest says.
-func (r request) unreplaceable(fields []string) request {
-	if r.kind, r.err = failed, r.naming(r.Cause.Found, fields); r.err == nil {
-		r.err = r.refused
+	if live == nil { // it is created with the next attempt
+		return nil, refused
 	}
-	return r
-}
-
-// replacement ends the task with the object that is to be deleted, so that it is created anew,
-// because its fields cannot become equal to the manifest. It has none if the object is being
-// deleted.
-func (r request) replacement(got answer) request {
-	if r.err = r.irreplaceable(got); r.err != nil {
-		r.kind = failed
-		return r
+	r := &Replacement{Settings: p.settings, Object: p.Object, Entry: p.Entry(), Live: live, Refusal: p.refusal(refused, live), Drift: p.Why == plan.WhyDrift}
+	if r.Others, err = p.api.coOwners(ctx, live); err != nil {
+		return nil, err
 	}
-	if r.kind = replaced; got.live.GetDeletionTimestamp() == nil {
-		r.replace = got.live
-	}
-	return r
-}
-
-// irreplaceable returns why an object must not be deleted and created anew; nil if it may.
-func (r request) irreplaceable(got answer) error {
-	entry, live := r.Entry(), got.live
-	refusal := r.refusal(live)
-	switch {
-	case got.err != nil:
-		return got.err
-	case live == nil:
-		return r.refused // it is created with the next attempt
-	case live.GetDeletionTimestamp() != nil:
-		return nil
-	case r.Why == plan.WhyDrift:
-		if named := r.naming(live, object.InvalidFields(r.refused)); named != nil {
-			return named
+	if p.settings.Force && p.ID.IsContainer() {
+		if r.Inside, err = p.api.contents(ctx, live); err != nil {
+			return nil, err
 		}
 	}
-	replacement := &Replacement{
-		Settings: r.settings, Object: r.Object, Entry: entry, Live: live, Others: got.others, Inside: got.inside, Refusal: refusal, Drift: r.Why == plan.WhyDrift,
+	if live.GetDeletionTimestamp() != nil {
+		return live, nil
 	}
-	return replacement.Blocked()
+	if r.Drift {
+		if named := p.naming(refused, live, object.InvalidFields(refused)); named != nil {
+			return nil, named
+		}
+	}
+	return live, r.Blocked()
 }
 
 // Replacement is an object whose change the API server refuses, and which it accepts as a new one.
@@ -114,8 +99,8 @@ type Replacement struct {
 	Drift bool
 }
 
-// Blocked returns why the object must not be deleted and created anew; nil if it may. Its text has no values that are
-// not shown.
+// Blocked returns the reason against the deletion and new creation of the object; nil without one. Its text has no withheld
+// values.
 func (r *Replacement) Blocked() error {
 	live, entry, d := r.Live, r.Entry, r.Object
 	why := func(text string, args ...any) error {
@@ -149,12 +134,11 @@ func (r *Replacement) Blocked() error {
 }
 
 // refusal describes the refused change of an object that exists.
-func (r request) refusal(live *unstructured.Unstructured) object.Refusal {
-	refusal := object.Refusal{ID: r.ID, Fields: object.FieldNames(r.refused), Answer: object.Message(r.refused, r.disclosureWith(live)), Unset: !r.SetsAll(object.InvalidFields(r.refused))}
-	if live != nil {
-		refusal.Differing = desired.Differing(r.Unstructured(), live)
+func (p *procedure) refusal(refused error, live *unstructured.Unstructured) object.Refusal {
+	return object.Refusal{
+		ID: p.ID, Fields: object.FieldNames(refused), Answer: object.Message(refused, p.disclosureWith(live)),
+		Differing: desired.Differing(p.Unstructured(), live), Unset: !p.SetsAll(object.InvalidFields(refused)),
 	}
-	return refusal
 }
 
 // afterEdit is the step after an edit that the API server refuses to revert.
@@ -165,37 +149,37 @@ func (r *Replacement) afterEdit() string {
 	return "Delete the object, so that Vidra creates it again"
 }
 
-// naming returns the error of a refused heal with the names of what is in the way; nil if
-// nothing is.
-func (r request) naming(live *unstructured.Unstructured, fields []string) error {
-	if r.Why != plan.WhyDrift || live == nil {
+// naming returns the error of a refused heal with the names of the fields in the way; nil without
+// such fields.
+func (p *procedure) naming(refused error, live *unstructured.Unstructured, fields []string) error {
+	if p.Why != plan.WhyDrift || live == nil {
 		return nil
 	}
-	others := r.inTheWay(live)
+	others := p.inTheWay(live)
 	if others == "" {
 		return nil
 	}
 	return &immutable{text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(r.shownFields(fields, live), ", "), object.Message(r.refused, r.disclosureWith(live)), others)}
+		strings.Join(p.shownFields(fields, live), ", "), object.Message(refused, p.disclosureWith(live)), others)}
 }
 
-// shownFields are fields as the API server names them, without values that are withheld.
-func (r request) shownFields(fields []string, live *unstructured.Unstructured) []string {
+// shownFields are fields as the API server names them, without withheld values.
+func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured) []string {
 	shown := make([]string, len(fields))
 	for i, field := range fields {
-		shown[i] = object.FieldWithoutValues(field, r.disclosureWith(live))
+		shown[i] = object.FieldWithoutValues(field, p.disclosureWith(live))
 	}
 	return shown
 }
 
-// inTheWay names what other field managers own beside what the API server refused to
-// revert: an ignore rule leaves it to them, or it was there before. Empty if there is nothing.
-func (r request) inTheWay(live *unstructured.Unstructured) string {
-	undo := r.undoOf()
+// inTheWay names the fields of other field managers beside the fields whose revert the API server
+// refused: an ignore rule leaves them, or they are older than the edit. Empty if there are none.
+func (p *procedure) inTheWay(live *unstructured.Unstructured) string {
+	undo := p.undoOf()
 	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
-	found := r.Cause.Found
-	if entry := r.Entry(); found == nil || entry == nil || entry.UID != string(found.GetUID()) {
+	found := p.Cause.Found
+	if entry := p.Entry(); found == nil || entry == nil || entry.UID != string(found.GetUID()) {
 		return "" // another user created the object, and nothing in it was beside ours before
 	}
 	var named []string
@@ -207,16 +191,14 @@ func (r request) inTheWay(live *unstructured.Unstructured) string {
 	return strings.Join(named, ", ")
 }
 
-// probe asks whether the API server would accept as a new object what it refused as a change.
-func (a *Applier) probe(ctx context.Context, t plan.Task) error {
-	probe := t.Probe()
+// probe asks whether the API server would accept the refused configuration as a new object.
+func (p *procedure) probe(ctx context.Context) error {
+	probe := p.Probe()
 	body, err := desired.Encode(probe)
 	if err != nil {
 		return err
 	}
-	key := t.Key
-	key.Name = probe.GetName()
-	_, err = a.patchDry(ctx, key, body)
+	_, err = p.api.tryApply(ctx, probe.GetName(), body)
 	return err
 }
 

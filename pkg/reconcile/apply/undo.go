@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -22,34 +24,6 @@ const (
 	maxReclaims = 2
 )
 
-// undoing is the state of an edit that is being undone, and of additions that are being
-// removed.
-//
-// Each attempt reclaims what was added, which moves its ownership to the manager of the VidraResource, and then applies,
-// which removes it. An operator that ends between the two finds the object differing from what it expects, and applies.
-//
-// Where the object is written to meanwhile, the apply is sent all the same: it reverts what it can, and its answer is the
-// object of the next attempt. What the user who made the edit adds meanwhile is a part of the edit.
-type undoing struct {
-	edit ownership.Undo
-	// found is the object as the edit left it.
-	found *unstructured.Unstructured
-	// attempts counts the attempts, and reclaims the reclaims of the last one.
-	attempts, reclaims int
-	// addition is what is being reclaimed, and cleaned what users added and what is removed.
-	addition, cleaned ownership.Addition
-	// reclaimed reports that the last attempt has reclaimed all that there is to reclaim.
-	reclaimed bool
-	// previous is the object before the last attempt; unclaimed is the object before anything
-	// was reclaimed that no apply has removed, nil if nothing was.
-	previous, unclaimed *unstructured.Unstructured
-	// sent is the object as it was known when the last apply was sent; nil if none was.
-	sent *unstructured.Unstructured
-	// undone reports whether the last apply was accepted, and invalid is why it was not.
-	undone  bool
-	invalid error
-}
-
 // undoOf describes the edit that was found, in the scope BesideRemoved.
 func (k known) undoOf() ownership.Undo {
 	before, observed := k.beforeEdit()
@@ -63,209 +37,199 @@ func (k known) undoOf() ownership.Undo {
 	return u
 }
 
-// removeDefaults follows an apply of a changed configuration that the API server calls invalid. Fields without an owner may be in the
+// withoutDefaults applies a changed configuration that the API server called invalid. Fields without an owner may be in the
 // way, such as the defaults of a value that the manifest has changed. They are reclaimed and removed like additions, once a dry run has
-// shown that the API server accepts the object without them.
-func (r request) removeDefaults(refused error) request {
-	r.kind, r.goal, r.err, r.refused = readUnowned, toUndo, nil, nil
-	r.undoing = undoing{edit: r.undoOf(), invalid: refused}
-	r.edit.Scope, r.edit.Refused = ownership.Defaults, object.FieldNames(refused)
-	return r
+// shown that the API server accepts the object without them. It returns refused if nothing of that kind is in the way.
+func (p *procedure) withoutDefaults(ctx context.Context, refused error) (*unstructured.Unstructured, error) {
+	edit := p.undoOf()
+	edit.Scope, edit.Refused = ownership.Defaults, object.FieldNames(refused)
+	live, err := p.api.get(ctx)
+	if err != nil || live == nil {
+		return nil, refused
+	}
+	defaults := edit.Added(live, live)
+	if len(defaults.Patch) == 0 || p.tryWithout(ctx, defaults, live) != nil {
+		return nil, refused
+	}
+	if live, err = p.undo(ctx, edit, live, refused); err != nil {
+		return nil, err
+	}
+	return p.finish(ctx, live)
 }
 
-// unownedRead follows the read of the object that may have defaults in the way.
-func (r request) unownedRead(got answer) request {
-	if got.err != nil || got.live == nil {
-		return r.failed(r.invalid)
+// tryWithout asks whether the API server accepts the apply without additions.
+func (p *procedure) tryWithout(ctx context.Context, additions ownership.Addition, live *unstructured.Unstructured) error {
+	var configuration map[string]any
+	if err := json.Unmarshal(p.body, &configuration); err != nil {
+		return err
 	}
-	r.live, r.found = got.live, got.live
-	if r.addition = r.edit.Added(r.found, r.live); len(r.addition.Patch) == 0 {
-		return r.failed(r.invalid)
-	}
-	r.kind = tryWithoutUnowned
-	return r
+	return p.api.tryPatch(ctx, additions.Apply(live, configuration, p.settings.Manager))
 }
 
-// triedWithoutUnowned follows the dry run of the apply without the defaults.
-func (r request) triedWithoutUnowned(got answer) request {
-	if got.err != nil {
-		return r.failed(r.invalid)
-	}
-	return r.attempt()
+// undoEdit undoes the edit that was found.
+func (p *procedure) undoEdit(ctx context.Context) (*unstructured.Unstructured, error) {
+	edit := p.undoOf()
+	p.Cause.Before = p.before // for another reconcile
+	p.before, _ = p.beforeEdit()
+	return p.undo(ctx, edit, p.Cause.Found, nil)
 }
 
-// undoEdit returns the first request that undoes the edit.
-func (r request) undoEdit() request {
-	r.goal, r.edit, r.found = toUndo, r.undoOf(), r.Cause.Found
-	r.Cause.Before = r.before // for another reconcile
-	r.before, _ = r.beforeEdit()
-	return r.attempt()
-}
-
-// attempt returns the first request of another attempt.
-func (r request) attempt() request {
-	if r.attempts++; r.attempts > maxUndos {
-		return r.giveUp(fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
-	}
-	r.previous, r.reclaims = r.live, 0
-	return r.reclaim(r.live)
-}
-
-// attemptOn returns another attempt on the object of an answer.
-func (r request) attemptOn(got answer) request {
-	if got.err != nil {
-		return r.abandon(got.err)
-	}
-	r.live = got.live
-	return r.attempt()
-}
-
-// reclaim returns the reclaim of what is still there of the additions.
-func (r request) reclaim(live *unstructured.Unstructured) request {
-	r.addition = r.edit.Added(r.found, live)
-	if len(r.addition.Patch) == 0 {
-		return r.reclaimEnded(nil, true)
-	}
-	r.kind = reclaim
-	r.reclaims++
-	return r
-}
-
-func (r request) reclaimAnswered(got answer) request {
-	switch {
-	case got.err == nil:
-		return r.reclaimEnded(got.live, true)
-	case object.Denied(got.err), !apierrors.IsInvalid(got.err) && !apierrors.IsConflict(got.err):
-		return r.abandon(fmt.Errorf("reclaim what was added: %w", got.err))
-	case r.reclaims == maxReclaims:
-		return r.reclaimEnded(nil, false)
-	case got.freshErr != nil:
-		return r.abandon(got.freshErr)
-	case got.fresh == nil: // its deletion is another event
-		r.addition = ownership.Addition{}
-		return r.reclaimEnded(nil, true)
-	}
-	return r.reclaim(got.fresh)
-}
-
-// reclaimEnded follows the reclaim. taken is the object after it; nil if there was nothing to
-// take, or if it was not taken, because others write to the object again and again.
-func (r request) reclaimEnded(taken *unstructured.Unstructured, reclaimed bool) request {
-	if r.reclaimed = reclaimed; r.goal == toClean {
-		return r.additionsReclaimed(taken)
-	}
-	if reclaimed && r.edit.Scope != ownership.Defaults { // a default is no part of an edit
-		r.added = r.added.And(r.addition)
-	}
-	switch {
-	case taken != nil:
-		if r.live = taken; r.unclaimed == nil {
-			r.unclaimed = r.previous
+// undo undoes an edit of the object, or removes its defaults, and applies the configuration. invalid is the refusal of an apply before.
+//
+// Each attempt reclaims the additions, which moves their ownership to the manager of the VidraResource, and then applies,
+// which removes them. An operator that ends between the two finds the object differing from what it expects, and applies.
+//
+// Where the object is written to meanwhile, the apply is sent all the same: it reverts what it can, and its answer is the
+// object of the next attempt. Additions of the user who made the edit are a part of the edit meanwhile.
+func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstructured.Unstructured, invalid error) (*unstructured.Unstructured, error) {
+	p.edit, p.edited = &edit, found
+	p.versions = append(p.versions, found)
+	live := found
+	var unclaimed *unstructured.Unstructured // the object before anything was reclaimed that no apply has removed
+	undone := false                          // the last apply was accepted
+	for range maxUndos {
+		previous := live
+		p.versions = append(p.versions, previous)
+		got := p.reclaim(ctx, edit, found, live)
+		if got.err != nil {
+			return nil, p.abandon(ctx, live, unclaimed, got.err)
 		}
-	case reclaimed && r.undone:
-		return r.accepted(r.live) // others added the rest: their events show whether with an edit
-	case reclaimed && r.invalid != nil:
-		if r.edit.Scope++; r.edit.Scope > lastScope {
-			return r.giveUp(r.invalid)
+		if got.complete && edit.Scope != ownership.Defaults { // a default is no part of an edit
+			p.outcome.added = p.outcome.added.And(got.addition)
 		}
-		return r.attempt()
+		switch {
+		case got.live != nil:
+			if live = got.live; unclaimed == nil {
+				unclaimed = previous
+			}
+		case got.complete && undone:
+			return live, nil // others added the rest: their events show whether with an edit
+		case got.complete && invalid != nil:
+			if edit.Scope++; edit.Scope > lastScope {
+				return nil, p.giveUp(ctx, live, unclaimed, invalid)
+			}
+			continue
+		}
+		p.sent = live
+		written, err := p.apply(ctx, p.Why, live)
+		switch {
+		case err == nil && got.complete && p.raced(ownership.Others(written, v1alpha1.FieldManagerPrefix)) == nil:
+			return written, nil
+		case err == nil:
+			live, unclaimed, undone, invalid = written, nil, true, nil
+			edit.Editors = edit.EditorsOf(found)
+			continue
+		case object.Denied(err):
+			return nil, p.giveUp(ctx, live, unclaimed, err)
+		case !apierrors.IsInvalid(err):
+			return nil, p.abandon(ctx, live, unclaimed, err)
+		case got.complete && undone:
+			return p.giveBack(ctx, live, previous)
+		}
+		if invalid = err; !got.complete { // the answer to an apply would have been the object of the next attempt
+			fresh, err := p.api.get(ctx)
+			switch {
+			case err != nil:
+				return nil, p.abandon(ctx, live, unclaimed, err)
+			case fresh == nil:
+				return nil, invalid // its deletion is another event
+			}
+			live, undone = fresh, false
+			continue
+		}
+		if edit.Scope++; edit.Scope > lastScope {
+			return nil, p.giveUp(ctx, live, unclaimed, invalid)
+		}
+		if !ownership.Recorded(live) {
+			// managedFields were cleared. After this apply the API server records which fields the object
+			// has, without which it is not known how to take one of them.
+			marks := Bare(p.GVK, p.Key)
+			marks.SetResourceVersion(live.GetResourceVersion()) // another write makes it fail
+			p.settings.Signature().Mark(marks)
+			marked, err := p.applyObject(ctx, marks)
+			if err != nil {
+				return nil, p.abandon(ctx, live, unclaimed, err)
+			}
+			live = marked
+		}
 	}
-	r.sent = r.live
-	return r.apply()
+	return nil, p.giveUp(ctx, live, unclaimed, fmt.Errorf("it was changed each of the %d times that the changes were reverted; it is tried again", maxUndos))
 }
 
-// undoAnswered follows the apply of an attempt.
-func (r request) undoAnswered(got answer) request {
-	switch {
-	case got.err == nil && r.reclaimed && r.raced(ownership.Others(got.live, v1alpha1.FieldManagerPrefix)) == nil:
-		return r.accepted(got.live)
-	case got.err == nil:
-		r.live, r.unclaimed, r.undone, r.invalid = got.live, nil, true, nil
-		r.edit.Editors = r.edit.EditorsOf(r.found)
-		return r.attempt()
-	case !apierrors.IsInvalid(got.err) && !object.Denied(got.err):
-		return r.abandon(got.err)
-	case object.Denied(got.err):
-		return r.giveUp(got.err)
-	case r.reclaimed && r.undone:
-		return r.give(r.previous)
-	}
-	r.invalid = got.err
-	if !r.reclaimed { // the answer to an apply would have been the object of the next attempt
-		r.kind, r.undone = read, false
-		return r
-	}
-	if r.edit.Scope++; r.edit.Scope > lastScope {
-		return r.giveUp(r.invalid)
-	}
-	if ownership.Recorded(r.live) {
-		return r.attempt()
-	}
-	// managedFields were cleared. After this apply the API server records which fields the object
-	// has, without which it is not known how to take one of them.
-	r.kind = applyMarks
-	return r
+// reclaimed is the result of a reclaim.
+type reclaimed struct {
+	addition ownership.Addition
+	// live is the object after it; nil if nothing was taken.
+	live *unstructured.Unstructured
+	// complete reports that nothing is left to take. Otherwise others write to the object again and again.
+	complete bool
+	err      error
 }
 
-// raced returns what others owned before the edits that were undone, if they own something
-// after the apply that they owned neither then nor when it was sent; nil otherwise.
-func (r request) raced(others ownership.Paths) *ownership.Paths {
-	if r.sent == nil || r.before == nil {
+// reclaim takes the ownership of the additions that are still there. live is the object as it is known.
+func (p *procedure) reclaim(ctx context.Context, edit ownership.Undo, found, live *unstructured.Unstructured) reclaimed {
+	for try := 1; ; try++ {
+		addition := edit.Added(found, live)
+		if len(addition.Patch) == 0 {
+			return reclaimed{addition: addition, complete: true}
+		}
+		taken, err := p.api.patch(ctx, addition.Patch)
+		switch {
+		case err == nil:
+			return reclaimed{addition: addition, live: taken, complete: true}
+		case object.Denied(err), !apierrors.IsInvalid(err) && !apierrors.IsConflict(err):
+			return reclaimed{err: fmt.Errorf("reclaim what was added: %w", err)}
+		case try == maxReclaims:
+			return reclaimed{addition: addition}
+		}
+		if live, err = p.api.get(ctx); err != nil {
+			return reclaimed{err: err}
+		}
+		if live == nil { // its deletion is another event
+			return reclaimed{complete: true}
+		}
+	}
+}
+
+// raced returns the paths of other owners before the undone edits, if they own a field
+// after the apply that is new since both then and the time of the request; nil otherwise.
+func (p *procedure) raced(others ownership.Paths) *ownership.Paths {
+	if p.sent == nil || p.before == nil {
 		return nil
 	}
-	added := others.Minus(*r.before)
-	if added == "" || added.Minus(ownership.Others(r.sent, v1alpha1.FieldManagerPrefix)) == "" {
+	added := others.Minus(*p.before)
+	if added == "" || added.Minus(ownership.Others(p.sent, v1alpha1.FieldManagerPrefix)) == "" {
 		return nil
 	}
-	return r.before
+	return p.before
 }
 
-// reread follows the read of an object that others write to.
-func (r request) reread(got answer) request {
-	if got.err == nil && got.live == nil {
-		return r.failed(r.invalid) // its deletion is another event
-	}
-	return r.attemptOn(got)
-}
-
-// abandon ends the task with the error of a request. What was reclaimed is returned if the API server refused the request. If it did
+// abandon returns the error of a request. Fields that were reclaimed since unclaimed are returned if the API server refused the request. If it did
 // not answer, it may have executed it: then the next apply finishes the undo, and so does that of an operator which starts.
-func (r request) abandon(err error) request {
+func (p *procedure) abandon(ctx context.Context, live, unclaimed *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) || object.Unanswered(err) && !object.Denied(err) {
-		return r.failed(err)
+		return err
 	}
-	return r.giveUp(err)
+	return p.giveUp(ctx, live, unclaimed, err)
 }
 
-// giveUp ends the task with an error after it returned what was reclaimed, so that a later
+// giveUp returns an error after it returned the fields that were reclaimed since unclaimed, so that a later
 // heal finds the whole edit.
-func (r request) giveUp(err error) request {
-	if r.unclaimed == nil {
-		return r.failed(err)
+func (p *procedure) giveUp(ctx context.Context, live, unclaimed *unstructured.Unstructured, err error) error {
+	if unclaimed == nil {
+		return err
 	}
-	r.refused = err
-	return r.give(r.unclaimed)
+	_, failure := p.giveBack(ctx, live, unclaimed)
+	return errors.Join(err, failure)
 }
 
-// give returns to other managers what was reclaimed since previous, because the API server
-// calls the object without that invalid.
-func (r request) give(previous *unstructured.Unstructured) request {
-	r.kind, r.previous = returnReclaimed, previous
-	return r
-}
-
-func (r request) givenBack(got answer) request {
-	if got.err != nil {
-		got.err = fmt.Errorf("return what was reclaimed: %w", got.err)
+// giveBack returns the fields that were reclaimed since previous to other managers.
+func (p *procedure) giveBack(ctx context.Context, live, previous *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
+		return ownership.RestoreEntries(live, previous, p.settings.Manager), true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("return what was reclaimed: %w", err)
 	}
-	switch {
-	case r.refused != nil:
-		return r.failed(errors.Join(r.refused, got.err))
-	case got.err != nil:
-		return r.failed(got.err)
-	case r.goal == toUndo:
-		return r.accepted(got.live)
-	}
-	r.live = got.live
-	return r.finish()
+	return live, nil
 }

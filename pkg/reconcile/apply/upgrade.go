@@ -15,8 +15,8 @@ import (
 // same VidraResource. Otherwise a field that leaves the manifest one day would stay in the
 // object, because the first operator owns it, too.
 //
-// What it wrote is unmanaged then rather than ours: some of it may be another VidraResource's,
-// or that of another program with the same name, and an apply would remove it.
+// Its fields become unmanaged rather than ours: some of them may belong to another VidraResource,
+// or to another program with the same name, and an apply would remove them.
 func withoutFirstOperator(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
 	changed = slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == owners.FirstOperator })
 	return ownership.Without(live, owners.FirstOperator), changed, nil

@@ -1,0 +1,214 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// objectAPI has the calls about one object. Each returns the object as the API server has it after the call.
+type objectAPI interface {
+	// get reads the object; nil if it does not exist.
+	get(ctx context.Context) (*unstructured.Unstructured, error)
+	// apply sends an applied configuration, and waits for its answer also if ctx ends meanwhile. With force, it takes fields from all
+	// other field managers.
+	apply(ctx context.Context, body []byte, force bool) (*unstructured.Unstructured, error)
+	// tryApply is an apply with force that writes nothing, of the object or of one with another name.
+	tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error)
+	// patch sends a JSON patch (RFC 6902), and tryPatch one that writes nothing.
+	patch(ctx context.Context, operations any) (*unstructured.Unstructured, error)
+	tryPatch(ctx context.Context, operations any) error
+	// merge sends a JSON merge patch (RFC 7396).
+	merge(ctx context.Context, body []byte) error
+
+	// coOwners are the other VidraResources that own the object, and conflicting those with their manifests, which costs more.
+	coOwners(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
+	conflicting(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
+	// contents are those of a Namespace or CustomResourceDefinition.
+	contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error)
+}
+
+// callsAbout returns the calls about an object, with the field manager and the rights of the VidraResource.
+func (a *Applier) callsAbout(key trigger.ObjectKey) objectAPI { return calls{a, key} }
+
+// calls implements objectAPI.
+type calls struct {
+	applier *Applier
+	key     trigger.ObjectKey
+}
+
+func (c calls) get(ctx context.Context) (*unstructured.Unstructured, error) {
+	return c.applier.Get(ctx, c.key)
+}
+
+func (c calls) apply(ctx context.Context, body []byte, force bool) (*unstructured.Unstructured, error) {
+	return c.applier.ApplyBody(ctx, c.key, body, force)
+}
+
+func (c calls) tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error) {
+	return c.applier.resource(c.key).Patch(ctx, name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: c.applier.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+}
+
+func (c calls) patch(ctx context.Context, operations any) (*unstructured.Unstructured, error) {
+	return c.patchJSON(ctx, operations)
+}
+
+func (c calls) tryPatch(ctx context.Context, operations any) error {
+	_, err := c.patchJSON(ctx, operations, metav1.DryRunAll)
+	return err
+}
+
+func (c calls) patchJSON(ctx context.Context, operations any, dryRun ...string) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return c.applier.resource(c.key).Patch(ctx, c.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: c.applier.Manager, DryRun: dryRun})
+}
+
+func (c calls) merge(ctx context.Context, body []byte) error {
+	_, err := c.applier.resource(c.key).Patch(ctx, c.key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.applier.Manager})
+	return err
+}
+
+func (c calls) coOwners(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error) {
+	return c.applier.Finder.CoOwners(ctx, c.key, live)
+}
+
+func (c calls) conflicting(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error) {
+	return c.applier.Finder.Conflicting(ctx, c.key, live)
+}
+
+func (c calls) contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error) {
+	return c.applier.Contents(ctx, live)
+}
+
+// converting is an objectAPI for an object that may have owners in a version that is not served any more: they get the applied version,
+// and the call is sent again.
+type converting struct {
+	objectAPI
+	// version is the applied one, and unserved the one that was converted last.
+	version, unserved string
+}
+
+func (c *converting) apply(ctx context.Context, body []byte, force bool) (live *unstructured.Unstructured, err error) {
+	err = c.send(ctx, func() error { live, err = c.objectAPI.apply(ctx, body, force); return err })
+	return live, err
+}
+
+func (c *converting) tryApply(ctx context.Context, name string, body []byte) (live *unstructured.Unstructured, err error) {
+	err = c.send(ctx, func() error { live, err = c.objectAPI.tryApply(ctx, name, body); return err })
+	return live, err
+}
+
+func (c *converting) patch(ctx context.Context, operations any) (live *unstructured.Unstructured, err error) {
+	err = c.send(ctx, func() error { live, err = c.objectAPI.patch(ctx, operations); return err })
+	return live, err
+}
+
+func (c *converting) tryPatch(ctx context.Context, operations any) error {
+	return c.send(ctx, func() error { return c.objectAPI.tryPatch(ctx, operations) })
+}
+
+func (c *converting) merge(ctx context.Context, body []byte) error {
+	return c.send(ctx, func() error { return c.objectAPI.merge(ctx, body) })
+}
+
+func (c *converting) send(ctx context.Context, call func() error) error {
+	err := call()
+	unserved := object.UnservedVersion(err)
+	if unserved == "" || unserved == c.unserved {
+		return err
+	}
+	c.unserved = unserved
+	live, err := c.get(ctx)
+	if err == nil && live != nil {
+		_, err = editManagedFields(ctx, c.objectAPI, live, func(live *unstructured.Unstructured) (any, bool, error) {
+			managedFields, changed := ownership.Reversion(live, unserved, c.version)
+			return managedFields, changed, nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("record the owners of its fields in the version %s: %w", c.version, err)
+	}
+	return c.send(ctx, call)
+}
+
+// editManagedFields writes the result of change for the managedFields of an object, if that
+// is another than they are, and returns the object. After a write of another client, it
+// begins again with their state.
+func editManagedFields(ctx context.Context, api objectAPI, live *unstructured.Unstructured,
+	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
+) (*unstructured.Unstructured, error) {
+	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
+		managedFields, changed, err := change(live)
+		if err != nil || !changed {
+			return err
+		}
+		written, err := api.patch(ctx, []map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		})
+		if apierrors.IsConflict(err) {
+			if fresh, getErr := api.get(ctx); getErr == nil && fresh != nil {
+				live = fresh
+			}
+		}
+		if err == nil {
+			live = written
+		}
+		return err
+	})
+	return live, err
+}
+
+// Get reads an object; nil if it does not exist.
+func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && object.IsObject(err, key.Name) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.
+func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (live *unstructured.Unstructured, err error) {
+	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
+		live, err = a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
+		return err
+	})
+	return live, err
+}
+
+// EditMetadata merges metadata into those of the object that was read, if no client has
+// written to it since, and returns the object.
+func (a *Applier) EditMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
+	*unstructured.Unstructured, error,
+) {
+	metadata["resourceVersion"] = live.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+}
+
+func (a *Applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
+	return a.Client.Resource(key.GVR).Namespace(key.Namespace)
+}

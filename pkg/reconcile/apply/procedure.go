@@ -1,0 +1,415 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// end is the end of a procedure.
+type end int
+
+const (
+	// undecided is the state before the end: calls are needed.
+	undecided    end = iota
+	asIntended       // the object is as expected
+	beingDeleted     // the object is being deleted
+	unchanged        // only users added something, which is reported
+	observed         // the object is not reverted
+	applied          // the object is as the manifest says
+	replaced         // the object is to be deleted and created again
+	completed        // the object has ended, and its controller has removed it
+	failed
+)
+
+// outcome is the result of a procedure.
+type outcome struct {
+	end end
+	err error
+	// live is the object as the API server has it; nil unless it was applied.
+	live *unstructured.Unstructured
+	// fields are the differences of an object that stays as it is; unknown is the reason of unknown ones.
+	fields  []ownership.Change
+	unknown string
+	// added are the removed additions of an edit or of users. unremovable describes additions of users that stay, with the reason.
+	added       ownership.Addition
+	unremovable string
+	// replace is the object to be deleted; nil if it is being deleted. refused is the refusal of its change.
+	replace *unstructured.Unstructured
+	refused error
+	// altered names the possible writers of a changed value of the applied configuration; see [Applier.alteredBy].
+	altered string
+}
+
+// procedure brings one object to the state of its task. Its methods are the steps in the order of their calls; a step returns the object
+// after it.
+type procedure struct {
+	known
+	outcome outcome
+	api     *converting
+	// body is the applied configuration that is sent: without the ignored fields after their release.
+	body []byte
+	// rechecks counts how often the object was read again because another client had written it before the first apply.
+	rechecks int
+	// confirmed reports that an apply without an answer was confirmed, or can not be: it is read once.
+	confirmed bool
+	// edit is the edit that is being undone; nil otherwise. edited is the object with it.
+	edit   *ownership.Undo
+	edited *unstructured.Unstructured
+	// sent is the object at the time of the last apply that undid an edit; nil if none was sent.
+	sent *unstructured.Unstructured
+	// versions are versions of the object during the task. They decide with others whether values are shown.
+	versions []*unstructured.Unstructured
+}
+
+func newProcedure(k known, api objectAPI) *procedure {
+	return &procedure{known: k, api: &converting{objectAPI: api, version: k.GVK.GroupVersion().String()}, body: k.Body}
+}
+
+// judge returns the end of a task that needs no call.
+func (p *procedure) judge() end {
+	switch found := p.Cause.Found; {
+	case p.completed:
+		return completed
+	case p.asExpected:
+		return asIntended
+	case found != nil && found.GetDeletionTimestamp() != nil && !p.Cause.Deleted: // its watch shows its end
+		return beingDeleted
+	case p.Skip != nil && (found == nil || p.Skip.Silent):
+		return observed
+	case p.Skip == nil && p.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.onlyAdditions():
+		return unchanged
+	}
+	return undecided
+}
+
+// run does the task, unless judge has ended it.
+func (p *procedure) run(ctx context.Context) {
+	switch {
+	case p.outcome.end == observed:
+		p.outcome.fields = p.byTools(p.Cause.Found).Changes
+	case p.outcome.end != undecided:
+	case p.Skip != nil:
+		p.outcome.end = observed
+		p.observe(ctx)
+	default:
+		live, err := p.converge(ctx)
+		if p.replaceable(err) && p.Why != plan.WhyDrift {
+			live, err = p.withoutDefaults(ctx, err)
+		}
+		if p.replaceable(err) {
+			p.replace(ctx, err)
+			return
+		}
+		if p.outcome.end, p.outcome.live, p.outcome.err = applied, live, err; err != nil {
+			p.outcome.end, p.outcome.live = failed, nil
+		}
+	}
+}
+
+// replaceable reports whether an error refuses the object as it is, so that the API server may accept it as a new one.
+func (p *procedure) replaceable(err error) bool {
+	return err != nil && apierrors.IsInvalid(err) && !object.Denied(err) && (p.Why != plan.WhyNew || p.Cause.Found != nil)
+}
+
+// converge brings the object to its configuration.
+func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructured, err error) {
+	if p.unmet() || p.Cause.Deleted && p.Why != plan.WhyNew {
+		live, err = p.create(ctx)
+	} else {
+		live, err = p.change(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.finish(ctx, live)
+}
+
+// finish follows the apply that brought the object to its configuration.
+func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
+	if p.settings.Additions.Policy == v1alpha1.AdditionsRevert {
+		if live, err = p.removeAdditions(ctx, live); err != nil {
+			return nil, err
+		}
+	}
+	if p.Why == plan.WhyNew && p.settings.LeftByFirstOperator(live) {
+		if live, err = editManagedFields(ctx, p.api, live, withoutFirstOperator); err != nil {
+			return nil, fmt.Errorf("release the fields of the first operator: %w", err)
+		}
+	}
+	if missing := p.settings.Signature().MissingLabel(live); missing != "" {
+		return nil, object.AsLasting(fmt.Errorf("the API server took it without its label %s, by which it is watched: look for a mutating webhook that removes the label", missing))
+	}
+	return live, nil
+}
+
+// noVersion is a resourceVersion that no object has: an apply with it creates an object, and is refused
+// with a conflict if there is one. So it costs one request to create, and changes no object of another client.
+const noVersion = "1"
+
+// create creates the object. An object that lost the label by which it is watched looks deleted, too: it is changed then.
+// ApplyUnmet reads the object in the place of one that was never applied.
+func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, error) {
+	anew := p.Unstructured()
+	anew.SetResourceVersion(noVersion)
+	live, err := p.applyObject(ctx, anew)
+	live, err = p.confirm(ctx, live, err)
+	switch {
+	case err == nil && p.Ignored != nil:
+		return p.release(ctx, live)
+	case err == nil:
+		return live, nil
+	case p.unmet(), !apierrors.IsConflict(err) && !object.Unmergeable(err):
+		return nil, err
+	}
+	found, err := p.api.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Cause.Found = found
+	return p.change(ctx)
+}
+
+// change changes the object, which exists unless it is new.
+func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, error) {
+	live := p.Cause.Found
+	if p.Why == plan.WhyChanged && p.hasStaleOwners(live) {
+		// A field of theirs would stay in the object if the manifest has dropped it.
+		var err error
+		live, err = editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
+			managedFields, changed := ownership.WithoutStaleOwners(live, p.settings.Manager, p.settings.Tools)
+			return managedFields, changed, nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("remove other owners of the applied fields from metadata.managedFields: %w", err)
+		}
+		p.Cause.Found = live
+	}
+	switch {
+	case p.settings.Additions.Policy == v1alpha1.AdditionsRevert && p.onlyAdditions():
+		return live, nil
+	case p.isEdited(p.Why, live):
+		return p.undoEdit(ctx)
+	}
+	return p.apply(ctx, p.Why, live)
+}
+
+// hasStaleOwners reports whether owners that state no lasting wish own fields that we applied.
+func (p *procedure) hasStaleOwners(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	_, stale := ownership.WithoutStaleOwners(live, p.settings.Manager, p.settings.Tools)
+	return stale
+}
+
+// isEdited reports whether an object holds an edit that is to be undone.
+func (p *procedure) isEdited(as plan.Why, found *unstructured.Unstructured) bool {
+	if as == plan.WhyNew || found == nil {
+		return false
+	}
+	return as == plan.WhyDrift || p.expectedKnown && !asExpected(found, p.expected)
+}
+
+const (
+	// maxRechecks is how often an object is read again that other clients keep writing, before the apply is left to the next reconcile.
+	maxRechecks = 3
+	// maxRepairs is how often items that server-side apply cannot read are removed before an apply.
+	maxRepairs = 8
+)
+
+// apply applies the configuration for a reason, which is WhyDrift for the removal of additions. live is the object as it is known; nil if
+// it is not. Fields that ignore rules name are released before the apply, or after it if it creates the object.
+//
+// The first apply of an object that exists is for the object that was judged: it is refused after a write of another client.
+func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	p.body = p.Body
+	if before := p.releasable(live); before != nil {
+		released, body, err := p.releaseFields(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		if p.body = body; live != nil {
+			live = released
+		}
+	}
+	exact, force := as == plan.WhyNew && live != nil, false
+	for repairs, readable := 0, as == plan.WhyNew; ; {
+		forced, err := p.forces(ctx, as, live, force)
+		if err != nil {
+			return nil, err
+		}
+		written, err := p.send(ctx, live, exact, forced)
+		switch {
+		case err == nil && p.Ignored != nil && live == nil && p.base == nil:
+			return p.release(ctx, written)
+		case err == nil:
+			return written, nil
+		case object.Unmergeable(err) && !readable:
+			repaired, err := p.replaceLists(ctx, err)
+			if err != nil {
+				return nil, err
+			}
+			// An error names the first list of each list item alone.
+			repairs++
+			readable = !repaired || repairs == maxRepairs
+		case exact && apierrors.IsConflict(err) && len(owners.FieldConflictsIn(err)) == 0:
+			return p.applyAgain(ctx, as, live, err)
+		case forced || !apierrors.IsConflict(err):
+			return nil, err
+		default:
+			found, others, unknown := p.conflictingOwners(ctx, live)
+			if unknown != nil {
+				return nil, unknown
+			}
+			if found == nil { // it is gone, and is tried again
+				return nil, err
+			}
+			// Fields are taken from other field managers unless they are other VidraResources: two of them would take the field from
+			// each other without end. Where there are other VidraResources, the fields are taken from the object about which the
+			// decision was made.
+			switch refused := p.ownershipConflict(as, err, found, others); {
+			case refused == nil && (exact || as == plan.WhyDrift || as == plan.WhyChanged && len(others) == 0):
+				force = true
+			case refused == nil && as == plan.WhyNew: // another client may have created it
+				return p.applyAgain(ctx, as, live, err)
+			case refused == nil:
+				live, exact, force = found, true, true
+			case as == plan.WhyNew && live != nil && !slices.Contains(ownership.Managers(live, p.settings.Manager), p.settings.Manager):
+				return nil, errors.Join(refused, claim(ctx, p.api, p.settings, p.Task))
+			default:
+				return nil, refused
+			}
+		}
+	}
+}
+
+// send sends the apply. With exact, it fails if another client has written live since.
+func (p *procedure) send(ctx context.Context, live *unstructured.Unstructured, exact, force bool) (written *unstructured.Unstructured, err error) {
+	body := p.body
+	if exact {
+		if body, err = withVersion(body, live.GetResourceVersion()); err != nil {
+			return nil, err
+		}
+	}
+	written, err = p.api.apply(ctx, body, force)
+	return p.confirm(ctx, written, err)
+}
+
+// withVersion returns an applied configuration for an object of a resourceVersion alone.
+func withVersion(body []byte, version string) ([]byte, error) {
+	configuration := &unstructured.Unstructured{}
+	if err := configuration.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	configuration.SetResourceVersion(version)
+	return desired.Encode(configuration)
+}
+
+// applyObject applies an object, and takes fields from all other managers.
+func (p *procedure) applyObject(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	body, err := desired.Encode(u)
+	if err != nil {
+		return nil, err
+	}
+	return p.api.apply(ctx, body, true)
+}
+
+// forces reports whether an apply takes fields from all other managers. A heal does, unless
+// other VidraResources own the object.
+func (p *procedure) forces(ctx context.Context, as plan.Why, live *unstructured.Unstructured, force bool) (bool, error) {
+	if force || as != plan.WhyDrift || live == nil {
+		return force || as == plan.WhyDrift, nil
+	}
+	others, err := p.api.coOwners(ctx, live)
+	return len(others) == 0, err
+}
+
+// confirm reads the object after an apply without an answer, which may have reverted an edit: that is reported, and a
+// later edit of the object would hide it. It returns the answer of the apply unless the edit is undone.
+func (p *procedure) confirm(ctx context.Context, written *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
+	if err == nil || p.confirmed || p.Why != plan.WhyDrift || !p.expectedKnown || !object.Unanswered(err) || object.Denied(err) || object.Unmergeable(err) {
+		return written, err
+	}
+	p.confirmed = true
+	live, readErr := p.api.get(ctx)
+	if readErr != nil || live == nil || !asExpected(live, p.expected) || p.edit != nil && len(p.edit.Added(p.edited, live).Patch) > 0 {
+		return written, err
+	}
+	return live, nil
+}
+
+// applyAgain applies the configuration after another client has written the object. refused is the answer of the last apply.
+func (p *procedure) applyAgain(ctx context.Context, as plan.Why, live *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+	p.rechecks++
+	var found *unstructured.Unstructured
+	var err error
+	if as == plan.WhyNew {
+		var met plan.Task
+		met, err = adopter{p.settings, p.api.objectAPI}.preflight(ctx, p.Task)
+		found = met.Cause.Found
+	} else {
+		found, err = p.api.get(ctx)
+	}
+	switch rival := new(owners.Conflict); {
+	case errors.As(err, &rival) && (live == nil || !p.settings.Applied(live)):
+		return nil, errors.Join(err, claim(ctx, p.api, p.settings, p.Task))
+	case err != nil:
+		return nil, err
+	case found == nil, p.rechecks > maxRechecks: // it is gone, or others write it without end
+		return nil, refused
+	}
+	p.Cause.Found = found
+	return p.apply(ctx, as, found)
+}
+
+// conflictingOwners returns the other VidraResources that own the object, and the object that they own; nil if it is gone.
+func (p *procedure) conflictingOwners(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, others []owners.CoOwner, err error) {
+	if live == nil {
+		if live, err = p.api.get(ctx); err != nil || live == nil {
+			return nil, nil, err
+		}
+	}
+	others, err = p.api.conflicting(ctx, live)
+	return live, others, err
+}
+
+// ownershipConflict returns an owners.Conflict if the apply was refused for a field that another
+// VidraResource owns. A field manager of another installation counts, too, unless an edit is reverted
+// or spec.adopt is Always: any user who may edit the object can apply it under such a name. others are
+// the other owners of the object.
+func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstructured.Unstructured, others []owners.CoOwner) error {
+	var elsewhere []owners.CoOwner
+	if p.settings.Adopt != v1alpha1.AdoptAlways && !p.isEdited(as, live) {
+		elsewhere = p.settings.OwnersElsewhere(p.Key, live, others)
+	}
+	return owners.Contested(refused, live, p.Unstructured(), others, elsewhere, as == plan.WhyDrift)
+}
+
+// claim notes on an object that another VidraResource holds, and that is not applied for
+// that reason, that we want it, too: our mark and nothing else. Otherwise the other one
+// would be its last owner, and would delete it when it releases it: a Namespace with all
+// that we have in it, for example.
+func claim(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) error {
+	mark := Bare(t.GVK, t.Key)
+	settings.Signature().Mark(mark)
+	body, err := mark.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if _, err := api.apply(ctx, body, false); err != nil {
+		return fmt.Errorf("claim the object: %w", err)
+	}
+	return nil
+}
