@@ -98,13 +98,13 @@ func TestTraces(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "token"}}
 	require.NoError(t, mergePatch(secret, `{"data":{"token":%q}}`, theirs))
 	await(t, func(c *assert.CollectT) {
-		reconciles := received.below("reconcile VidraResource", nil)
+		reconciles := received.below("heal object", nil)
 		reconciles = slices.DeleteFunc(reconciles, func(s *otlp.Span) bool {
 			return attributeOf(s, "vidra.resource") != ns || !slices.ContainsFunc(s.GetEvents(), func(e *otlp.Span_Event) bool {
 				return e.GetName() == "cause" && e.GetTimeUnixNano() <= s.GetStartTimeUnixNano()
 			})
 		})
-		require.NotEmpty(c, reconciles, "a reconcile with the edit as its cause")
+		require.NotEmpty(c, reconciles, "a heal with the edit as its cause")
 		objects := received.below("apply object", reconciles)
 		require.Len(c, objects, 1)
 		require.Equal(c, "Secret", attributeOf(objects[0], "k8s.object.kind"))

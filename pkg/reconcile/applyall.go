@@ -33,24 +33,30 @@ func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 // applyBatch does tasks of a stage in parallel. What the API server answers is in memory
 // until all of them are done.
 func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.Run) {
-	free, err := p.heavy.Take(ctx, apply.WeightOf(tasks))
-	if err != nil { // ctx has ended, and the requests say so
-		free = func() {}
-	}
-	defer free()
 	results := make([]apply.Result, len(tasks))
-	run.While(func() {
-		p.applier.Parallel(len(tasks), func(i int) {
-			if results[i] = p.applier.Apply(ctx, tasks[i]); results[i].Unmet {
-				results[i] = p.applier.ApplyUnmet(ctx, tasks[i], results[i])
-			}
-			status.Count(run, results[i])
+	free := func() {}
+	p.state.lane.apart(func() {
+		if taken, err := p.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
+			free = taken
+		}
+		run.While(func() {
+			apply.Parallel(p.applier.Limit, len(tasks), func(i int) {
+				p.state.lane.await(tasks[i].Known)
+				if results[i] = p.applier.Apply(ctx, tasks[i]); results[i].Unmet {
+					results[i] = p.applier.ApplyUnmet(ctx, tasks[i], results[i])
+				}
+				status.Count(run, results[i])
+			})
 		})
 	})
+	defer free()
 	p.replaceAll(ctx, results)
-	for _, r := range results {
+	claims := make([]*plan.Object, len(results))
+	for i, r := range results {
 		p.RecordResult(r)
+		claims[i] = tasks[i].Known
 	}
+	p.release(claims)
 }
 
 func (r *Reconciler) limit() int {
@@ -105,7 +111,10 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 		}
 	}
 	results := make([]apply.Result, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) { results[i] = p.applier.Apply(ctx, tasks[i]) })
+	p.applier.Parallel(len(tasks), func(i int) {
+		p.state.lane.await(tasks[i].Known)
+		results[i] = p.applier.Apply(ctx, tasks[i])
+	})
 	for _, r := range results {
 		if r.Err == nil {
 			delete(p.PendingDrift, r.Key)

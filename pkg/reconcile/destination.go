@@ -57,6 +57,7 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
 	if err != nil {
 		if errors.Is(err, access.ErrServedByAnother) {
+			p.state.lane.closeLocked()
 			p.forget(p.Owner)
 		}
 		p.starting = errors.Is(err, cluster.ErrStarting)

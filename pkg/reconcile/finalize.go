@@ -28,6 +28,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	s := p.state
+	s.lane.closeLocked() // a heal would create again what is removed
 	s.Shards = p.shards
 	if s.Generation != p.VR.Generation || len(s.Manifest)+len(s.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.VR.Generation, nil, nil)

@@ -73,6 +73,8 @@ func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
 	if s == nil || r.Shard == "" {
 		return
 	}
+	s.lane.enter()
+	defer s.lane.leave()
 	if err := r.flushHeals(ctx, owner, s); err != nil {
 		log.FromContext(ctx).Error(err, "Another shard does not count the last heals")
 	}
@@ -89,13 +91,15 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 		base.Name, base.Status = owner.Name, s.Status
 	}
 	changed := base.DeepCopy()
-	written := s.WithHeals(base.Status)
+	unreported := s.TakeUnreported()
+	written := unreported.AddTo(base.Status)
 	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
 	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
 	if err != nil {
+		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, withoutValues(base, err))
 	}
-	s.Written(written)
+	s.Status = written
 	return nil
 }
 

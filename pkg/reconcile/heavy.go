@@ -39,7 +39,11 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 // limits.LightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
 	s := r.stateOf(owner)
-	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others
+	if s != nil {
+		s.lane.enter()
+		defer s.lane.leave()
+	}
+	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
 	case s == nil, s.UID != vr.UID, s.Generation != vr.Generation, s.Reread, s.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight

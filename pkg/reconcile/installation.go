@@ -24,7 +24,10 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	base := p.VR.DeepCopy()
 	controllerutil.AddFinalizer(p.VR, p.Installation.Finalizer())
 	listed := len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
-	err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	var err error
+	p.state.lane.apart(func() {
+		err = p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
 	if listed && apierrors.IsInvalid(err) { // annotations that the cache does not keep leave no room
 		p.VR = base
 		return p.hold(ctx, nil)

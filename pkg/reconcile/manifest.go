@@ -27,7 +27,9 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		return s.unread
 	}
 	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
-	got, why := from.Gather(ctx, p.Owner, p.VR)
+	var got desired.Parts
+	var why *object.Failure
+	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	if why != nil {
 		why.Awaited = why.Reason == v1alpha1.ReasonSourceUnavailable && p.watchesSources(got.Versions)
@@ -43,7 +45,9 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 			p.namespaces.Set(p.Owner, maps.Keys(s.Namespaces()))
 		}
 	}()
-	held, err := p.holders(ctx)
+	var held []string
+	var err error
+	s.lane.apart(func() { held, err = p.holders(ctx) })
 	if err == nil {
 		err = p.readParts(ctx, held, got.Parts)
 	}
@@ -112,12 +116,18 @@ func (p *pass) holders(ctx context.Context) ([]string, error) {
 // readParts reads the parts of the manifest into the state, once there is memory to
 // parse them.
 func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.Part) error {
-	free, err := p.heavy.Take(ctx, desired.WeightOfParts(parts))
-	if err != nil {
-		return err
-	}
-	defer free()
-	w, err := desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Allowed})
+	free := func() {}
+	defer func() { free() }()
+	var w *desired.Resolved
+	var err error
+	p.state.lane.apart(func() {
+		var taken func()
+		if taken, err = p.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
+			return
+		}
+		free = taken
+		w, err = desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Allowed})
+	})
 	if err != nil {
 		return err
 	}

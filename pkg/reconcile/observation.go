@@ -47,6 +47,8 @@ func (r *Reconciler) resume(ctx context.Context, owner trigger.Owner, vr *v1alph
 	if s == nil || s.postponed == nil {
 		return reconcile.Result{}, false, nil
 	}
+	s.lane.enter()
+	defer s.lane.leave()
 	w := s.postponed
 	p := w.pass
 	switch {

@@ -41,6 +41,8 @@ func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting 
 // ownerState is all that is known of a VidraResource between two reconciles.
 type ownerState struct {
 	plan.State
+	// lane orders the work on the VidraResource.
+	lane lane
 	// outdated is the UID if the state is to be made anew, from the cache.
 	outdated types.UID
 	// weight is that of all objects of the manifest.

@@ -68,16 +68,12 @@ type pass struct {
 	unheld, listed bool
 }
 
-func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
-	s, first := r.ownerState(owner, vr, keys)
-	shards := v1alpha1.ShardsOf(vr, r.Shard)
-	if !slices.Equal(shards, s.Shards) {
-		s.Reread, causes.All = true, true
-	}
+// passOn returns a pass that has neither causes nor a scope.
+func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *ownerState, shards []string) *pass {
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
-		GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(s.Inventory()) }),
+		GlassRoom: sync.OnceValue(s.glassRoom),
 		Additions: r.additionsOf(vr), Tools: r.tools(), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
@@ -85,8 +81,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		Planner: &plan.Planner{
 			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute, Obstacles: r.watchedObstacles()},
 			Settings: by, VR: vr, State: &s.State,
-			Now: time.Now(), Causes: causes, PendingDrift: map[trigger.ObjectKey]trigger.Cause{},
-			First: first || s.unbegun, SkippedBefore: map[object.Identity]*plan.Drift{},
+			Now: time.Now(), PendingDrift: map[trigger.ObjectKey]trigger.Cause{}, SkippedBefore: map[object.Identity]*plan.Drift{},
 		},
 		applier: &apply.Applier{
 			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Elsewhere, Named: &r.named},
@@ -95,6 +90,27 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	p.Recorder = status.Recorder{Planner: p.Planner, Applier: p.applier}
 	p.Terminating = p.isTerminating(map[string]bool{})
+	return p
+}
+
+// glassRoom is called apart.
+func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	return plan.NewBreakGlassRoom(s.Inventory())
+}
+
+// newPass returns a pass that has entered the lane of the VidraResource.
+func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
+	s, first := r.ownerState(owner, vr, keys)
+	s.lane.enter()
+	shards := v1alpha1.ShardsOf(vr, r.Shard)
+	if !slices.Equal(shards, s.Shards) {
+		s.Reread, causes.All = true, true
+	}
+	p := r.passOn(owner, vr, s, shards)
+	p.Causes, p.First = causes, first || s.unbegun
+	p.applier.Apart = s.lane.apart
 	s.unbegun = false
 	if first {
 		r.Trigger.EndContentions(owner)
@@ -143,17 +159,18 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.stall(ctx, *why)
 	}
 	defer p.keepBodies(p.state)
-	if assignment.Relabel(ctx, p.applier, &p.state.State, p.shards) {
-		p.state.loaded = false
-	}
+	p.relabel(ctx)
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
 	p.forgetRefusals(ctx)
-	causes := p.SelectObjects(p.Scope.Changed && p.source == nil)
+	causes := p.SelectObjects(ctx, p.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.HoldContended(causes)
-	todo := p.preflightAll(ctx, p.Suspend(p.WebhooksLast(p.Plan(ctx, causes))))
+	todo := p.Suspend(p.WebhooksLast(p.Plan(ctx, causes)))
+	claims := p.claim(todo.Apply)
+	defer func() { p.release(claims) }()
+	todo = p.preflightAll(ctx, todo)
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.requeueCauses()
 		return reconcile.Result{}, err
@@ -162,10 +179,56 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.RecordBlocked(todo)
 	if todo.Prune = p.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
 		todo.Prune = p.RestRemovals(p.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
+		p.awaitHeals(todo.Prune)
 		p.remover().Prune(ctx, todo.Prune)
 		p.watch(ctx)
 	}
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
+}
+
+// claim takes the objects of tasks from the loop of objects until release.
+func (p *pass) claim(tasks []plan.Task) []*plan.Object {
+	claims := make([]*plan.Object, len(tasks))
+	for i, t := range tasks {
+		claims[i], t.Known.Claimed = t.Known, true
+	}
+	return claims
+}
+
+// release gives objects back to the loop of objects, which then heals the edits that were made meanwhile.
+func (p *pass) release(claims []*plan.Object) {
+	var keys []trigger.ObjectKey
+	for _, o := range claims {
+		if o.Claimed && o.Desired != nil {
+			keys = append(keys, o.Desired.Key)
+		}
+		o.Claimed = false
+	}
+	p.Trigger.ResumeHeals(p.Owner, keys)
+}
+
+// awaitHeals waits for the heals of objects that are about to be removed: none begins of what the manifest does not have.
+func (p *pass) awaitHeals(ids []object.Identity) {
+	p.state.lane.waitLocked(func() bool {
+		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.Objects[id].Healing })
+	})
+}
+
+// relabel gives the objects the labels of other shards, if there are any.
+func (p *pass) relabel(ctx context.Context) {
+	s := p.state
+	if slices.Equal(s.Shards, p.shards) {
+		return
+	}
+	for _, o := range s.Manifest {
+		o.Claimed = true
+	}
+	claims := slices.Clone(s.Manifest)
+	defer func() { p.release(claims) }()
+	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
+	if assignment.Relabel(ctx, p.applier, &s.State, p.shards) {
+		s.loaded = false
+	}
 }
 
 // requeueCauses returns the causes, so that the next reconcile does what this one did not.

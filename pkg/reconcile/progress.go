@@ -14,6 +14,8 @@ import (
 
 // noteApplying writes the status of a VidraResource that has none yet: with the inventory, unless the annotation has it.
 func (p *pass) noteApplying(ctx context.Context) error {
+	p.state.lane.enter()
+	defer p.state.lane.leave()
 	if len(p.state.Status.Conditions) > 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -31,6 +33,8 @@ func (p *pass) reportProgress(ctx context.Context, now progress.Report) error {
 		return fmt.Errorf("the destination of VidraResource %s may be unreachable", p.VR.Name)
 	}
 	s, before := p.state, p.before
+	s.lane.enter()
+	defer s.lane.leave()
 	if len(now.Problems) > 0 {
 		if err := p.writeStatus(ctx, status.Failing(s.Status, now.Problems, time.Now())); err != nil {
 			return err

@@ -113,6 +113,8 @@ type Reconciler struct {
 	running sync.WaitGroup
 	// flushing is held while what reconciles did not report any more is reported.
 	flushing sync.Mutex
+	// gate bounds the heals of single objects.
+	gate *limits.Gate
 }
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
@@ -126,6 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	defer done()
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
+		r.endHeals(owner)
 		r.reportLast(ctx, owner)
 		r.forget(owner)
 		return reconcile.Result{}, nil
@@ -143,6 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	reconciled, held := r.Reconciles(vr), r.Holds(vr)
 	if !reconciled && !held {
+		r.endHeals(owner)
 		r.forget(owner)
 		return reconcile.Result{}, nil
 	}
@@ -175,6 +179,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		assignment.Release(vr)
 	}
 	p := r.newPass(owner, vr, causes, keys)
+	defer p.state.lane.leave()
 	if !reconciled {
 		defer r.restartState(owner) // it may be given back
 	}
@@ -182,6 +187,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return p.finalize(ctx)
 	}
 	if other, waits := r.Installation.HeldByAnother(vr); waits && !held {
+		p.state.lane.closeLocked()
 		defer r.restartState(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
@@ -197,10 +203,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // ownerState finds or makes the state of a VidraResource.
 func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil && s.UID == vr.UID && !s.writes.Outdated(s.Status, vr) {
+		r.mu.Unlock()
 		return s, false
 	}
+	r.mu.Unlock()
+	r.endHeals(owner) // what they report is inherited
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.states == nil {
 		r.states = map[trigger.Owner]*ownerState{}
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
@@ -225,6 +235,9 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}
+	if r.gate != nil {
+		r.gate.Forget(owner)
+	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
 	r.depart(owner)
@@ -232,6 +245,14 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 
 // Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.
 func (r *Reconciler) Known(owner trigger.Owner) bool { return r.stateOf(owner) != nil }
+
+// endHeals has no heal of an object of a VidraResource begin any more, and waits for those that run. A new state begins
+// them again.
+func (r *Reconciler) endHeals(owner trigger.Owner) {
+	if s := r.stateOf(owner); s != nil {
+		s.lane.close()
+	}
+}
 
 // stateOf returns the state of a VidraResource; nil if there is none.
 func (r *Reconciler) stateOf(owner trigger.Owner) *ownerState {

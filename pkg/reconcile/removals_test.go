@@ -101,6 +101,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			require.Equal(t, tc.want, kept)
 
 			// A state that is made anew, from the status, finds it again as well.
+			p.state.lane.leave()
 			l.restartState(faulty)
 			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()}).state
 			require.Len(t, renewed.PendingEvents, len(once))

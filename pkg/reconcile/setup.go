@@ -12,15 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// SetupWithManager has mgr run r: on VidraResources whose spec changed or that are being deleted, and on the owners that
+// SetupWithManager has mgr run r, and the heals of single objects beside it: on VidraResources whose spec changed or that are being deleted, and on the owners that
 // the trigger names. workers is how many VidraResources are worked on at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
@@ -47,6 +49,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	}
 	if err := build.Complete(tracing.Reconciler(r)); err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
+	}
+	r.gate = limits.NewGate(r.Trigger.EnqueueHeal)
+	converger, err := controller.NewTyped("vidraobject", mgr, controller.TypedOptions[trigger.Heal]{
+		MaxConcurrentReconciles: healWorkers, Reconciler: reconcile.TypedFunc[trigger.Heal](r.Converge),
+	})
+	if err == nil {
+		err = converger.Watch(r.Trigger.HealSource())
+	}
+	if err != nil {
+		return fmt.Errorf("set up the controller of objects: %w", err)
 	}
 	return nil
 }

@@ -82,8 +82,11 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if restores {
 		p.foreignWritten = p.VR.Status.DeepCopy()
 	}
+	changes := s.PendingEvents
+	s.PendingEvents = nil // what heals note during the write follows the next status
 	if restores || s.Schedule.FlushDue(p.Now) || status.Changed(s.Status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
+			s.PendingEvents = append(changes, s.PendingEvents...)
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
 				s.DropFoundAgain()
@@ -92,8 +95,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		}
 	}
 	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
-	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, s.PendingEvents)
-	s.PendingEvents = nil
+	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, changes)
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
 	return p.Requeue(next), nil
 }
@@ -104,12 +106,15 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	if err := p.hold(ctx, nil); err != nil {
 		return err
 	}
-	s, before, written := p.state, p.state.Status, p.state.WithHeals(after)
+	s, before := p.state, p.state.Status
 	if p.foreignWritten != nil {
 		before = *p.foreignWritten
 	}
+	unreported := s.TakeUnreported()
+	written := unreported.AddTo(after)
 	patch, err := status.MergePatch(before, written, s.writes.Precondition(p.VR.ResourceVersion))
 	if err != nil {
+		s.ReturnUnreported(unreported)
 		return err
 	}
 	// Only the metadata of the answer is used.
@@ -117,8 +122,10 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	p.Inventories.Write(p.VR.Name, written.ManagedResources)
 	p.beginWrite(s)
-	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-		return p.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+	s.lane.apart(func() {
+		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
+			return p.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+		})
 	})
 	if err != nil {
 		p.endWrite(p.Owner, s, "")
@@ -129,9 +136,10 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 		p.restartState(p.Owner)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
+		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
-	s.Written(written)
+	s.Status = written
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -52,7 +53,9 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []
 		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Allowed, o.ID) != nil {
 			continue
 		}
-		mapping, err := p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry))
+		var mapping cluster.Mapping
+		var err error
+		p.state.lane.apart(func() { mapping, err = p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry)) })
 		switch {
 		case err == nil:
 			want = append(want, p.applier.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))

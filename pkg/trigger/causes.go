@@ -34,6 +34,8 @@ type Cause struct {
 
 	// held is whether the memory of Found is counted.
 	held bool
+	// single is whether the loop of objects takes the cause, and not a reconcile of the owner.
+	single bool
 }
 
 // Causes are the reasons for the next reconcile of an owner.
@@ -52,6 +54,8 @@ type Causes struct {
 	Health bool
 	// Others is whether the fields of other managers in an object changed, which the status records.
 	Others bool
+	// Report is whether heals changed the state of objects, which the status does not show yet.
+	Report bool
 	// Suspects are the objects that a Listing did not show as expected, with the version that it
 	// showed; empty for an object that it did not have.
 	Suspects map[ObjectKey]string
@@ -59,7 +63,7 @@ type Causes struct {
 
 // Empty reports whether there is no cause.
 func (c Causes) Empty() bool {
-	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health && !c.Others
+	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health && !c.Others && !c.Report
 }
 
 // maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
@@ -86,8 +90,9 @@ func newPendingCauses(overflows prometheus.Counter, held *heldObjects) pendingCa
 }
 
 // add adds a cause. It replaces an older cause of the same object, because the newer state still
-// shows the older drift.
-func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
+// shows the older drift. It reports whether the loop of objects takes the cause, which single permits: a
+// reconcile of the owner that has an older cause of the object takes the newer one, too.
+func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause, single bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.causesLocked(owner)
@@ -95,21 +100,25 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause) {
 		cause.Before = c.Objects[key].Before
 	}
 	older, known := c.Objects[key]
+	cause.single = single && (!known || older.single)
 	switch {
-	case known && older.Unanswered && cause.Unsure:
-		return // the older one has what is to be reported
+	case known && older.Unanswered && cause.Unsure: // the older one has what is to be reported
+		older.single = cause.single
+		c.Objects[key] = older
+		return older.single
 	case known && !older.Since.IsZero():
 		cause.Since = older.Since
 	case known:
 	case len(c.Objects) >= maxCauses:
 		c.All = true
 		p.overflows.Inc()
-		return
+		return false
 	}
 	if cause.Since.IsZero() {
 		cause.Since = time.Now()
 	}
 	c.Objects[key] = cause
+	return cause.single
 }
 
 // drop removes the cause of an object that is as expected again.
@@ -148,7 +157,7 @@ func (p *pendingCauses) dropSettled(owner Owner, key ObjectKey) {
 	}
 }
 
-// take returns the causes of an owner and removes them.
+// take returns the causes of an owner and removes them, but for those that the loop of objects takes.
 func (p *pendingCauses) take(owner Owner) Causes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +166,24 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	if c == nil {
 		return Causes{}
 	}
+	left := map[ObjectKey]Cause{}
+	for key, cause := range c.Objects {
+		if cause.single {
+			left[key] = cause
+			delete(c.Objects, key)
+		}
+	}
+	if len(left) > 0 {
+		p.causes[owner] = &Causes{Objects: left}
+	}
 	return *c
+}
+
+// removeAll removes all causes of an owner.
+func (p *pendingCauses) removeAll(owner Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.causes, owner)
 }
 
 // merge adds causes that are not about one event of an object, or that the owner took and did not
@@ -174,6 +200,7 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
 	c.Others = c.Others || back.Others
+	c.Report = c.Report || back.Report
 	for key, version := range back.Suspects {
 		if c.Suspects == nil {
 			c.Suspects = map[ObjectKey]string{}
@@ -185,6 +212,7 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 			if !cause.Since.IsZero() {
 				newer.Since = cause.Since
 			}
+			newer.single = newer.single && cause.single
 			cause = newer
 		}
 		if cause.Found != nil && !cause.held {

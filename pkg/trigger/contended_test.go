@@ -78,8 +78,7 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		r.event(t, configMap("red", "101"))
 		other := key
 		other.Name = "other"
-		r.pending.add(owner, other, Cause{})
-		r.enqueue(owner, r.pending.queueOptions(owner, other))
+		r.note(owner, other, Cause{})
 		synctest.Wait()
 		name, priority := r.next()
 		require.Equal(t, owner.Name, name)

@@ -40,9 +40,11 @@ type Factory struct {
 	// refusals wakes owners whose applies were refused.
 	refusals refusals
 
-	// mu guards queue and early.
+	// mu guards queue, heals and early.
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// heals is the work queue of the loop of objects; nil without one, or before it begins.
+	heals workqueue.TypedRateLimitingInterface[Heal]
 	// early holds the owners that were enqueued before the queue was known.
 	// On a replica that does not lead yet, an owner is enqueued many times.
 	early map[Owner]struct{}
@@ -124,11 +126,9 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 		f.pending.dropSettled(owner, key)
 	case VerdictDrift:
 		found := j.observation.snapshot.pendingState()
-		f.pending.add(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
-		f.enqueue(owner, f.pending.queueOptions(owner, key))
+		f.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
 	case VerdictDeleted:
-		f.pending.add(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
-		f.enqueue(owner, f.pending.queueOptions(owner, key))
+		f.note(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
 	case VerdictGone:
 		f.enqueueWith(Causes{Gone: true, All: true}, owner)
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
@@ -205,7 +205,8 @@ func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
 	}
 }
 
-// TakeCauses returns the pending causes of an owner and removes them.
+// TakeCauses returns the pending causes of an owner and removes them. Those that the loop of objects takes stay: see
+// TakeHeal.
 func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) }
 
 // RequeueCauses adds causes again that the owner took and did not settle. It does not enqueue
@@ -215,7 +216,7 @@ func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.merge(ow
 // Release removes an owner with its claims, causes and contentions.
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
-	f.pending.take(owner)
+	f.pending.removeAll(owner)
 	f.pending.removeAllContended(owner)
 	f.refusals.set(owner, nil)
 }

@@ -307,7 +307,7 @@ func TestCausesThatDoNotFitBecomeALookAtEverything(t *testing.T) {
 	for i := range maxCauses + 1 {
 		k := key
 		k.Name = string(rune(i + 1))
-		l.add(owner, k, Cause{Deleted: true})
+		l.add(owner, k, Cause{Deleted: true}, false)
 	}
 	causes := l.take(owner)
 	require.Len(t, causes.Objects, maxCauses)

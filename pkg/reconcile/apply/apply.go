@@ -29,6 +29,8 @@ type Applier struct {
 	Finder *owners.Finder
 	// Limit is how many objects of a stage are applied or removed at a time.
 	Limit int
+	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. Optional.
+	Apart func(do func())
 	// Orphans reports that removed objects are left in place.
 	Orphans bool
 }

@@ -7,8 +7,17 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// Parallel calls do for 0 to n-1, a limited number at a time.
-func (a *Applier) Parallel(n int, do func(i int)) { Parallel(a.Limit, n, do) }
+// Parallel calls do for 0 to n-1, a limited number at a time, apart from the state of the VidraResource.
+func (a *Applier) Parallel(n int, do func(i int)) {
+	if n == 0 {
+		return
+	}
+	if a.Apart == nil {
+		Parallel(a.Limit, n, do)
+		return
+	}
+	a.Apart(func() { Parallel(a.Limit, n, do) })
+}
 
 // Parallel calls do for 0 to n-1, limit at a time.
 func Parallel(limit, n int, do func(i int)) {

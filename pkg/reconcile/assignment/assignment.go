@@ -26,8 +26,8 @@ type Assignment struct {
 
 	// mu guards cancels and left.
 	mu sync.Mutex
-	// cancels end the reconciles that run.
-	cancels map[trigger.Owner]context.CancelFunc
+	// cancels end the reconciles and heals that run.
+	cancels map[trigger.Owner]map[*context.CancelFunc]struct{}
 	// left are the VidraResources that have left the cache since their last reconciles began.
 	left map[trigger.Owner]bool
 }
@@ -68,24 +68,47 @@ func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconcil
 	if a.Shard == "" {
 		return ctx, false, func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cancels == nil {
-		a.cancels = map[trigger.Owner]context.CancelFunc{}
-	}
-	a.cancels[owner] = cancel
 	left = a.left[owner]
 	delete(a.left, owner)
-	return ctx, left, func() {
+	reconciling, done = a.cancellableLocked(ctx, owner)
+	return reconciling, left, done
+}
+
+// Healing is Running for the heal of one object, of which several may run. It leaves it to the next reconcile that the
+// VidraResource has left the cache.
+func (a *Assignment) Healing(ctx context.Context, owner trigger.Owner) (healing context.Context, left bool, done func()) {
+	if a.Shard == "" {
+		return ctx, false, func() {}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	healing, done = a.cancellableLocked(ctx, owner)
+	return healing, a.left[owner], done
+}
+
+func (a *Assignment) cancellableLocked(ctx context.Context, owner trigger.Owner) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if a.cancels == nil {
+		a.cancels = map[trigger.Owner]map[*context.CancelFunc]struct{}{}
+	}
+	if a.cancels[owner] == nil {
+		a.cancels[owner] = map[*context.CancelFunc]struct{}{}
+	}
+	a.cancels[owner][&cancel] = struct{}{}
+	return ctx, func() {
 		a.mu.Lock()
-		delete(a.cancels, owner)
-		a.mu.Unlock()
+		defer a.mu.Unlock()
+		delete(a.cancels[owner], &cancel)
+		if len(a.cancels[owner]) == 0 {
+			delete(a.cancels, owner)
+		}
 		cancel()
 	}
 }
 
-// Left is a predicate of the controller. It ends the reconcile of a VidraResource that has left the cache: another
+// Left is a predicate of the controller. It ends the reconcile and the heals of a VidraResource that has left the cache: another
 // shard may reconcile it from now on.
 func (a *Assignment) Left(e event.DeleteEvent) bool {
 	owner := trigger.Owner{Name: e.Object.GetName()}
@@ -97,8 +120,10 @@ func (a *Assignment) Left(e event.DeleteEvent) bool {
 		}
 		a.left[owner] = true
 	}
-	if end := a.cancels[owner]; end != nil && e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
-		end()
+	if e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
+		for end := range a.cancels[owner] {
+			(*end)()
+		}
 	}
 	return true
 }

@@ -48,6 +48,18 @@ func (p *Pending) DropFoundAgain() {
 	})
 }
 
+// And returns the entries with later ones.
+func (p Pending) And(later Pending) Pending {
+	all := Pending{entries: slices.Clone(p.entries), dropped: p.dropped + later.dropped}
+	for _, e := range slices.Backward(later.entries) {
+		all.entries = insert(all.entries, e)
+	}
+	for len(all.entries) > v1alpha1.MaxHistory {
+		all.entries = dropOne(all.entries, &all.dropped)
+	}
+	return all
+}
+
 // AddTo adds the entries to a status. It changes nothing that the status shares with others.
 func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
 	all := slices.Clone(status.History)

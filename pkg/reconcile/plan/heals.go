@@ -69,24 +69,38 @@ func foundAgain(change events.Change) bool {
 // list.
 func (s *State) Unwritten() bool { return s.Heals > 0 || s.History.Any() }
 
-// Written notes that the status is written, as WithHeals returned it.
-func (s *State) Written(status v1alpha1.VidraResourceStatus) {
-	s.Status, s.Heals, s.History, s.Schedule.Flush = status, 0, history.Pending{}, time.Time{}
+// TakeUnreported returns what is about to be written into the status, and removes it: objects may be healed during the write.
+func (s *State) TakeUnreported() Unreported {
+	taken := s.Unreported
+	taken.due = s.Schedule.Flush
+	s.Heals, s.History, s.Schedule.Flush = 0, history.Pending{}, time.Time{}
+	return taken
 }
 
-// WithHeals returns status with the heals that it does not count yet, and with the edits that it does
-// not list yet.
-func (s *State) WithHeals(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
-	s.History.AddTo(&status)
+// ReturnUnreported adds what could not be written.
+func (s *State) ReturnUnreported(taken Unreported) {
 	if s.Heals == 0 {
+		s.LastHeal, s.HealedAt = taken.LastHeal, taken.HealedAt
+	}
+	s.Heals += taken.Heals
+	s.History = taken.History.And(s.History)
+	if at := s.Schedule.Flush; at.IsZero() || !taken.due.IsZero() && taken.due.Before(at) {
+		s.Schedule.Flush = taken.due
+	}
+}
+
+// AddTo returns status with the heals that it does not count yet, and with the edits that it does not list yet.
+func (u *Unreported) AddTo(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
+	u.History.AddTo(&status)
+	if u.Heals == 0 {
 		return status
 	}
 	status = *status.DeepCopy()
 	if status.Drift == nil {
 		status.Drift = &v1alpha1.DriftStatus{}
 	}
-	status.Drift.Heals += s.Heals
-	status.Drift.LastHealTime = s.HealedAt.DeepCopy()
-	status.Drift.LastHeal = s.LastHeal
+	status.Drift.Heals += u.Heals
+	status.Drift.LastHealTime = u.HealedAt.DeepCopy()
+	status.Drift.LastHeal = u.LastHeal
 	return status
 }

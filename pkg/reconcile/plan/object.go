@@ -4,6 +4,8 @@ import (
 	"iter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -63,6 +65,9 @@ type Object struct {
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
+	// Healing reports that the loop of objects heals the object, Claimed that a reconcile applies it, or is about to:
+	// then the loop leaves the object to it.
+	Healing, Claimed bool
 	// KindGoneSince is since when the kind of an object that is to be removed is not served;
 	// zero while it is.
 	KindGoneSince time.Time
@@ -81,7 +86,7 @@ func (o *Object) WasSensitive() ownership.Sensitivity {
 
 // unused reports whether nothing is known of the object that a later reconcile needs.
 func (o *Object) unused() bool {
-	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil
+	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil && !o.Healing
 }
 
 // Fail notes why the object is not as it should be.
@@ -113,6 +118,15 @@ func (s *State) Track(id object.Identity) *Object {
 	return o
 }
 
+// At returns the state of an object of the manifest; nil if the manifest does not have it.
+func (s *State) At(key trigger.ObjectKey) *Object {
+	o := s.Objects[object.Identity{GroupKind: s.kinds[key.GVR], Namespace: key.Namespace, Name: key.Name}]
+	if o == nil || o.Desired == nil || o.Desired.Key != key {
+		return nil
+	}
+	return o
+}
+
 // ForgetUnused drops the states of objects that are not needed any more.
 func (s *State) ForgetUnused() {
 	kept := s.Others[:0]
@@ -133,9 +147,10 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	for _, o := range before {
 		o.Desired = nil
 	}
-	s.Manifest = make([]*Object, 0, len(objects))
+	s.Manifest, s.kinds = make([]*Object, 0, len(objects)), map[schema.GroupVersionResource]schema.GroupKind{}
 	for _, d := range objects {
 		o := s.Track(d.ID)
+		s.kinds[d.Key.GVR] = d.ID.GroupKind
 		o.Desired, o.LeftAt = d, time.Time{}
 		s.Manifest = append(s.Manifest, o)
 	}

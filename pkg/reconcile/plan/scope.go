@@ -58,8 +58,8 @@ func DecideScope(in ScopeInput) Scope {
 
 	heldBack := in.Observed != in.Generation
 	retries := s.Retry && !in.Schedule.Retry.IsZero()
-	// A reconcile without a cause considers all, but not one that only counts reverts.
-	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !s.flush
+	// A reconcile without a cause considers all, but not one that only reports reverts.
+	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !s.flush
 	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
 	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
 

@@ -13,10 +13,15 @@ import (
 
 // SelectObjects finds the objects that are not as expected. When every object is
 // considered, what the watches keep is compared, which costs no request; what cannot be
-// watched is read when it is time to. again reports that objects that were skipped are compared.
-func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause {
+// watched is read when it is time to. again reports that objects that were skipped are compared. What the
+// loop of objects heals is not selected.
+func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
+	var healed map[trigger.ObjectKey]bool
 	if p.Watched {
+		if p.Scope.All {
+			healed = p.takeHeals(ctx)
+		}
 		for key, cause := range p.Causes.Objects {
 			causes[key] = cause
 		}
@@ -32,7 +37,7 @@ func (p *Planner) SelectObjects(again bool) map[trigger.ObjectKey]trigger.Cause 
 	unsynced := false
 	for _, o := range p.State.Manifest {
 		d := o.Desired
-		if _, seen := causes[d.Key]; seen || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
+		if _, seen := causes[d.Key]; seen || o.Healing || healed[d.Key] || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
 			continue // its events report what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)

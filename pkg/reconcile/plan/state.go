@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -22,7 +23,8 @@ import (
 )
 
 // State is what is known of a VidraResource and its objects between two reconciles, as far
-// as deciding needs it. Reconciles of one VidraResource do not overlap, so it has no lock.
+// as deciding needs it. It has no lock of its own: a reconcile and the heals of single objects share
+// that of the VidraResource.
 type State struct {
 	UID types.UID
 	// Status as it was last written. The cache may lag behind it.
@@ -52,7 +54,9 @@ type State struct {
 	// has those that the manifest has, in the order in which they are applied.
 	Objects          map[object.Identity]*Object
 	Manifest, Others []*Object
-	Unresolved       []desired.Unresolved
+	// kinds are those of the objects in Manifest.
+	kinds      map[schema.GroupVersionResource]schema.GroupKind
+	Unresolved []desired.Unresolved
 	// Reread reports that what was read is to be read again: a kind is gone.
 	Reread bool
 	// Stalled is why generation cannot be read; nil if it can.
@@ -75,12 +79,19 @@ type State struct {
 
 	// PendingEvents are the changes that no Event has reported yet.
 	PendingEvents []events.Change
+	Unreported
+}
+
+// Unreported are the heals and edits that no status has yet.
+type Unreported struct {
 	// Heals is the number of reverts that the status does not count yet.
 	Heals    int64
 	LastHeal *v1alpha1.Heal
 	HealedAt metav1.Time
 	// History are the edits that the status does not list yet.
 	History history.Pending
+	// due is when the status was to be written, while it is being written.
+	due time.Time
 }
 
 // NewState returns the state of the objects that the status of a VidraResource has.

@@ -78,7 +78,10 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 			within = append(within, o)
 		}
 	}
-	found := make([]Removal, len(within))
+	found, entries := make([]Removal, len(within)), make([]*v1alpha1.ManagedResourceStatus, len(within))
+	for i, o := range within { // heals replace them
+		entries[i] = o.Entry
+	}
 	a.Parallel(len(within), func(i int) {
 		d := within[i].Desired
 		switch live, err := a.Get(ctx, d.Key); {
@@ -86,7 +89,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.Key)
 		case live != nil:
 			found[i].kept = policy.KeptByAnnotation(live)
-			glass := a.AnswerTo(within[i].Entry, d, live)
+			glass := a.AnswerTo(entries[i], d, live)
 			found[i].unsure = breakglass.Exempts(glass.Status, a.Plan.Now)
 		}
 	})

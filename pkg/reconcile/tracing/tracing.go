@@ -109,6 +109,16 @@ func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	}
 }
 
+// Heal begins the span of the heal of one object of a VidraResource.
+func Heal(ctx context.Context, owner trigger.Owner) (context.Context, Span) {
+	t := tracer.Load()
+	if t == nil {
+		return ctx, Span{}
+	}
+	ctx, span := (*t).Start(ctx, "heal object", trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", owner.Name)))
+	return ctx, Span{span}
+}
+
 // Reconciler returns a reconciler whose reconciles have spans.
 func Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -1,0 +1,221 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// healWorkers are more than the gate has slots: one is always free to find out that a heal has to wait.
+const healWorkers = limits.GateSlots + 16
+
+// Converge reverts a change of one object whose configuration is applied. It waits for nothing but that object: a
+// reconcile of the VidraResource may be applying, removing or waiting for others meanwhile. What is more than a revert, such as a
+// changed manifest, a policy that has the change stay, or a failure, is handed over to a reconcile. It returns no error, as
+// the controller has a backoff of its own.
+func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {
+	if !r.begin() {
+		return reconcile.Result{}, nil
+	}
+	defer r.running.Done()
+	if !r.gate.Enter(h) {
+		return reconcile.Result{}, nil
+	}
+	answer := limits.NotAsked
+	defer func() { r.gate.Leave(h, answer) }()
+	ctx, left, done := r.Healing(ctx, h.Owner)
+	defer done()
+	one := r.beginHeal(ctx, h, left)
+	if one == nil {
+		return reconcile.Result{}, nil
+	}
+	ended := false
+	defer func() { // it has panicked otherwise
+		if !ended {
+			r.abandonHeal(h, one)
+		}
+	}()
+	answer = limits.Unanswered
+	traced, span := tracing.Heal(ctx, h.Owner)
+	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
+	result := one.pass.applier.Apply(traced, one.task)
+	span.End(result.Err)
+	if result.Err == nil || !object.Unanswered(result.Err) || object.Denied(result.Err) {
+		answer = limits.Answered
+	}
+	ended = true
+	r.endHeal(ctx, h, one, result)
+	return reconcile.Result{}, nil
+}
+
+// healing is the heal of one object. Its pass has only what such a heal needs.
+type healing struct {
+	pass   *pass
+	object *plan.Object
+	task   plan.Task
+}
+
+// beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
+// object is not healed here: there is nothing to revert any more, or a reconcile has claimed the object, or gets the cause.
+func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
+	vr := &v1alpha1.VidraResource{}
+	s := r.stateOf(h.Owner)
+	if err := r.Client.Get(ctx, h.Owner, vr); err != nil || s == nil || left {
+		r.handOver(h)
+		return nil
+	}
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	o := s.At(h.Key)
+	if o != nil && (o.Claimed || o.Healing) {
+		return nil // release and endHeal resume it
+	}
+	cause, found := r.Trigger.TakeHeal(h)
+	if !found {
+		return nil
+	}
+	if r.isCurrent(h.Owner, s, vr) {
+		p := r.passOn(h.Owner, vr, s, v1alpha1.ShardsOf(vr, r.Shard))
+		if p.connectAgain(ctx) && p.applier.Destination.Name() == h.Key.Cluster {
+			if task, ok := p.HealTask(ctx, o, cause); ok {
+				s.lane.beginLocked(o)
+				return &healing{p, o, task}
+			}
+		}
+	}
+	r.Trigger.HandOver(h, cause)
+	return nil
+}
+
+// handOver has a reconcile take the cause of a change.
+func (r *Reconciler) handOver(h trigger.Heal) {
+	if cause, found := r.Trigger.TakeHeal(h); found {
+		r.Trigger.HandOver(h, cause)
+	}
+}
+
+// isCurrent reports whether a state is that of a VidraResource as the cache has it: nothing was changed, in it or in what it
+// names, that a reconcile has not read. The lane must be locked.
+func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.VidraResource) bool {
+	_, held := r.Installation.HeldByAnother(vr)
+	if s.lane.closed || held || !r.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {
+		return false
+	}
+	if s.Generation != vr.Generation || s.Stalled != nil || s.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.Shards, v1alpha1.ShardsOf(vr, r.Shard)) {
+		return false
+	}
+	changed, _ := r.sourcesChanged(vr, s)
+	return !changed
+}
+
+// isOf reports whether a state is that of a VidraResource, and is not to be made anew.
+func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.UID == vr.UID
+}
+
+// connectAgain is connect for a VidraResource that was connected before, of which it changes nothing. It reports whether
+// requests can be sent to the same destination with the same rights.
+func (p *pass) connectAgain(ctx context.Context) bool {
+	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
+	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.VR) != nil {
+		return false
+	}
+	client, user, why := p.accounts().ClientOf(ctx, p.VR, destination)
+	p.applier.Destination, p.applier.Allowed, p.applier.Client, p.applier.User = destination, scope, client, user
+	return why == nil
+}
+
+// abandonHeal ends a heal of which it is not known what came of it.
+func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
+	s := one.pass.state
+	s.lane.mu.Lock()
+	s.lane.endLocked(one.object)
+	s.lane.mu.Unlock()
+	one.task.Cause.Unanswered = true
+	r.Trigger.HandOver(h, one.task.Cause)
+}
+
+// endHeal records what came of a heal. Its Events leave at once. The status follows with a reconcile: at once if it shows
+// more than one more heal, and otherwise when it counts heals.
+func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, result apply.Result) {
+	p := one.pass
+	s := p.state
+	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination)) // all that fails may fail for that
+	s.lane.mu.Lock()
+	if unknown || result.Replaced != "" { // the status has to say so before an object is replaced
+		s.lane.endLocked(one.object)
+		s.lane.mu.Unlock()
+		cause := one.task.Cause
+		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
+		r.Trigger.HandOver(h, cause)
+		return
+	}
+	reverts, report, after := p.recordHeal(one, result)
+	s.lane.endLocked(one.object)
+	reported := s.Status
+	s.lane.mu.Unlock()
+	r.record(h.Owner, object.ReferenceToOwner(p.VR), reported, reported, reverts)
+	if report {
+		r.Trigger.Report(h.Owner, after)
+	}
+	r.Trigger.ResumeHeals(h.Owner, []trigger.ObjectKey{h.Key})
+}
+
+// recordHeal records the result of a heal in the state, and returns the reverts, whose Events wait for no status, and whether
+// and when a reconcile has to report the rest. The lane must be locked.
+func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.Change, report bool, after time.Duration) {
+	s, o := p.state, one.object
+	p.Now = time.Now()
+	if o.Desired == nil || o.Entry == nil { // it has left the manifest meanwhile, and is not removed yet
+		left := *o
+		left.Desired, left.Entry = one.task.Object, o.Entry
+		if o = &left; o.Entry == nil {
+			o.Entry = one.task.Known.Entry
+		}
+	} else {
+		entry := *o.Entry // a reconcile may be reading the other one
+		o.Entry = &entry
+	}
+	before, noted := *one.task.Known, len(s.PendingEvents)
+	result.Known = o
+	p.RecordResult(result)
+	if len(p.PendingDrift) > 0 { // it is tried again by a reconcile
+		s.Schedule.Attempted(true, false, p.Now)
+		p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
+	}
+	rest := s.PendingEvents[:noted:noted]
+	for _, change := range s.PendingEvents[noted:] {
+		switch change.Action {
+		case events.Restored, events.Recreated, events.Relabelled:
+			reverts = append(reverts, change)
+		default:
+			rest = append(rest, change)
+		}
+	}
+	s.PendingEvents = rest
+	now := len(rest) > noted || len(p.PendingDrift) > 0 || s.Reread || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
+		o.Contention.Contended() || !equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
+		!slices.Equal(o.Warnings, before.Warnings)
+	switch {
+	case now:
+		return reverts, true, 0
+	case s.Schedule.Flush.IsZero():
+		return reverts, false, 0
+	}
+	return reverts, true, max(time.Until(s.Schedule.Flush), time.Millisecond)
+}

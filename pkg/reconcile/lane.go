@@ -1,0 +1,93 @@
+package reconcile
+
+import (
+	"sync"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+)
+
+// lane orders the work on one VidraResource: at most one reconcile, and heals of single objects beside it.
+//
+// Its lock guards the state of the VidraResource, and is never held while a request is sent. A reconcile enters the lane, and sends
+// requests apart. While it is apart, heals change only the objects that they heal, and what no status reports yet. An object is in
+// one hand: a reconcile claims the objects that it applies, and waits for the heals of those objects alone.
+type lane struct {
+	mu sync.Mutex
+	// ended is signalled when a heal has ended.
+	ended *sync.Cond
+	// entered reports that a reconcile holds mu.
+	entered bool
+	// healing counts the heals.
+	healing int
+	// closed reports that no heal begins any more.
+	closed bool
+}
+
+// enter waits until no heal uses the state.
+func (l *lane) enter() {
+	l.mu.Lock()
+	l.entered = true
+}
+
+func (l *lane) leave() {
+	l.entered = false
+	l.mu.Unlock()
+}
+
+// apart calls a function that sends requests.
+func (l *lane) apart(do func()) {
+	if !l.entered {
+		do()
+		return
+	}
+	l.leave()
+	defer l.enter()
+	do()
+}
+
+// waitLocked waits until a condition holds, which the end of a heal may bring about. mu must be held.
+func (l *lane) waitLocked(done func() bool) {
+	if l.ended == nil {
+		l.ended = sync.NewCond(&l.mu)
+	}
+	for !done() {
+		entered := l.entered
+		l.entered = false
+		l.ended.Wait()
+		l.entered = entered
+	}
+}
+
+// await waits for the heal of an object. It is called apart.
+func (l *lane) await(o *plan.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waitLocked(func() bool { return !o.Healing })
+}
+
+// beginLocked and endLocked are the two ends of a heal.
+func (l *lane) beginLocked(o *plan.Object) {
+	o.Healing = true
+	l.healing++
+}
+
+func (l *lane) endLocked(o *plan.Object) {
+	o.Healing = false
+	l.healing--
+	if l.ended != nil {
+		l.ended.Broadcast()
+	}
+}
+
+// closeLocked has no heal begin any more, and waits for those that run. mu must be held.
+func (l *lane) closeLocked() {
+	l.closed = true
+	l.waitLocked(func() bool { return l.healing == 0 })
+}
+
+// close is closeLocked of a lane that no reconcile has entered.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closeLocked()
+}

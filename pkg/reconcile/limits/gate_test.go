@@ -1,0 +1,116 @@
+package limits
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+func heal(owner, cluster, resource string, n int) trigger.Heal {
+	return trigger.Heal{Owner: trigger.Owner{Name: owner}, Key: trigger.ObjectKey{
+		Cluster: cluster, GVR: schema.GroupVersionResource{Version: "v1", Resource: resource}, Name: fmt.Sprint(n),
+	}}
+}
+
+// TestGateBounds fills a Gate with heals that do not end.
+func TestGateBounds(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		make   func(n int) trigger.Heal
+		want   int
+	}{
+		"OneKindOfOne":   {"A kind of a VidraResource that hangs leaves slots to its others.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKind},
+		"KindsOfOne":     {"A VidraResource leaves slots to others.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource},
+		"OneKind":        {"A kind that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind},
+		"OneCluster":     {"A cluster that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster},
+		"DifferentInAll": {"All together are bounded.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(n), n) }, GateSlots},
+		"VersionsOfAKind": {"Two versions are one kind.", func(n int) trigger.Heal {
+			h := heal("a", "", "secrets", n)
+			h.Key.GVR.Version = fmt.Sprint(n)
+			return h
+		}, gateOfOwnKind},
+		"NamespacesOfAOne": {"Namespaces share the slots of their VidraResource.", func(n int) trigger.Heal { h := heal("a", "", "secrets", n); h.Key.Namespace = fmt.Sprint(n); return h }, gateOfOwnKind},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var woken []trigger.Heal
+			g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
+			const all = 3 * GateSlots
+			entered := 0
+			for n := range all {
+				if g.Enter(tc.make(n)) {
+					entered++
+				}
+				require.Equal(t, n < tc.want, entered == n+1, tc.reason)
+			}
+			require.False(t, g.Enter(tc.make(all-1)), "it waits once")
+			for n := range all { // each that ends wakes the next
+				g.Leave(tc.make(n), Answered)
+				if n < all-tc.want {
+					require.Len(t, woken, n+1)
+					require.True(t, g.Enter(woken[n]))
+				}
+			}
+			require.Len(t, woken, all-tc.want)
+			require.Empty(t, g.shares)
+			require.Empty(t, g.kinds)
+			require.Empty(t, g.clusters)
+			require.Empty(t, g.turns)
+			require.Empty(t, g.waiting)
+			require.Zero(t, g.total)
+		})
+	}
+}
+
+// TestGateAfterNoAnswer: a kind of a VidraResource has one slot from the first request without an answer until one is
+// answered.
+func TestGateAfterNoAnswer(t *testing.T) {
+	t.Parallel()
+	var woken []trigger.Heal
+	g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
+	secret := func(n int) trigger.Heal { return heal("a", "", "secrets", n) }
+	require.True(t, g.Enter(secret(0)))
+	g.Leave(secret(0), Unanswered)
+	require.True(t, g.Enter(secret(1)))
+	for n := range 5 {
+		require.False(t, g.Enter(secret(2+n)))
+	}
+	require.True(t, g.Enter(heal("a", "", "configmaps", 0)), "other kinds do not notice")
+	require.True(t, g.Enter(heal("b", "", "secrets", 0)), "nor do other VidraResources")
+	g.Leave(secret(1), NotAsked)
+	require.Equal(t, []trigger.Heal{secret(2)}, woken, "in the order of their arrival")
+	require.True(t, g.Enter(secret(2)))
+	g.Leave(secret(2), Answered)
+	require.Len(t, woken, 5, "all others")
+
+	g.Leave(heal("b", "", "secrets", 0), Unanswered)
+	require.NotNil(t, g.shares[trigger.Owner{Name: "b"}])
+	g.Forget(trigger.Owner{Name: "b"})
+	require.Nil(t, g.shares[trigger.Owner{Name: "b"}])
+	g.Forget(trigger.Owner{Name: "stranger"})
+}
+
+// TestGateTakesTurns has one VidraResource wait with many heals before another one comes.
+func TestGateTakesTurns(t *testing.T) {
+	t.Parallel()
+	var woken []trigger.Heal
+	g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
+	other := func(n int) trigger.Heal { return heal(fmt.Sprint("other", n), "", "secrets", n) }
+	for n := range gateOfKind {
+		require.True(t, g.Enter(other(n)))
+	}
+	for n := range 10 {
+		require.False(t, g.Enter(heal("many", "", "secrets", n)))
+	}
+	require.False(t, g.Enter(heal("one", "", "secrets", 0)))
+	for n := range 2 {
+		g.Leave(other(n), Answered)
+	}
+	require.Equal(t, []trigger.Heal{heal("many", "", "secrets", 0), heal("one", "", "secrets", 0)}, woken)
+}

@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+// HealTask returns the task that reverts a change of an object of the manifest. ok is false if a reconcile of the VidraResource
+// decides. The task has copies of all that changes meanwhile.
+func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) (t Task, ok bool) {
+	if !p.Heals(ctx, o) {
+		return Task{}, false
+	}
+	if cause.Found != nil {
+		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {
+			return Task{}, false
+		}
+	}
+	known, entry, d := *o, *o.Entry, *o.Desired
+	known.Entry = &entry
+	return Task{Object: &d, Known: &known, Why: WhyDrift, Cause: cause, Completes: o.Completes(cause)}, true
+}
+
+// Heals reports whether a change of an object is reverted without a reconcile of the VidraResource: the object is applied as the
+// manifest has it now, nothing is wrong with it, and no policy has the change stay or wait.
+func (p *Planner) Heals(ctx context.Context, o *Object) bool {
+	if o == nil || o.Desired == nil || !o.In(v1alpha1.ObjectApplied) || o.Entry.UID == "" || o.Entry.Configuration == "" || o.Desired.Body == nil {
+		return false
+	}
+	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil && !o.Contention.Contended() &&
+		o.Entry.BreakGlass == nil && p.skipReason(o) == nil && o.Desired.Weight <= limits.LightWeight &&
+		p.State.Watches[p.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
+}
+
+// takeHeals takes the causes of the loop of objects that a reconcile decides about, and returns the objects of the others.
+func (p *Planner) takeHeals(ctx context.Context) map[trigger.ObjectKey]bool {
+	left := map[trigger.ObjectKey]bool{}
+	for _, key := range p.Trigger.Heals(p.Owner) {
+		if p.Heals(ctx, p.State.At(key)) {
+			left[key] = true
+			continue
+		}
+		if cause, found := p.Trigger.TakeHeal(trigger.Heal{Owner: p.Owner, Key: key}); found {
+			if p.Causes.Objects == nil {
+				p.Causes.Objects = map[trigger.ObjectKey]trigger.Cause{}
+			}
+			p.Causes.Objects[key] = cause
+		}
+	}
+	return left
+}

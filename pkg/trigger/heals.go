@@ -1,0 +1,126 @@
+package trigger
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// Heal is the key of the loop of objects: an object that was changed, and the owner that reverts the change.
+type Heal struct {
+	Owner Owner
+	Key   ObjectKey
+}
+
+// HealSource returns a source for the work queue of the loop of objects. Without it, reconciles of the owners take
+// all causes.
+func (f *Factory) HealSource() HealSource { return HealSource{factory: f} }
+
+// HealSource is a controller-runtime source that enqueues the changed objects.
+type HealSource struct{ factory *Factory }
+
+// Start sets the work queue. It does not block.
+func (s HealSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Heal]) error {
+	f := s.factory
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heals = queue
+	return nil
+}
+
+// healQueue returns the work queue of the loop of objects; nil if there is none.
+func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heals
+}
+
+// note adds the cause of an event, and enqueues the object. A reconcile of the owner heals contended objects.
+func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
+	opts, contended := f.pending.queueOptions(owner, key)
+	if f.pending.add(owner, key, cause, !contended && f.healQueue() != nil) {
+		f.EnqueueHeal(Heal{owner, key})
+		return
+	}
+	f.enqueue(owner, opts)
+}
+
+// EnqueueHeal enqueues an object.
+func (f *Factory) EnqueueHeal(h Heal) {
+	queue := f.healQueue()
+	if pq, ok := queue.(priorityqueue.PriorityQueue[Heal]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}, h)
+	} else if queue != nil {
+		queue.Add(h)
+	}
+}
+
+// TakeHeal returns the cause of an object and removes it. found is false if there is none for the loop of objects.
+func (f *Factory) TakeHeal(h Heal) (cause Cause, found bool) {
+	p := &f.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causes[h.Owner]
+	if c == nil || !c.Objects[h.Key].single {
+		return Cause{}, false
+	}
+	cause = c.Objects[h.Key]
+	delete(c.Objects, h.Key)
+	if c.Empty() {
+		delete(p.causes, h.Owner)
+	}
+	return cause, true
+}
+
+// Heals returns the objects of an owner whose causes the loop of objects takes.
+func (f *Factory) Heals(owner Owner) (keys []ObjectKey) {
+	p := &f.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causes[owner]
+	if c == nil {
+		return nil
+	}
+	for key, cause := range c.Objects {
+		if cause.single {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// ResumeHeals enqueues those of some objects whose causes the loop of objects takes.
+func (f *Factory) ResumeHeals(owner Owner, keys []ObjectKey) {
+	if f.healQueue() == nil || len(keys) == 0 {
+		return
+	}
+	waiting := map[ObjectKey]bool{}
+	for _, key := range f.Heals(owner) {
+		waiting[key] = true
+	}
+	for _, key := range keys {
+		if waiting[key] {
+			f.EnqueueHeal(Heal{owner, key})
+		}
+	}
+}
+
+// HandOver has a reconcile of the owner take the cause of an object, with those that come until then.
+func (f *Factory) HandOver(h Heal, cause Cause) {
+	cause.single = false
+	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
+	f.enqueue(h.Owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+}
+
+// Report enqueues an owner to report heals, after a delay. Without a delay it has the priority of drift.
+func (f *Factory) Report(owner Owner, after time.Duration) {
+	f.pending.merge(owner, Causes{Report: true})
+	opts := priorityqueue.AddOpts{After: after}
+	if after <= 0 {
+		opts = priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}
+	}
+	f.enqueue(owner, opts)
+}
