@@ -51,12 +51,12 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	})
 	defer free()
 	p.replaceAll(ctx, results)
-	claims := make([]*plan.Object, len(results))
+	reserved := make([]*plan.Object, len(results))
 	for i, r := range results {
 		p.RecordResult(r)
-		claims[i] = tasks[i].Known
+		reserved[i] = tasks[i].Known
 	}
-	p.release(claims)
+	p.release(reserved)
 }
 
 func (r *Reconciler) limit() int {

@@ -69,7 +69,7 @@ type healing struct {
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
-// object is not healed here: there is nothing to revert any more, or a reconcile has claimed the object, or gets the cause.
+// object is not healed here: there is nothing to revert any more, or a reconcile has reserved the object, or gets the cause.
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
 	vr := &v1alpha1.VidraResource{}
 	s := r.stateOf(h.Owner)
@@ -80,7 +80,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	o := s.At(h.Key)
-	if o != nil && (o.Claimed || o.Healing) {
+	if o != nil && (o.Reserved || o.Healing) {
 		return nil // release and endHeal resume it
 	}
 	cause, found := r.Trigger.TakeHeal(h)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -164,7 +165,10 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 	if !p.Scope.All || p.state.ClusterUID != "" && p.state.Kubeconfig == kubeconfigBefore {
 		return
 	}
-	if uid, err := p.identities.Of(ctx, remote); err == nil {
+	var uid types.UID
+	var err error
+	p.state.lane.apart(func() { uid, err = p.identities.Of(ctx, remote) })
+	if err == nil {
 		p.state.ClusterUID = string(uid)
 	}
 }

@@ -60,6 +60,8 @@ type lab struct {
 	unshown bool
 	// writing is called while a status is written. Optional.
 	writing func()
+	// applying is called while an object is applied. Optional.
+	applying func(name string)
 	// done are the requests that change something, in order: "status" or the
 	// name of an applied object.
 	done []string
@@ -188,7 +190,9 @@ func (l *lab) Dynamic() dynamic.Interface {
 		if l.foreign[patch.GetName()] && u.GetResourceVersion() != "" {
 			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, patch.GetName(), errors.New("it exists"))
 		}
-		l.done = append(l.done, patch.GetName())
+		if l.done = append(l.done, patch.GetName()); l.applying != nil {
+			l.applying(patch.GetName())
+		}
 		if l.denied[patch.GetName()] {
 			return true, nil, errors.New("denied")
 		}

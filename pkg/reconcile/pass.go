@@ -168,8 +168,8 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.backstop().Compare(ctx, causes)
 	p.HoldContended(causes)
 	todo := p.Suspend(p.WebhooksLast(p.Plan(ctx, causes)))
-	claims := p.claim(todo.Apply)
-	defer func() { p.release(claims) }()
+	reserved := p.reserve(todo.Apply)
+	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)
 	if err := p.writeAhead(ctx, todo); err != nil {
 		p.requeueCauses()
@@ -186,23 +186,23 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
 
-// claim takes the objects of tasks from the loop of objects until release.
-func (p *pass) claim(tasks []plan.Task) []*plan.Object {
-	claims := make([]*plan.Object, len(tasks))
+// reserve takes the objects of tasks from the loop of objects until release.
+func (p *pass) reserve(tasks []plan.Task) []*plan.Object {
+	reserved := make([]*plan.Object, len(tasks))
 	for i, t := range tasks {
-		claims[i], t.Known.Claimed = t.Known, true
+		reserved[i], t.Known.Reserved = t.Known, true
 	}
-	return claims
+	return reserved
 }
 
 // release gives objects back to the loop of objects, which then heals the edits that were made meanwhile.
-func (p *pass) release(claims []*plan.Object) {
+func (p *pass) release(reserved []*plan.Object) {
 	var keys []trigger.ObjectKey
-	for _, o := range claims {
-		if o.Claimed && o.Desired != nil {
+	for _, o := range reserved {
+		if o.Reserved && o.Desired != nil {
 			keys = append(keys, o.Desired.Key)
 		}
-		o.Claimed = false
+		o.Reserved = false
 	}
 	p.Trigger.ResumeHeals(p.Owner, keys)
 }
@@ -221,10 +221,10 @@ func (p *pass) relabel(ctx context.Context) {
 		return
 	}
 	for _, o := range s.Manifest {
-		o.Claimed = true
+		o.Reserved = true
 	}
-	claims := slices.Clone(s.Manifest)
-	defer func() { p.release(claims) }()
+	reserved := slices.Clone(s.Manifest)
+	defer func() { p.release(reserved) }()
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
 	if assignment.Relabel(ctx, p.applier, &s.State, p.shards) {
 		s.loaded = false

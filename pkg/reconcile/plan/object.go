@@ -65,9 +65,9 @@ type Object struct {
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
-	// Healing reports that the loop of objects heals the object, Claimed that a reconcile applies it, or is about to:
+	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it.
-	Healing, Claimed bool
+	Healing, Reserved bool
 	// KindGoneSince is since when the kind of an object that is to be removed is not served;
 	// zero while it is.
 	KindGoneSince time.Time

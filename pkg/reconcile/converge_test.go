@@ -1,0 +1,266 @@
+package reconcile
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// objectLoop is a lab with the loop of objects, whose worker is the test.
+type objectLoop struct {
+	*lab
+	queue priorityqueue.PriorityQueue[trigger.Heal]
+}
+
+func newObjectLoop(t *testing.T, text string) *objectLoop {
+	t.Helper()
+	o := &objectLoop{lab: newLab(t, text), queue: priorityqueue.New[trigger.Heal](t.Name())}
+	t.Cleanup(o.queue.ShutDown)
+	require.NoError(t, o.Trigger.HealSource().Start(t.Context(), o.queue))
+	o.gate = limits.NewGate(o.Trigger.EnqueueHeal)
+	o.mustPass(t)
+	o.told, o.done = nil, nil
+	return o
+}
+
+func healOf(name string) trigger.Heal {
+	return trigger.Heal{Owner: faulty, Key: trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}}
+}
+
+// deleted delivers the deletion of an object.
+func (o *objectLoop) deleted(t *testing.T, name string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(fixture.ConfigMapKind)
+	u.SetNamespace("default")
+	u.SetName(name)
+	u.SetUID(types.UID("uid-" + name))
+	u.SetResourceVersion("7")
+	kept, err := o.Trigger.TransformFor("", fixture.ConfigMaps)(u)
+	require.NoError(t, err)
+	o.Trigger.HandlerFor("", fixture.ConfigMaps).OnDelete(kept)
+}
+
+// work has a worker take all that is queued.
+func (o *objectLoop) work(t *testing.T) {
+	t.Helper()
+	for synctest.Wait(); o.queue.Len() > 0; synctest.Wait() {
+		h, _, _ := o.queue.GetWithPriority()
+		result, err := o.Converge(t.Context(), h)
+		require.NoError(t, err)
+		require.Zero(t, result, "it waits for nothing but its object")
+		o.queue.Done(h)
+	}
+}
+
+func (o *objectLoop) objectOf(name string) *plan.Object {
+	return o.states[faulty].Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
+}
+
+// TestConverge: an edit of an object whose configuration is applied is reverted without a reconcile, and reported at once. All else is
+// left to a reconcile.
+func TestConverge(t *testing.T) {
+	t.Parallel()
+	reverted := []string{events.ReasonDriftCorrected, events.ReasonChangeReverted}
+	cases := map[string]struct {
+		reason string
+		// before is called before the edit.
+		before func(t *testing.T, o *objectLoop)
+		done   []string
+		told   []string
+		// handedOver is whether a reconcile gets the cause, and kept whether the loop of objects keeps it.
+		handedOver, kept bool
+	}{
+		"Edit": {reason: "One request, and its Events.", done: []string{"a"}, told: reverted},
+		"OtherHasProblem": {reason: "A problem of another object is none of this one.", before: func(_ *testing.T, o *objectLoop) {
+			o.objectOf("b").Fail(v1alpha1.ReasonApplyFailed, "it is refused")
+		}, done: []string{"a"}, told: reverted},
+		"OtherManifest": {reason: "The object may have another configuration.", before: func(t *testing.T, o *objectLoop) {
+			t.Helper()
+			o.edit(t, colors("b"))
+		}, handedOver: true},
+		"OtherVidraResource": {reason: "Its name is that of another one now.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].UID = "former" }, handedOver: true},
+		"Suspended": {reason: "Edits of suspended VidraResources stay.", before: func(t *testing.T, o *objectLoop) {
+			t.Helper()
+			vr := o.get(t)
+			vr.Spec.Suspend = true
+			require.NoError(t, o.client.Update(t.Context(), vr))
+		}, handedOver: true},
+		"Deleting": {reason: "Its objects are removed.", before: func(t *testing.T, o *objectLoop) {
+			t.Helper()
+			require.NoError(t, o.client.Delete(t.Context(), o.get(t)))
+		}, handedOver: true},
+		"Forgotten":   {reason: "Nothing is known of the objects.", before: func(_ *testing.T, o *objectLoop) { delete(o.states, faulty) }, handedOver: true},
+		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].lane.close() }, handedOver: true},
+		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.restartState(faulty) }, handedOver: true},
+		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].unbegun = true }, handedOver: true},
+		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].Stalled = &object.Failure{} }, handedOver: true},
+		"LeftBehind":  {reason: "The manifest lacks it.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Desired = nil }, handedOver: true},
+		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
+		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
+		"Terminating": {reason: "Nothing can be created in its Namespace.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Drift = &plan.Drift{} }, handedOver: true},
+		"Reserved":     {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Reserved = true }, kept: true},
+		"Refused": {reason: "It is tried again by a reconcile, which reports the problem.", before: func(_ *testing.T, o *objectLoop) { o.denied["a"] = true },
+			done: []string{"a"}, handedOver: true},
+		"Ended": {reason: "Vidra ends.", before: func(_ *testing.T, o *objectLoop) { o.ended = true }, kept: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjectLoop(t, colors("a", "b"))
+				if tc.before != nil {
+					tc.before(t, o)
+				}
+				o.done = nil
+				o.deleted(t, "a")
+				o.work(t)
+				require.Equal(t, tc.done, o.done, tc.reason)
+				require.Equal(t, tc.told, o.told, tc.reason)
+				require.Equal(t, tc.kept, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
+				_, handedOver := o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key]
+				require.Equal(t, tc.handedOver, handedOver, tc.reason)
+				if s := o.states[faulty]; s != nil {
+					require.Zero(t, s.lane.healing)
+					require.True(t, s.lane.mu.TryLock(), "the lane is free")
+					s.lane.mu.Unlock()
+				}
+			})
+		})
+	}
+}
+
+// TestHealBesideAReconcile edits objects while a reconcile waits for the API server.
+func TestHealBesideAReconcile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a", "b"))
+		waits, answered := make(chan struct{}, 1), make(chan struct{})
+		o.writing = func() {
+			waits <- struct{}{}
+			<-answered
+		}
+		o.states[faulty].Heals, o.states[faulty].Schedule.Flush = 1, time.Now()
+		reconciled := make(chan error)
+		go func() { _, err := o.pass(t); reconciled <- err }()
+		<-waits
+		o.deleted(t, "a")
+		o.work(t)
+		require.Equal(t, []string{"a"}, o.done, "the heal does not wait")
+		require.Contains(t, o.told, events.ReasonDriftCorrected)
+		require.EqualValues(t, 1, o.states[faulty].Heals, "the status that is being written does not count it")
+		close(answered)
+		require.NoError(t, <-reconciled)
+		o.writing = nil
+		require.EqualValues(t, 1, o.get(t).Status.Drift.Heals)
+		time.Sleep(plan.HealFlush)
+		require.Equal(t, []string{"status"}, o.mustPass(t))
+		require.EqualValues(t, 2, o.get(t).Status.Drift.Heals)
+	})
+}
+
+// TestHealResumesAfterTheReconcile deletes an object that a reconcile has applied, while it applies another one.
+func TestHealResumesAfterTheReconcile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a"))
+		o.applying = func(name string) {
+			if name == "b" {
+				o.applying = nil
+				o.deleted(t, "a")
+				o.work(t)
+			}
+		}
+		o.edit(t, colors("a", "b"))
+		require.Equal(t, []string{"status", "a", "b", "status"}, o.mustPass(t), "the object is in the hand of the reconcile")
+		require.Equal(t, []trigger.ObjectKey{healOf("a").Key}, o.Trigger.Heals(faulty))
+		o.done = nil
+		o.work(t)
+		require.Equal(t, []string{"a"}, o.done)
+		require.Empty(t, o.Trigger.Heals(faulty))
+	})
+}
+
+// TestLane: a reconcile waits for the heal of an object that it needs, a closed lane for all heals, and neither holds the lock meanwhile.
+func TestLane(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		wait   func(l *lane, o *plan.Object)
+	}{
+		"Await": {"The object is in the hand of a heal.", func(l *lane, o *plan.Object) { l.await(o) }},
+		"Close": {"The VidraResource is given away.", func(l *lane, _ *plan.Object) { l.close() }},
+		"CloseOfAReconcile": {"It is given away by a reconcile, which sends no request before.", func(l *lane, _ *plan.Object) {
+			l.enter()
+			defer l.leave()
+			l.closeLocked()
+			l.apart(func() { l.await(&plan.Object{}) })
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, o, other := &lane{}, &plan.Object{}, &plan.Object{}
+				l.mu.Lock()
+				l.beginLocked(o)
+				l.mu.Unlock()
+				waited := make(chan struct{})
+				go func() { tc.wait(l, o); close(waited) }()
+				synctest.Wait()
+				select {
+				case <-waited:
+					require.Fail(t, tc.reason)
+				default:
+				}
+				l.await(other)
+				l.mu.Lock()
+				l.endLocked(o)
+				l.mu.Unlock()
+				<-waited
+			})
+		})
+	}
+}
+
+// TestHealOfAnObjectThatLeaves: the heal of an object that is gone from the manifest when its answer arrives is counted, and the object
+// is not expected any more.
+func TestHealOfAnObjectThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a", "b"))
+		s := o.states[faulty]
+		o.deleted(t, "a")
+		h, _, _ := o.queue.GetWithPriority()
+		one := o.beginHeal(t.Context(), h, false)
+		require.NotNil(t, one)
+		require.Nil(t, o.beginHeal(t.Context(), h, false), "one at a time")
+		result := one.pass.applier.Apply(t.Context(), one.task)
+		s.SetManifest(nil)
+		s.ForgetUnused()
+		o.endHeal(t.Context(), h, one, result)
+		require.EqualValues(t, 1, s.Heals)
+		require.Zero(t, s.lane.healing)
+		require.Contains(t, o.told, events.ReasonDriftCorrected)
+		require.NotNil(t, o.objectOf("a").Entry, "it is removed by a reconcile")
+		require.Nil(t, o.objectOf("a").Desired)
+	})
+}
+
+// TestAbandonedHeal: a heal that panics leaves its cause, of which it is not known whether it was reverted.
+func TestAbandonedHeal(t *testing.T) {
+	o := newObjectLoop(t, colors("a"))
+	o.deleted(t, "a")
+	one := o.beginHeal(t.Context(), healOf("a"), false)
+	require.NotNil(t, one)
+	o.abandonHeal(healOf("a"), one)
+	require.Zero(t, o.states[faulty].lane.healing)
+	require.True(t, o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key].Unanswered)
+}
