@@ -35,6 +35,8 @@ var suite = []suiteRun{
 	{"storm", "storm", map[string]string{
 		smallSize: "-rounds 1 -pause 10ms -updates 50 -peer=false", normalSize: "-rounds 5 -pause 100ms -peer=false", fullSize: "-rounds 20"}},
 	{"storm, 500 objects, 10,000 others", "storm", map[string]string{fullSize: "-objects 500 -others 10000 -peer=false"}},
+	{"heal while others wait", "waits", map[string]string{
+		smallSize: "-rounds 2 -objects 20", normalSize: "-rounds 10 -objects 1000", fullSize: ""}},
 	{"apply, 1,000 x 4", "apply", map[string]string{
 		smallSize: "-resources 3 -rounds 1", normalSize: "-rounds 1", fullSize: "-rounds 3"}},
 	{"apply, 100 x 100", "apply", map[string]string{

@@ -4,6 +4,7 @@
 //	go run ./e2e/bench heal                      how fast edits are reverted
 //	go run ./e2e/bench heal -objects 500 -o json the same, among 500 objects
 //	go run ./e2e/bench storm                     the same, while the status of other objects is updated
+//	go run ./e2e/bench waits                     the same, while other objects wait for a webhook, are applied or pruned
 //	go run ./e2e/bench apply                     how fast VidraResources become ready
 //	go run ./e2e/bench change                    how fast changed manifests are applied
 //	go run ./e2e/bench prune                     how fast VidraResources are deleted
@@ -67,6 +68,7 @@ var benchmarks = map[string]func() benchmark{
 	"shards":  func() benchmark { return &shardsOptions{} },
 	"steady":  func() benchmark { return &steadyOptions{} },
 	"storm":   func() benchmark { return &healOptions{updates: stormUpdates} },
+	"waits":   func() benchmark { return &waitsOptions{} },
 	"webhook": func() benchmark { return &webhookOptions{} },
 }
 
