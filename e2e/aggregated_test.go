@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,12 +39,14 @@ type extension struct {
 	// stored is the CustomResourceDefinition of the objects.
 	stored  *apiextensionsv1.CustomResourceDefinition
 	service *unstructured.Unstructured
+	// hidden are verbs that its discovery does not have.
+	hidden []string
 }
 
-// startExtension starts an extension API server and registers it. It ends with the test.
-func startExtension(t *testing.T, ns string) *extension {
+// startExtension starts an extension API server whose discovery lacks the hidden verbs, and registers it. It ends with the test.
+func startExtension(t *testing.T, ns string, hidden ...string) *extension {
 	t.Helper()
-	e := &extension{stored: testenv.CRD("s" + unique(t))}
+	e := &extension{stored: testenv.CRD("s" + unique(t)), hidden: hidden}
 	e.group = "x" + strings.TrimPrefix(e.stored.Spec.Group, "s") // of the same length
 	require.NoError(t, admin.Create(t.Context(), e.stored.DeepCopy()))
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), e.stored.DeepCopy()) })
@@ -125,6 +128,10 @@ func (e *extension) handler(t *testing.T) http.Handler {
 			}
 		},
 		ModifyResponse: func(r *http.Response) error {
+			if len(e.hidden) > 0 { // the body may be shorter
+				r.Header.Del("Content-Length")
+				r.ContentLength = -1
+			}
 			lines, body := bufio.NewReader(r.Body), r.Body
 			out, in := io.Pipe()
 			r.Body = struct {
@@ -134,6 +141,9 @@ func (e *extension) handler(t *testing.T) http.Handler {
 			go func() {
 				for {
 					line, err := lines.ReadBytes('\n')
+					for _, verb := range e.hidden {
+						line = bytes.ReplaceAll(line, []byte(strconv.Quote(verb)+","), nil)
+					}
 					_, _ = in.Write(bytes.ReplaceAll(line, stored, is)) // the client may be gone
 					if err != nil {
 						_ = in.CloseWithError(err)
@@ -219,5 +229,29 @@ func TestNamespaceWithAnAggregatedKind(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Left in place", inner)
 	require.Nil(t, get(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inner}}).GetDeletionTimestamp())
 	require.False(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)))
+	require.NoError(t, admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inner}}))
+}
+
+// TestNamespaceWithAKindThatIsNotEnumerable removes a Namespace where an extension API server has a kind that Kubernetes deletes with it, as a
+// collection, and that cannot be listed: the Namespace stays, because it is not known what it holds.
+func TestNamespaceWithAKindThatIsNotEnumerable(t *testing.T) {
+	t.Parallel()
+	needsOwnControlPlane(t, "it serves an API on this machine")
+	ns := newNamespace(t)
+	inner := ns + "-inner"
+	e := startExtension(t, ns, "list")
+	await(t, func(c *assert.CollectT) {
+		served, err := kubernetes.NewForConfigOrDie(env.Config).Discovery().ServerResourcesForGroupVersion(e.group + "/v1")
+		require.NoError(c, err)
+		require.NotContains(c, served.APIResources[0].Verbs, "list")
+		require.Contains(c, served.APIResources[0].Verbs, "deletecollection")
+	})
+	newVidraResource(t, ns, manifests(configMap("fence", "hello"), namespaceOf(inner)))
+	awaitReady(t, ns)
+	setManifest(t, ns, configMap("fence", "hello"))
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "Namespace "+inner, "is not removed before all is known that it holds", "things."+e.group)
+	require.Nil(t, get(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inner}}).GetDeletionTimestamp())
+	changeSpec(t, ns, func(s *v1alpha1.VidraResourceSpec) { s.Prune = new(false) })
+	awaitReady(t, ns)
 	require.NoError(t, admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inner}}))
 }

@@ -32,6 +32,8 @@ func TestNamespaceWithAKindThatCannotBeListed(t *testing.T) {
 	lists := map[string]faultproxy.Fault{}
 	for name, refusal := range map[string]apierrors.APIStatus{
 		"forbidden":   apierrors.NewForbidden(things.GroupResource(), "", errors.New("injected")),
+		"unsupported": apierrors.NewMethodNotSupported(things.GroupResource(), "list"),
+		"unaccepted":  apierrors.NewGenericServerResponse(406, "list", things.GroupResource(), "", "not acceptable", 0, true),
 		"error":       apierrors.NewInternalError(errors.New("injected")),
 		"unavailable": apierrors.NewServiceUnavailable("injected"),
 		"notfound":    apierrors.NewGenericServerResponse(404, "list", things.GroupResource(), "", "404 page not found", 0, true),
@@ -102,8 +104,10 @@ func TestDefinitionOfAManagedKindIsTerminating(t *testing.T) {
 		require.NoError(t, mergePatch(thing, `{"metadata":{"finalizers":null}}`))
 	}
 	awaitGone(t, crd)
+	v := awaitNotReady(t, stays, v1alpha1.ReasonKindUnavailable, "Thing")
+	awaitEvent(t, v, corev1.EventTypeWarning, "KindUnavailable", "Apply", "Thing")
 	awaitGoneFor(t, 2*patience, vidraResourceOf(deleted, ns, ""))
-	v := awaitReady(t, pruned)
+	v = awaitReady(t, pruned)
 	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Thing", ns+"/"+pruned)
 	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
 	awaitReady(t, stays)

@@ -68,6 +68,7 @@ func TestControllersFillFields(t *testing.T) {
 		vidra := buildVidra(t)
 		forecast, _, code := commandLine{binary: vidra, kubeconfig: env.KubeconfigPath, name: "forecast"}.run(t, ns)
 		require.Zero(t, code, "no fight is expected: %s", forecast)
+		require.Contains(t, forecast, "= ClusterRole "+ns+": left to the controllers that write it (spec.drift.controllerFields): rules\n")
 		mark := auditMark(t)
 		require.NoError(t, mergePatch(declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"), `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]}`))
 		awaitInOrder(t, ns, declaredObject(t, ns, aggregated(ns), "ClusterRole", ns+"-part"))

@@ -268,6 +268,32 @@ func TestNamespaceGoesAndComesBack(t *testing.T) {
 	suite.Await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, teamB, "page")) })
 }
 
+// TestOptionalPartGoesWithItsNamespace deletes a Namespace that holds an optional part: the objects of the part in another namespace stay, although
+// Vidra watches no Namespaces.
+func TestOptionalPartGoesWithItsNamespace(t *testing.T) {
+	part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: teamB, Name: "part"}, Data: map[string]string{"m": configMapIn(teamA, "parted", "hello")}}
+	require.NoError(t, admin.Create(t.Context(), part))
+	v := cluster.NewVidraResource(t, teamA, configMapIn(teamA, "fence", "hello"), suite.Named("parts"), func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Namespace: teamB, Name: "part", Key: "m", Optional: true}}
+	})
+	cluster.AwaitReady(t, v.Name)
+	uid := cluster.Get(t, page(teamA, "parted")).GetUID()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: teamB}}
+	require.NoError(t, admin.Delete(t.Context(), part))
+	require.NoError(t, admin.Delete(t.Context(), namespace.DeepCopy()))
+	t.Cleanup(func() {
+		suite.AwaitFor(t, 2*suite.Patience, func(c *assert.CollectT) {
+			require.NoError(c, client.IgnoreAlreadyExists(admin.Create(context.Background(), namespace.DeepCopy())))
+		})
+		grant(t, teamB)
+	})
+	cluster.AwaitGoneFor(t, 2*suite.Patience, namespace)
+	require.Never(t, func() bool { return cluster.Get(t, page(teamA, "parted")).GetUID() != uid }, 20*time.Second, 500*time.Millisecond, "longer than the grace of an optional part")
+	require.NotEqual(t, metav1.ConditionTrue, suite.Condition(t, cluster.GetVidraResource(t, v.Name), v1alpha1.ConditionReady).Status)
+	require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, v.Name), `{"spec":{"manifestFrom":null}}`))
+	cluster.AwaitGone(t, page(teamA, "parted"))
+}
+
 // TestAccountOfANamespace applies as a ServiceAccount of a namespace, where a RoleBinding lets Vidra
 // impersonate it.
 func TestAccountOfANamespace(t *testing.T) {

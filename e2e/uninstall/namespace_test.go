@@ -78,9 +78,14 @@ func TestOwnNamespaceIsDeleted(t *testing.T) {
 		require.Nil(t, live.GetDeletionTimestamp())
 	}
 
-	require.NoError(t, operator.Stop(10*time.Second))
 	require.NoError(t, cluster.MergePatch(blocker, `{"metadata":{"finalizers":null}}`))
 	cluster.AwaitGone(t, own)
+	cluster.SetManifest(t, pruned, suite.Manifests(suite.Greeting("stays", "hello"), suite.Greeting("other", "hello")))
+	cluster.AwaitNotReady(t, pruned, v1alpha1.ReasonProgressing, "ConfigMap "+pruned+"/page", why)
+	for _, ns := range all {
+		require.Equal(t, uids[ns], string(cluster.Get(t, page(ns)).GetUID()), "the Namespace is gone")
+	}
+	require.NoError(t, operator.Stop(10*time.Second))
 	require.NoError(t, env.Install(t.Context()))
 	start(nil)
 	for _, ns := range all {

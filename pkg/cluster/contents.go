@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -25,8 +24,9 @@ type Content struct {
 	*metav1.PartialObjectMetadata
 }
 
-// VisitNamespace calls visit with each object in a namespace whose kind can be listed and deleted, one after the other, in
-// no order. It fails if a kind cannot be listed, and if it is not known which kinds there are.
+// VisitNamespace calls visit with each object in a namespace that Kubernetes deletes with it, one after the other, in no order: objects of the
+// kinds that can be deleted and listed, or deleted as a collection. It fails if such a kind cannot be listed, and if it is not known which
+// kinds there are.
 func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit func(Content)) error {
 	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(c.discovery))
 	if err != nil {
@@ -41,7 +41,8 @@ func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit fu
 			return fmt.Errorf("ask which kinds are served: %w", err)
 		}
 		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+			can := func(verb string) bool { return slices.Contains(r.Verbs, verb) }
+			if strings.Contains(r.Name, "/") || !can("delete") || !can("list") && !can("deletecollection") {
 				continue
 			}
 			listers.Go(func() error {
@@ -61,10 +62,11 @@ func (c *Cluster) VisitKind(ctx context.Context, gvr schema.GroupVersionResource
 	return c.visit(ctx, gvr, kind, "", visit)
 }
 
-// visit calls visit with each object of a resource. One that cannot be listed has none.
+// visit calls visit with each object of a resource. It fails for any answer but a list, also where the API server says that the resource does not
+// exist or cannot be listed: discovery has it, so that its objects may go with their container.
 func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, kind, namespace string, visit func(Content)) error {
 	_, err := VisitMetadata(ctx, c.metadata.Resource(gvr).Namespace(namespace), func(m *metav1.PartialObjectMetadata) { visit(Content{gvr, kind, m}) })
-	if err != nil && !apierrors.IsMethodNotSupported(err) {
+	if err != nil {
 		return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 	}
 	return nil

@@ -33,6 +33,8 @@ type Forecast struct {
 	Fields        []ContestedField `json:"fields"`
 	// Rules leave the fields that will fight to their writers, if they are added to spec.drift.ignore.
 	Rules []v1alpha1.IgnoreRule `json:"ignoreRules,omitempty"`
+	// Controlled are the fields that are left to the controllers that write them by contract.
+	Controlled []ControlledFields `json:"controlled,omitempty"`
 	// Missing names the unchecked parts, with the reasons.
 	Missing []string `json:"missing,omitempty"`
 
@@ -66,6 +68,15 @@ type ContestedField struct {
 
 	// tokens lead to the field in the manifest; nil if they are not known.
 	tokens []string
+}
+
+// ControlledFields are fields of one object of the manifest.
+type ControlledFields struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Name       string   `json:"name"`
+	Fields     []string `json:"fields"`
 }
 
 // ignored are the rules of spec.drift.ignore.
@@ -109,6 +120,11 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	}
 	for i, o := range resolved.Objects {
 		found.Fields = append(found.Fields, fields[i]...)
+		if controlled := o.ControllerFields(); len(controlled) > 0 {
+			found.Controlled = append(found.Controlled, ControlledFields{
+				APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Fields: controlled,
+			})
+		}
 		if rule := ruleFor(o.ID, fields[i]); rule != nil {
 			found.Rules = append(found.Rules, *rule)
 		}

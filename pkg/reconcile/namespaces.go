@@ -20,7 +20,7 @@ func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, na
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
 		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Allowed.LimitsNamespaces() {
-			_, terminating = p.localNamespace(ctx, namespace)
+			_, terminating, _ = p.localNamespace(ctx, namespace)
 			known[namespace] = terminating
 		}
 		return terminating

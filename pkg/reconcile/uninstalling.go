@@ -14,7 +14,9 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // ownDefinition is the CustomResourceDefinition of VidraResources.
@@ -67,33 +69,37 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	case deleting:
 		return fmt.Sprintf("its CustomResourceDefinition %s is being deleted, too: to leave them in place, set spec.deletionPolicy to Orphan; "+
 			"to remove them, annotate the CustomResourceDefinition with %s=true", ownDefinition, v1alpha1.AllowDeletionAnnotation)
-	case p.ownNamespaceTerminating(ctx):
+	case p.ownNamespaceGoes(ctx):
 		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.Namespace)
 	}
 	return ""
 }
 
-// ownNamespaceTerminating reports whether the namespace that Vidra runs in is being deleted.
-func (p *pass) ownNamespaceTerminating(ctx context.Context) bool {
+// ownNamespaceGoes reports whether the namespace that Vidra runs in is being deleted, or was deleted.
+func (p *pass) ownNamespaceGoes(ctx context.Context) bool {
 	if p.Namespace == "" || p.LocalScope.LimitsNamespaces() {
 		return false
 	}
-	exists, terminating := p.localNamespace(ctx, p.Namespace)
-	return exists && terminating
+	exists, terminating, _ := p.localNamespace(ctx, p.Namespace)
+	return !exists || terminating
 }
 
-// localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache. One that
-// cannot be read counts as existing.
-func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool) {
+// localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache, or from the API server where
+// Vidra watches no Namespaces. One that cannot be read counts as existing.
+func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool, err error) {
+	if p.LocalScope.LimitsNamespaces() {
+		live, err := access.GetAsVidra(ctx, p.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+		return err != nil || live != nil, live != nil && live.GetDeletionTimestamp() != nil, err
+	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := p.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
-	return !apierrors.IsNotFound(err), err == nil && ns.DeletionTimestamp != nil
+	err = p.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	return !apierrors.IsNotFound(err), err == nil && ns.DeletionTimestamp != nil, client.IgnoreNotFound(err)
 }
 
 // removalDelay returns how long objects that left the manifest stay.
 func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
-	if p.ownNamespaceTerminating(ctx) {
+	if p.ownNamespaceGoes(ctx) {
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
 			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.Namespace)}
 	}
@@ -102,10 +108,11 @@ func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
 		return plan.Settling
 	}
 	for _, part := range missing {
-		if p.LocalScope.LimitsNamespaces() {
-			break // Vidra watches no Namespaces
-		}
-		if exists, terminating := p.localNamespace(ctx, part.Namespace); !exists || terminating {
+		switch exists, terminating, err := p.localNamespace(ctx, part.Namespace); {
+		case err != nil:
+			return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf("left the manifest, and is not removed while its optional part %s is missing "+
+				"and it is not known whether the Namespace of the part exists: %v", part.Name, err)}
+		case !exists, terminating:
 			return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf("left the manifest, and is not removed while its optional part %s "+
 				"is missing with its Namespace: create them again, or take the part out of spec.manifestFrom", part.Name)}
 		}

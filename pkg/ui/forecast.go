@@ -27,6 +27,8 @@ type Verdict struct {
 	Applied bool
 	// FromFile reports that the file has the VidraResource.
 	FromFile bool
+	// Controlled are the fields that are left to controllers, by object.
+	Controlled []string
 	// Missing names the unchecked parts, with the reasons.
 	Missing []string
 }
@@ -274,6 +276,9 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 		_, v.Summary, _ = strings.Cut(render.DiffSummary(d), ": ")
 		for _, o := range d.Objects {
 			v.Objects = append(v.Objects, ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: shownPlace(o.Place), Remarks: style.DiffRemarks(o), Diff: o.Diff})
+		}
+		for _, c := range f.Controlled {
+			v.Controlled = append(v.Controlled, render.Controlled(c))
 		}
 		for _, field := range f.Fields {
 			v.Fields = append(v.Fields, FieldVerdict{

@@ -111,9 +111,11 @@ type DriftPolicy struct {
 
 	// ControllerFields is Ignore or Revert: what Vidra does about fields of the manifest that a controller of
 	// Kubernetes writes by contract, where the manifest has an empty value or a placeholder: the rules of an aggregated
-	// ClusterRole, the caBundle of webhooks, APIServices and conversions, the binding of volumes, the Secrets of a
-	// ServiceAccount, and annotations that controllers own. Ignore leaves them to the controller, as a rule of ignore
-	// does. Revert treats them as all other fields.
+	// ClusterRole, the caBundle of webhooks, APIServices and conversions, the binding of volumes and Pods, the Secrets of a
+	// ServiceAccount, the data of its token, the published root CA, the addresses of Endpoints, the holder of a Lease, the
+	// labels of a Node, bundles that OpenShift injects, an empty status of a custom kind, and annotations that controllers own. Ignore leaves
+	// them to the controller, as a rule of ignore does, and applies none that binds an object to the UID of another one.
+	// Revert treats them as all other fields.
 	// +optional
 	// +kubebuilder:default:=Ignore
 	ControllerFields ControllerFieldsPolicy `json:"controllerFields,omitempty"`

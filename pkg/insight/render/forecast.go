@@ -19,6 +19,9 @@ func (s Style) Forecast(f *insight.Forecast) string {
 			fights++
 		}
 	}
+	for _, c := range f.Controlled {
+		fprintf(&b, "= %s\n", Controlled(c))
+	}
 	for _, missing := range f.Missing {
 		b.WriteString(styled{"? not checked: " + Line(missing), red}.paint(s.Colour) + "\n")
 	}
@@ -41,6 +44,11 @@ func (s Style) Forecast(f *insight.Forecast) string {
 	b.WriteString("3. Then you may omit the fields from the manifest. If you omit a field before step 1, its value is removed\n" +
 		"   or reset to the default of the API server, for example spec.replicas to 1.\n")
 	return b.String()
+}
+
+// Controlled returns the fields of an object that are left to their controllers.
+func Controlled(c insight.ControlledFields) string {
+	return Line(fmt.Sprintf("%s: left to the controllers that write it (spec.drift.controllerFields): %s", display.Name(c.Kind, c.Namespace, c.Name), strings.Join(c.Fields, ", ")))
 }
 
 // contested is a field that others write.

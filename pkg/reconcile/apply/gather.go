@@ -45,6 +45,9 @@ func (k known) unmet() bool {
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
+	if err := a.referencesExist(ctx, t); err != nil {
+		return k, err
+	}
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Key)
 		if err != nil {

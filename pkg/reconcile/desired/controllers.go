@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,11 +40,27 @@ var controllerFields = []controllerField{
 	{schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, []string{"webhooks", "*", "clientConfig", "caBundle"}, isInjected},
 	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []string{"spec", "caBundle"}, isInjected},
 	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, isInjected},
-	// The binder of volumes writes both references, and their UIDs, which an exported manifest has:
-	// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#binding
-	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "uid"}, always},
-	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "resourceVersion"}, always},
+	// The binder of volumes writes the reference: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#binding
 	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []string{"spec", "volumeName"}, isEmpty},
+	// The scheduler binds a Pod: https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/.
+	// The controller that asked for a gate removes it: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
+	{schema.GroupKind{Kind: "Pod"}, []string{"spec", "nodeName"}, isEmpty},
+	{schema.GroupKind{Kind: "Pod"}, []string{"spec", "schedulingGates"}, always},
+	// The endpoints controller writes the addresses of a Service: https://kubernetes.io/docs/concepts/services-networking/service/#endpoints
+	{schema.GroupKind{Kind: "Endpoints"}, []string{"subsets"}, isEmpty},
+	// The holder of a Lease renews it: https://kubernetes.io/docs/concepts/architecture/leases/
+	{schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, []string{"spec", "holderIdentity"}, always},
+	{schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, []string{"spec", "acquireTime"}, always},
+	{schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, []string{"spec", "renewTime"}, always},
+	{schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, []string{"spec", "leaseTransitions"}, always},
+	// The publisher of the root CA writes this ConfigMap in each namespace, and the token controller fills the Secrets of tokens:
+	// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
+	{schema.GroupKind{Kind: "ConfigMap"}, []string{"data", "ca.crt"}, isNamed("kube-root-ca.crt")},
+	{schema.GroupKind{Kind: "Secret"}, []string{"data", "ca.crt"}, isToken},
+	{schema.GroupKind{Kind: "Secret"}, []string{"data", "namespace"}, isToken},
+	{schema.GroupKind{Kind: "Secret"}, []string{"data", "token"}, func(obj *unstructured.Unstructured, value any) bool {
+		return isToken(obj, value) && isEmpty(obj, value)
+	}},
 	// The token controller, and that of OpenShift, add the Secrets of an account:
 	// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#token-controller
 	{schema.GroupKind{Kind: "ServiceAccount"}, []string{"secrets"}, isEmpty},
@@ -90,7 +107,43 @@ var controllerFields = []controllerField{
 	{anyKind, []string{"status"}, isCustomPlaceholder},
 }
 
+// bindings is the table of fields that bind an object to another one as it was when the manifest was exported. They are left to their controllers,
+// too, and the manifest is applied without them: with the UID of an object that is gone, a controller deletes the new object.
+var bindings = []controllerField{
+	// A volume whose claim has another UID is released, which deletes it and its data where its reclaim policy says so:
+	// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming
+	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "uid"}, always},
+	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"spec", "claimRef", "resourceVersion"}, always},
+	// A claim that says that it is bound, to a volume that does not say so, is lost:
+	// https://kubernetes.io/docs/reference/labels-annotations-taints/#pv-kubernetes-io-bind-completed
+	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []string{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, always},
+	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []string{"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}, always},
+	{schema.GroupKind{Kind: "PersistentVolume"}, []string{"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}, always},
+	// The token controller deletes the token of a ServiceAccount with another UID:
+	// https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-service-account-uid
+	{schema.GroupKind{Kind: "Secret"}, []string{"metadata", "annotations", "kubernetes.io/service-account.uid"}, isToken},
+}
+
+// withoutBindings removes the fields of bindings from an object of the manifest.
+func withoutBindings(obj *unstructured.Unstructured) {
+	for _, f := range bindings {
+		if value, found, err := unstructured.NestedFieldNoCopy(obj.Object, f.path...); f.kind == obj.GroupVersionKind().GroupKind() && found && err == nil && f.yields(obj, value) {
+			unstructured.RemoveNestedField(obj.Object, f.path...)
+		}
+	}
+}
+
 func always(*unstructured.Unstructured, any) bool { return true }
+
+func isNamed(name string) func(*unstructured.Unstructured, any) bool {
+	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetName() == name }
+}
+
+// isToken reports whether a Secret holds the token of a ServiceAccount.
+func isToken(obj *unstructured.Unstructured, _ any) bool {
+	kind, _, _ := unstructured.NestedString(obj.Object, "type")
+	return kind == string(corev1.SecretTypeServiceAccountToken)
+}
 
 func hasLabel(key string) func(*unstructured.Unstructured, any) bool {
 	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetLabels()[key] == "true" }
@@ -156,7 +209,7 @@ func isEmpty(_ *unstructured.Unstructured, value any) bool {
 func controllerFieldsIn(obj *unstructured.Unstructured) []string {
 	var pointers []string
 	kind := obj.GroupVersionKind().GroupKind()
-	for _, f := range controllerFields {
+	for _, f := range slices.Concat(controllerFields, bindings) {
 		if f.kind == kind || f.kind == anyKind {
 			find(obj.Object, f.path, "", func(pointer string, value any) {
 				if f.yields(obj, value) {
@@ -166,7 +219,7 @@ func controllerFieldsIn(obj *unstructured.Unstructured) []string {
 		}
 	}
 	slices.Sort(pointers) // the configuration of the object has them
-	return pointers
+	return slices.Compact(pointers)
 }
 
 // find calls found with each field below value that a path of controllerFields means.

@@ -193,6 +193,26 @@ func (e exemptions) Controlled(path []string) bool {
 	})
 }
 
+// ControllerFields returns the paths of the fields of the manifest that are left to the controllers that write them by contract, as messages
+// have them.
+func (e exemptions) ControllerFields() []string {
+	var all []string
+	for _, m := range e {
+		for i := 0; m.controllers && i < len(m.paths); i++ {
+			text := ""
+			for _, token := range m.paths[i] {
+				if _, err := strconv.Atoi(token); err == nil {
+					text += "[" + token + "]"
+				} else {
+					text = ownership.FieldPath(text, token)
+				}
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // Without is an applied configuration without the fields that ignore rules exclude in the
 // object as it is. whole is what a dry run of it makes of the object: what is owned
 // as a whole there is excluded as a whole. What marks the object as the owner's is not.

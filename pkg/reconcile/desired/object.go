@@ -12,6 +12,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,6 +47,8 @@ type Object struct {
 	// shown. Disclosure decides whether values are shown.
 	Sensitive ownership.Sensitivity
 	Withholds bool
+	// References are the owner references that the manifest gives it.
+	References []metav1.OwnerReference
 	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
 	SetsBreakGlass bool
 	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
@@ -240,7 +243,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		GVK:   gvk,
 		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
 		Place: placeOf(obj.Position),
-		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.SensitivityOf(u),
+		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.SensitivityOf(u), References: u.GetOwnerReferences(),
 	}
 	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if d.ID.GroupKind == object.CRDKind {
@@ -252,6 +255,10 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		MergeStringData(u)
 	}
 	by.MarkOwner(u)
+	mine := ignore.of(u)
+	if ignore.controllers {
+		withoutBindings(u)
+	}
 	body, err := Encode(u)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
@@ -259,7 +266,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	d.Withholds = ownership.Withholds(u)
 	d.RemovesItself, d.RunsOnce = completion.RemovesItself(u), completion.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
-	if err := d.setIgnoreRules(ignore, u); err != nil {
+	if err := d.setIgnoreRules(mine, u); err != nil {
 		return nil, err
 	}
 	if by.Sharded() {
@@ -271,8 +278,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 }
 
 // setIgnoreRules sets the ignore rules of the object.
-func (d *Object) setIgnoreRules(by rules, obj *unstructured.Unstructured) error {
-	mine := by.of(obj)
+func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured) error {
 	var given []v1alpha1.IgnoreRule
 	d.Ignored, given = ignoredIn(mine, obj)
 	d.exemptions = exemptionsOf(mine, obj)

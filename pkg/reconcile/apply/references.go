@@ -1,0 +1,43 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// maxReferences is how many owner references of an object are followed. More are not seen in practice.
+const maxReferences = 16
+
+// referencesExist fails for an owner reference of the manifest whose owner does not exist, as in an object that was exported from another
+// cluster: the garbage collector of Kubernetes would delete the object, or the reference, after each apply. A reference that cannot be followed
+// is none, as for the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector).
+func (a *Applier) referencesExist(ctx context.Context, t plan.Task) error {
+	for i, ref := range t.References {
+		if i < maxReferences && a.dangles(ctx, t, ref) {
+			return object.AsLasting(fmt.Errorf("metadata.ownerReferences[%d] names %s %s with the uid %s, which does not exist: the garbage collector of Kubernetes "+
+				"would delete the object or the reference again. Remove the reference from the manifest, or correct it", i, ref.Kind, ref.Name, ref.UID))
+		}
+	}
+	return nil
+}
+
+// dangles reports whether the owner of an object does not exist, or is another object of its name.
+func (a *Applier) dangles(ctx context.Context, t plan.Task, ref metav1.OwnerReference) bool {
+	mapping, err := a.Destination.Mapping(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if err != nil || mapping.Namespaced && t.Key.Namespace == "" {
+		return false
+	}
+	key := trigger.ObjectKey{Cluster: t.Key.Cluster, GVR: mapping.GVR, Name: ref.Name}
+	if mapping.Namespaced {
+		key.Namespace = t.Key.Namespace
+	}
+	owner, err := a.Get(ctx, key)
+	return err == nil && (owner == nil || owner.GetUID() != ref.UID)
+}
