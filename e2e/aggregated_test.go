@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,8 @@ type extension struct {
 	service *unstructured.Unstructured
 	// hidden are verbs that its discovery does not have.
 	hidden []string
+	// unlisted has it refuse to list its objects.
+	unlisted atomic.Bool
 }
 
 // startExtension starts an extension API server whose discovery lacks the hidden verbs, and registers it. It ends with the test.
@@ -113,7 +116,7 @@ func (e *extension) handler(t *testing.T) http.Handler {
 	target, err := url.Parse(env.Config.Host)
 	require.NoError(t, err)
 	is, stored := []byte(e.group), []byte(e.stored.Spec.Group)
-	return &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -154,6 +157,13 @@ func (e *extension) handler(t *testing.T) http.Handler {
 			return nil
 		},
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/things") && e.unlisted.Load() {
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
 }
 
 // TestAggregatedKindGoes has an extension API server serve a kind whose objects two VidraResources have. While its APIService is missing,
@@ -240,11 +250,18 @@ func TestNamespaceWithAKindThatIsNotEnumerable(t *testing.T) {
 	ns := newNamespace(t)
 	inner := ns + "-inner"
 	e := startExtension(t, ns, "list")
-	await(t, func(c *assert.CollectT) {
-		served, err := kubernetes.NewForConfigOrDie(env.Config).Discovery().ServerResourcesForGroupVersion(e.group + "/v1")
+	e.unlisted.Store(true)
+	await(t, func(c *assert.CollectT) { // as the API server gathers it
+		served, err := kubernetes.NewForConfigOrDie(env.Config).Discovery().ServerPreferredNamespacedResources()
 		require.NoError(c, err)
-		require.NotContains(c, served.APIResources[0].Verbs, "list")
-		require.Contains(c, served.APIResources[0].Verbs, "deletecollection")
+		var verbs metav1.Verbs
+		for _, list := range served {
+			if list.GroupVersion == e.group+"/v1" {
+				verbs = list.APIResources[0].Verbs
+			}
+		}
+		require.Contains(c, verbs, "deletecollection")
+		require.NotContains(c, verbs, "list")
 	})
 	newVidraResource(t, ns, manifests(configMap("fence", "hello"), namespaceOf(inner)))
 	awaitReady(t, ns)

@@ -79,3 +79,32 @@ func TestDroppedFieldsOfStaleOwners(t *testing.T) {
 		})
 	}
 }
+
+// TestStaleOwnersOfNamedTools names a tool of users with --people-tools: a field that it set leaves the object with the manifest, also in a list item and
+// beside an Apply entry of Flux, which keeps its own field and is named.
+//
+// It is not parallel, because it stops the operator.
+func TestStaleOwnersOfNamedTools(t *testing.T) {
+	stopOperator(t)
+	startAnother(t, "--people-tools=my-*")
+	ns := newNamespace(t)
+	manifest := func(more string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata:\n  name: a\nspec:\n  ports:\n  - {name: kept, port: 80, protocol: TCP}\n" + more
+	}
+	obj := declaredObject(t, ns, manifest("  - {name: mine, port: 81, protocol: TCP}\n"), "Service", "a")
+	require.NoError(t, admin.Create(t.Context(), obj.DeepCopy(), client.FieldOwner("my-tool")))
+	require.NoError(t, edit(obj, types.ApplyPatchType, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"name":"flux","port":82,"protocol":"TCP"}]}}`,
+		client.FieldOwner("kustomize-controller")))
+	newVidraResource(t, ns, manifest("  - {name: mine, port: 81, protocol: TCP}\n  - {name: flux, port: 82, protocol: TCP}\n"))
+	awaitReady(t, ns)
+	setManifest(t, ns, manifest(""))
+	v := awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWarned}, "kustomize-controller", `spec.ports[port=82,protocol="TCP"].name`)
+	require.NotContains(t, condition(t, v, v1alpha1.ConditionWarnings).Message, "my-tool")
+	var names []any
+	ports, _, err := unstructured.NestedSlice(get(t, obj).Object, "spec", "ports")
+	require.NoError(t, err)
+	for _, port := range ports {
+		names = append(names, port.(map[string]any)["name"])
+	}
+	require.ElementsMatch(t, []any{"kept", "flux"}, names)
+}
