@@ -48,6 +48,7 @@ func TestDefaultsInTheWay(t *testing.T) {
 	const budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n"
 	const limits = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: web}\nspec:\n  limits:\n"
 	const flow = "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: FlowSchema\nmetadata: {name: NAMESPACE}\nspec:\n  priorityLevelConfiguration: {name: catch-all}\n  rules:\n"
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
 	daemons := strings.NewReplacer("Deployment", "DaemonSet", "  replicas: 0\n", "").Replace(deployment)
 	tests := map[string]struct {
 		reason, kind, name, before, after string
@@ -149,7 +150,13 @@ func TestDefaultsInTheWay(t *testing.T) {
 		"limit":                 {"default limits are those of the maximum", "LimitRange", "web", limits + "  - {type: Container, max: {cpu: 2}}\n", limits + "  - {type: Container, max: {cpu: 1}}\n"},
 		"limit default":         {"requests are defaults of the limit", "LimitRange", "web", limits + "  - {type: Container, default: {cpu: 2}}\n", limits + "  - {type: Container, default: {cpu: 1}}\n"},
 		"subject":               {"a subject is a union", "FlowSchema", "NAMESPACE", flow + "  - subjects: [{kind: User, user: {name: a}}]\n    nonResourceRules: [{verbs: [get], nonResourceURLs: [/a]}]\n", flow + "  - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: a, name: a}}]\n    resourceRules: [{verbs: [get], apiGroups: [''], resources: [pods], namespaces: [a]}]\n"},
-		"webhook":               {"the port is a default of the service", "ValidatingWebhookConfiguration", "NAMESPACE", hook + "    service: {name: a, namespace: b}\n", hook + "    url: https://a.example.com\n"},
+		"bytes":                 {"a key of text becomes one of bytes", "ConfigMap", "web", config + "data: {a: x, b: x}\n", config + "data: {b: x}\nbinaryData: {a: eA==}\n"},
+		"protocols": {
+			"one port of two protocols", "Deployment", "web", podOf("ports: [{name: a, containerPort: 53}]\n", ""), podOf("ports: [{name: a, containerPort: 53, protocol: UDP}, {name: b, containerPort: 53, protocol: TCP}]\n", ""),
+		},
+		"quota":   {"another limit", "ResourceQuota", "web", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: web}\nspec: {hard: {pods: 1}}\n", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: web}\nspec: {hard: {count/secrets: 1}}\n"},
+		"token":   {"text for bytes", "Secret", "web", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\ndata: {a: eA==}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {b: x}\n"},
+		"webhook": {"the port is a default of the service", "ValidatingWebhookConfiguration", "NAMESPACE", hook + "    service: {name: a, namespace: b}\n", hook + "    url: https://a.example.com\n"},
 		"conversion": {
 			"the port stays when the conversion is omitted", "CustomResourceDefinition", "parts.NAMESPACE.example.com",
 			definition + "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: a, namespace: b}}}}\n", definition,

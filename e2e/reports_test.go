@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 // The tests of this file try what users of other engines have reported.
@@ -122,6 +125,17 @@ func TestNormalizedValues(t *testing.T) {
 		"policy": {
 			"directions in any order", "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec: {podSelector: {}, policyTypes: [Egress, Ingress], egress: [{to: [{ipBlock: {cidr: \"2001:db8::/32\"}}], ports: [{port: 53, protocol: UDP}, {port: 53}]}]}\n",
 			"NetworkPolicy", `{"spec":{"egress":[]}}`,
+		},
+		"tolerations": {
+			"the API server adds tolerations to a Pod", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeSelector: {a: b}, tolerations: [{key: a, operator: Exists}], containers: [{name: web, image: registry.example/web, resources: {limits: {cpu: 1000m}}}]}\n",
+			"Pod", `{"metadata":{"labels":{"managed-by":"other"}}}`,
+		},
+		"claims of a set": {
+			"templates in an atomic list have defaults", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec: {replicas: 0, serviceName: web, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: registry.example/web}]}}, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}]}\n",
+			"StatefulSet", `{"spec":{"replicas":3}}`,
+		},
+		"protocols": {
+			"one port of two protocols", pod("ports: [{name: a, containerPort: 53, protocol: UDP}, {name: b, containerPort: 53}]\n"), "Deployment", `{"spec":{"replicas":3}}`,
 		},
 		"former name": {
 			"the API server has two names of the field", podOf("", "serviceAccount: robot\n"), "Deployment", `{"spec":{"replicas":3}}`,
@@ -246,6 +260,10 @@ func TestRefusedChanges(t *testing.T) {
 		},
 		"type of a Secret": {
 			"its type never changes", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\ntype: a\nstringData: {a: hunter2}\n", "type: a", "type: b", "Secret", v1alpha1.ReasonApplyFailed,
+			[]string{"type", "(field is immutable)", "another name"},
+		},
+		"type of a Secret, later": {
+			"its default never changes, either", "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {tls.crt: a, tls.key: b}\n", "metadata:", "type: kubernetes.io/tls\nmetadata:", "Secret", v1alpha1.ReasonApplyFailed,
 			[]string{"type", "(field is immutable)", "another name"},
 		},
 		"slice": {
@@ -385,6 +403,100 @@ func TestRefusedChangesOfCluster(t *testing.T) {
 			require.NotContains(t, message, "delete the object", tt.reason)
 			setManifest(t, ns, manifest)
 			awaitReadyIgnoringHealth(t, ns)
+		})
+	}
+}
+
+// TestAmbiguousCustomKinds has two custom kinds of one name, and objects of one name in both: each text about one of them has the group.
+func TestAmbiguousCustomKinds(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	first, one := newKind(t)
+	second, other := newKind(t)
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{first, second} {
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}, "color": {Type: "string"}}},
+		}}
+		require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	}
+	newVidraResource(t, ns, manifests(one, other))
+	v := awaitReady(t, ns)
+	is, not := "Thing."+first.Spec.Group, "Thing."+second.Spec.Group
+	require.NoError(t, mergePatch(thingIn(first, ns), `{"spec":{"size":7}}`))
+	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", is+" "+ns+"/thing", "spec.size")
+	await(t, func(c *assert.CollectT) { require.NotEmpty(c, getVidraResource(c, ns).Status.History) })
+
+	asks, err := insight.New(env.Config, insight.Options{})
+	require.NoError(t, err)
+	style := render.Style{Wide: true, Now: time.Now()}
+	tree, err := asks.Tree(t.Context(), insight.TreeQuery{VidraResource: ns})
+	require.NoError(t, err)
+	require.Contains(t, style.Tree(tree), is+"/thing")
+	require.Contains(t, style.Tree(tree), not+"/thing")
+	history, err := asks.History(t.Context(), insight.HistoryQuery{VidraResource: ns})
+	require.NoError(t, err)
+	require.Contains(t, style.History(history), is+" "+ns+"/thing", "the history has one of them alone")
+	require.NotContains(t, style.History(history), not)
+	why, err := asks.Why(t.Context(), insight.Target{Kind: "thing." + first.Spec.Group, Namespace: ns, Name: "thing"})
+	require.NoError(t, err)
+	require.Contains(t, style.Why(why), is+" "+ns+"/thing")
+	files := []insight.File{{Name: "m.yaml", Text: manifests(strings.Replace(one, "size: 1", "size: 2", 1), other)}}
+	diff, err := asks.Diff(t.Context(), insight.PreviewQuery{VidraResource: ns, Files: files})
+	require.NoError(t, err)
+	require.Contains(t, style.Diff(diff.VidraResources[0]), is+" "+ns+"/thing")
+
+	setManifest(t, ns, manifests(strings.Replace(one, "size: 1", "size: big", 1), other))
+	v = awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, is+" "+ns+"/thing: ", "spec.size")
+	awaitEvent(t, v, corev1.EventTypeWarning, v1alpha1.ReasonManifestInvalid, "Apply", is+" "+ns+"/thing")
+}
+
+// TestCopyTooLarge has a VidraResource that fits into the API server, and does not with the copy that kubectl apply keeps in an annotation: a
+// condition has the reason and the command that removes the copy. Without the annotation, it is tried again.
+func TestCopyTooLarge(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	documents := make([]string, 3900)
+	for i := range documents {
+		documents[i] = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}}", i)
+	}
+	manifest := strings.Join(documents, "\n---\n")
+	vr := newVidraResource(t, ns, manifest, func(v *v1alpha1.VidraResource) {
+		v.Spec.Suspend = true // nothing is applied when it fits
+		v.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: manifest[:min(len(manifest), 255<<10)]}
+	})
+	const remove = "`kubectl annotate vidraresource %s kubectl.kubernetes.io/last-applied-configuration-`"
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "the status of its 3900 objects, and the limit is 1400000", fmt.Sprintf(remove, ns))
+	require.NoError(t, mergePatch(vr, `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":null}}}`))
+	await(t, func(c *assert.CollectT) {
+		require.NotContains(c, condition(c, getVidraResource(c, ns), v1alpha1.ConditionReady).Message, "kubectl annotate")
+	})
+}
+
+// TestUnquotedValues has numbers and truth values where the API server wants text: the message has the field and the step.
+func TestUnquotedValues(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		manifest string
+		parts    []string
+	}{
+		"number":     {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {port: 8080}\n", []string{"data.port", "quotes"}},
+		"truth":      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {on: true}\n", []string{"data.", "quotes"}},
+		"annotation": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {a: true}}\n", []string{"annotations"}},
+		"variable":   {podOf("env: [{name: A, value: 1}]\n", ""), []string{`env[name="A"].value`, "expected string"}},
+		"secret":     {"apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {pin: 1234}\n", []string{"stringData.pin"}},
+		"plain text": {"apiVersion: v1\nkind: Secret\nmetadata: {name: web}\ndata: {pin: pass-word}\n", []string{"illegal base64"}},
+		"unknown":    {podOf("imagePullPolizy: Always\n", ""), []string{`spec.template.spec.containers[name="web"].imagePullPolizy`, "field not declared in schema"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, tt.manifest)
+			v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, tt.parts...)
+			message := condition(t, v, v1alpha1.ConditionReady).Message
+			t.Log(message)
+			for _, internal := range []string{"valueUnstructured", "typed patch", "1234", "pass-word", ": .", ": :"} {
+				require.NotContains(t, message, internal)
+			}
 		})
 	}
 }

@@ -66,11 +66,20 @@ func vidraAs(t require.TestingT, kubeconfig string, args ...string) answer {
 	return run(t, binary, kubeconfig, args...)
 }
 
+// vidraReading runs the command line as the administrator, with a text as its standard input.
+func vidraReading(t require.TestingT, input string, args ...string) answer {
+	return runReading(t, input, binary, cluster.KubeconfigPath, args...)
+}
+
 // run runs an executable of the command line.
 func run(t require.TestingT, executable, kubeconfig string, args ...string) answer {
+	return runReading(t, "", executable, kubeconfig, args...)
+}
+
+func runReading(t require.TestingT, input, executable, kubeconfig string, args ...string) answer {
 	var out, said bytes.Buffer
 	cmd := exec.Command(executable, args...)
-	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &said
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "KUBECONFIG="+kubeconfig, "HOME="+home())
 	if err := cmd.Run(); err != nil {
 		require.ErrorAs(t, err, new(*exec.ExitError))

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // completedEvents reports which objects have ended since the status before, and are not created again. They share one
@@ -15,15 +14,12 @@ import (
 func completedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	were := map[string]bool{}
 	var names []string
-	var kinds kindname.Set
 	for i := range before.ManagedResources {
 		if e := &before.ManagedResources[i]; e.State == v1alpha1.ObjectCompleted {
 			were[e.UID] = true
 		}
 	}
-	for i := range after.ManagedResources {
-		kinds.Add(schema.FromAPIVersionAndKind(after.ManagedResources[i].APIVersion, after.ManagedResources[i].Kind).GroupKind())
-	}
+	kinds := kindsOf(after.ManagedResources)
 	for i := range after.ManagedResources {
 		if e := &after.ManagedResources[i]; e.State == v1alpha1.ObjectCompleted && !were[e.UID] {
 			names = append(names, kinds.Name(schema.FromAPIVersionAndKind(e.APIVersion, e.Kind).GroupKind(), e.Namespace, e.Name))

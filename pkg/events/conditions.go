@@ -31,7 +31,7 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	if is != nil && was != nil && was.Reason == ReasonWatchFailed && is.Reason != v1alpha1.ReasonEventsOff {
 		restored := Event{Type: normal, Reason: ReasonWatchRestored, Action: ActionWatch, Regarding: owner}
 		complete := fmt.Sprintf("Every kind in the manifest of VidraResource %s can be watched again", owner.Name)
-		all = eventOf(restored, noLonger, gone(before, after, ReasonWatchFailed, withoutMessage), false)
+		all = eventOf(restored, noLonger, gone(before, after, ReasonWatchFailed, withoutMessage), nil, false)
 		switch {
 		case is.Reason == ReasonWatchFailed:
 		case len(all) == 0: // an earlier version wrote the status
@@ -42,7 +42,7 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 		}
 	}
 	return append(all, eventOf(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
-		"", begun(before, after, only(ReasonWatchFailed), withoutMessage), false)...)
+		"", begun(before, after, only(ReasonWatchFailed), withoutMessage), nil, false)...)
 }
 
 // only returns a function that reports whether a reason is the given one.
@@ -70,7 +70,7 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 	var all []Event
 	if is != nil { // otherwise nothing is known of health
 		well := slices.DeleteFunc(gone(before, after, ReasonUnhealthy, withoutMessage), func(p v1alpha1.Problem) bool { return p.Object == nil })
-		all = recoveredEvents(owner, ActionCheck, well)
+		all = recoveredEvents(owner, ActionCheck, well, after.ManagedResources)
 	}
 	if is != nil && is.Status == metav1.ConditionTrue && was != nil && was.Status != metav1.ConditionTrue {
 		all = append(all, Event{
@@ -79,7 +79,7 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 		})
 	}
 	return append(all, eventOf(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
-		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), false)...)
+		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
 }
 
 // warnings are the reasons of problems that do not affect Ready, with the reasons of their Events.
@@ -92,8 +92,8 @@ func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 	var all []Event
 	for _, w := range warnings {
 		all = append(all, eventOf(Event{Type: warning, Reason: w.event, Action: ActionApply, Regarding: owner},
-			"", begun(before, after, only(w.reason), withMessage), true)...)
-		all = append(all, recoveredEvents(owner, ActionApply, gone(before, after, w.reason, withMessage))...)
+			"", begun(before, after, only(w.reason), withMessage), after.ManagedResources, true)...)
+		all = append(all, recoveredEvents(owner, ActionApply, gone(before, after, w.reason, withMessage), after.ManagedResources)...)
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // problems are the reasons of problems of the manifest, of the destination and of objects
@@ -41,7 +40,7 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 	reason := func(p v1alpha1.Problem) string { return p.Reason }
 	for _, group := range grouped(begun(before, after, IsProblem, withStableMessage), reason) {
 		e := Event{Type: warning, Reason: group[0].Reason, Action: problems[group[0].Reason], Regarding: owner}
-		all = append(all, eventOf(e, "", group, true)...)
+		all = append(all, eventOf(e, "", group, after.ManagedResources, true)...)
 	}
 	action := func(p v1alpha1.Problem) string {
 		if p.Reason == ReasonDriftDetected {
@@ -50,7 +49,7 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 		return problems[p.Reason]
 	}
 	for _, group := range grouped(ended(before, after, changes), action) {
-		all = append(all, recoveredEvents(owner, action(group[0]), group)...)
+		all = append(all, recoveredEvents(owner, action(group[0]), group, after.ManagedResources)...)
 	}
 	return all
 }
@@ -59,8 +58,8 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 const noLonger = "No longer the case: "
 
 // recoveredEvents reports problems that are over.
-func recoveredEvents(owner corev1.ObjectReference, action string, over []v1alpha1.Problem) []Event {
-	return eventOf(Event{Type: normal, Reason: ReasonRecovered, Action: action, Regarding: owner}, noLonger, over, true)
+func recoveredEvents(owner corev1.ObjectReference, action string, over []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) []Event {
+	return eventOf(Event{Type: normal, Reason: ReasonRecovered, Action: action, Regarding: owner}, noLonger, over, managed, true)
 }
 
 // gone returns the problems with a reason that a status has and a later one has not. If the later status does not list
@@ -201,12 +200,12 @@ func grouped(all []v1alpha1.Problem, by func(v1alpha1.Problem) string) [][]v1alp
 // eventOf returns an Event with the messages of problems; none if there are none. If it is
 // about one object, it is related to that; otherwise it has all objects. distinct reports that another message is another
 // series.
-func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Event {
+func eventOf(e Event, prefix string, all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus, distinct bool) []Event {
 	if len(all) == 0 {
 		return nil
 	}
 	var texts, variants []part
-	names := ProblemNames(all)
+	names := ProblemNames(all, managed)
 	for i, p := range all {
 		text := part{names[i], p.Message}
 		texts = append(texts, text)
@@ -228,10 +227,10 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, distinct bool) []Ev
 	return []Event{e}
 }
 
-// ProblemNames returns the names of the objects of problems, with the groups of kinds that are ambiguous; empty for a problem that is not
-// about one object.
-func ProblemNames(all []v1alpha1.Problem) []string {
-	var kinds kindname.Set
+// ProblemNames returns the names of the objects of problems, with the groups of kinds that are ambiguous among them and the inventory;
+// empty for a problem that is not about one object.
+func ProblemNames(all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) []string {
+	kinds := kindsOf(managed)
 	names := make([]string, len(all))
 	of := func(p v1alpha1.Problem) (schema.GroupKind, v1alpha1.Subject) {
 		s := p.Subject()

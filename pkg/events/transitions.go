@@ -87,15 +87,20 @@ func withAmbiguous(changes []Change, managed []v1alpha1.ManagedResourceStatus) [
 	if len(changes) == 0 {
 		return changes
 	}
-	var kinds kindname.Set
-	for i := range managed {
-		kinds.Add(schema.FromAPIVersionAndKind(managed[i].APIVersion, managed[i].Kind).GroupKind())
-	}
+	kinds := kindsOf(managed)
 	marked := slices.Clone(changes)
 	for i := range marked {
 		marked[i].ambiguous = kinds.Ambiguous(marked[i].Object.GroupVersionKind().GroupKind())
 	}
 	return marked
+}
+
+// kindsOf returns the kinds of an inventory.
+func kindsOf(managed []v1alpha1.ManagedResourceStatus) (kinds kindname.Set) {
+	for i := range managed {
+		kinds.Add(schema.FromAPIVersionAndKind(managed[i].APIVersion, managed[i].Kind).GroupKind())
+	}
+	return kinds
 }
 
 // Event is a Kubernetes Event before it is written.

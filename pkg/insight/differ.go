@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -78,6 +79,9 @@ type ObjectDifference struct {
 	Stays bool `json:"stays,omitempty"`
 	// Diff is a unified diff of the object as it is and as it would be.
 	Diff string `json:"diff,omitempty"`
+
+	// kinds are those of all objects of the difference.
+	kinds kindname.Set
 }
 
 // FieldConflict is a field that another field manager owns.
@@ -86,9 +90,11 @@ type FieldConflict struct {
 	Manager string `json:"manager"`
 }
 
-// Object is the object in messages: Deployment shop/web.
-func (o *ObjectDifference) Object() string {
-	return object.Identity{GroupKind: schema.GroupKind{Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}.String()
+// Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
+func (o *ObjectDifference) Object() string { return o.kinds.Name(o.groupKind(), o.Namespace, o.Name) }
+
+func (o *ObjectDifference) groupKind() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
 }
 
 // differ finds out the effect of an apply of a VidraResource.
@@ -177,6 +183,13 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 	}
 	pruned, err := d.pruned(ctx, resolved)
 	diff.Objects = append(diff.Objects, found...)
+	var kinds kindname.Set
+	for _, o := range slices.Concat(diff.Objects, pruned) {
+		kinds.Add(o.groupKind())
+	}
+	for _, o := range slices.Concat(diff.Objects, pruned) {
+		o.kinds = kinds
+	}
 	refused := slices.IndexFunc(diff.Objects, func(o *ObjectDifference) bool { return o.Action == ActionRefuse })
 	for _, o := range pruned {
 		if o.Action == ActionPrune && refused >= 0 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -68,6 +69,13 @@ type ContestedField struct {
 
 	// tokens lead to the field in the manifest; nil if they are not known.
 	tokens []string
+	// kinds are those of all objects of the manifest.
+	kinds kindname.Set
+}
+
+// Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
+func (c *ContestedField) Object() string {
+	return c.kinds.Name(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(), c.Namespace, c.Name)
 }
 
 // ControlledFields are fields of one object of the manifest.
@@ -118,7 +126,14 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	if err := checking.Wait(); err != nil {
 		return nil, err
 	}
+	var kinds kindname.Set
+	for _, o := range resolved.Objects {
+		kinds.Add(o.ID.GroupKind)
+	}
 	for i, o := range resolved.Objects {
+		for j := range fields[i] {
+			fields[i][j].kinds = kinds
+		}
 		found.Fields = append(found.Fields, fields[i]...)
 		if controlled := o.ControllerFields(); len(controlled) > 0 {
 			found.Controlled = append(found.Controlled, ControlledFields{

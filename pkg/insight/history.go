@@ -8,6 +8,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // HistoryQuery selects the edits of [Client.History]. The zero value selects all.
@@ -27,6 +29,8 @@ type History struct {
 	Edits []HistoryEdit `json:"edits"`
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
+	// Kinds are those of the objects in the inventories, for the names of objects.
+	Kinds kindname.Set `json:"-"`
 }
 
 // HistoryEdit is an entry of the history of a VidraResource.
@@ -52,6 +56,9 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) 
 	}
 	history, known := &History{Edits: []HistoryEdit{}}, false
 	for _, vr := range owners {
+		for i := range vr.Status.ManagedResources {
+			history.Kinds.Add(object.GVKOf(&vr.Status.ManagedResources[i]).GroupKind())
+		}
 		for _, e := range vr.Status.History {
 			known = known || wanted(e.Object)
 			if wanted(e.Object) && !e.LastTime.Time.Before(q.Since) {

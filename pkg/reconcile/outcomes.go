@@ -83,7 +83,7 @@ func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string,
 		line(message, events.Name(change.Object), values...)
 	}
 	begun, ended := problemsOnlyIn(after, before), problemsOnlyIn(before, after)
-	names := events.ProblemNames(append(slices.Clone(begun), ended...))
+	names := events.ProblemNames(append(slices.Clone(begun), ended...), after.ManagedResources)
 	for i, p := range begun {
 		line("Refused", names[i], "outcome", p.Reason)
 	}

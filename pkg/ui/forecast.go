@@ -11,7 +11,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // Verdict is the effect of an apply of a VidraResource, and the writers that would fight with it.
@@ -282,7 +281,7 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 		}
 		for _, field := range f.Fields {
 			v.Fields = append(v.Fields, FieldVerdict{
-				Object: display.Name(field.Kind, field.Namespace, field.Name), Field: field.Field, Writer: field.Writer, Place: shownPlace(field.Place),
+				Object: field.Object(), Field: field.Field, Writer: field.Writer, Place: shownPlace(field.Place),
 				Fights: field.Fights, Now: field.Now, Wanted: field.Wanted, Times: field.Times,
 			})
 		}

@@ -60,8 +60,7 @@ func (s Style) contested(c *insight.ContestedField) string {
 			what += " when its break-glass ends, at " + c.NotBefore.UTC().Format(time.RFC3339)
 		}
 	}
-	object := display.Name(c.Kind, c.Namespace, c.Name)
-	text := fmt.Sprintf("%s %s: %s writes %s: %s\n", sign.paint(s.Colour), Line(object), Line(c.Writer), Line(c.Field), what)
+	text := fmt.Sprintf("%s %s: %s writes %s: %s\n", sign.paint(s.Colour), Line(c.Object()), Line(c.Writer), Line(c.Field), what)
 	if c.Now != "" || c.Wanted != "" {
 		text += fmt.Sprintf("    it is %s, and the manifest has %s\n", Line(orNothing(c.Now)), Line(orNothing(c.Wanted)))
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 )
 
 // HistoryNames returns the objects that were edited, each once, as arguments of kubectl.
@@ -33,7 +32,7 @@ func (s Style) History(history *insight.History) string {
 		names = append(names, "FIRST SEEN", "USER", "MANAGER", "FIELDS")
 	}
 	rows := [][]styled{heading(append(names, "MESSAGE")...)}
-	var kinds kindname.Set
+	kinds := history.Kinds
 	for _, e := range history.Edits {
 		kinds.Add(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind())
 	}

@@ -18,7 +18,7 @@ var (
 	// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, ForbiddenStatusError).
 	lacksRight = regexp.MustCompile(`^\S+ (?:"[^"]*" )?is forbidden: User "`)
 	// valueless matches reasons of the API server that quote no values.
-	valueless = regexp.MustCompile(`\bfield is immutable(?: when ` + "`immutable`" + ` is set)?|\billegal base64 data at input byte [0-9]+|\bfield not declared in schema|\bduplicate entries for key|\bmay not change once set`)
+	valueless = regexp.MustCompile(`\bfield is immutable(?: when ` + "`immutable`" + ` is set)?|\billegal base64 data at input byte [0-9]+|\bfield not declared in schema|\bduplicate entries for key|\bmay not change once set|\bexpected (?:string|boolean|map|list)\b`)
 	// ownPolicy matches the message of a policy in config, which quotes no values
 	// (k8s.io/apiserver/pkg/admission/plugin/policy/validating, Dispatch).
 	ownPolicy = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy 'vidra-`)

@@ -122,6 +122,8 @@ var (
 	schemaField = regexp.MustCompile(`^(?:\.[\w/-]+|\[[^\]]*\])+$`)
 	// goValue matches a value in the syntax of Go.
 	goValue = regexp.MustCompile(`(?m)&value\.valueUnstructured\{Value:(.*)\}$`)
+	// unquoted matches a number or a truth value in the place of text.
+	unquoted = regexp.MustCompile(`(?m)expected string, got (?:-?[0-9][0-9.eE+-]*|true|false)$`)
 	// duplicate matches the reason of two items with one key.
 	duplicate = regexp.MustCompile(`(?m)(duplicate entries for key \[.*\])$`)
 )
@@ -132,7 +134,8 @@ func schemaText(message string) string {
 		return message
 	}
 	text := schemaPath.ReplaceAllString(schemaPrefix.ReplaceAllString(message, ""), "$1")
-	text = duplicate.ReplaceAllString(goValue.ReplaceAllString(text, "$1"), "$1: keep one of them")
+	text = unquoted.ReplaceAllString(goValue.ReplaceAllString(text, "$1"), "$0: write it in quotes")
+	text = duplicate.ReplaceAllString(text, "$1: keep one of them")
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 

@@ -72,6 +72,10 @@ func TestMessageWithholdsEnvironment(t *testing.T) {
 			"An item of a list has a key of its own.", misfit(`.spec.containers[name="w"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]`),
 			`spec.containers[name="w"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]: keep one of them`,
 		},
+		"Unquoted": {
+			"YAML reads a number where text is meant.", misfit(`.data.port: expected string, got &value.valueUnstructured{Value:8080}`),
+			`data.port: expected string, got 8080: write it in quotes`,
+		},
 		"Several": {
 			"Several fields are named one after the other.", misfit("errors:", `  .spec.a: field not declared in schema`, `  .spec.b: field not declared in schema`),
 			`spec.a: field not declared in schema; spec.b: field not declared in schema`,
@@ -98,9 +102,9 @@ func TestReasonsWithoutValues(t *testing.T) {
 			"The path of a field is no value, and the key of an item is.",
 			failed(`failed to create typed patch object (a/b; /v1, Kind=Secret): errors:` + "\n" + `  .data.a: expected string, got &value.valueUnstructured{Value:"hunter2"}` + "\n" +
 				`  .list[name="hunter2"]: field not declared in schema`),
-			" for the fields [data.a, list[*]] (field not declared in schema)",
+			" for the fields [data.a, list[*]] (expected string, field not declared in schema)",
 		},
-		"Quoted":    {"Nor is any text that looks like a path.", failed(`failed to create typed patch object (a/b; /v1, Kind=Secret): .list[name="hunter2: x"].a: expected string`), ""},
+		"Quoted":    {"Nor is any text that looks like a path.", failed(`failed to create typed patch object (a/b; /v1, Kind=Secret): .list[name="hunter2: x"].a: expected string`), " (expected string)"},
 		"Webhook":   {"A webhook may write a value there.", failed(`admission webhook "w" denied the request: failed to create typed patch object (a): .hunter2: x`), ""},
 		"Base64":    {"The position in a text is no value.", failed("failed to convert new object (a/b; /v1, Kind=Secret) to proper version: unable to convert unstructured object to /v1, Kind=Secret: illegal base64 data at input byte 7"), " (illegal base64 data at input byte 7)"},
 		"Immutable": {"Nor is the reason.", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "p", field.ErrorList{field.Invalid(field.NewPath("type"), "hunter2", "field is immutable")}), " for the fields [type] (field is immutable)"},

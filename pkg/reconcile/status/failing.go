@@ -64,7 +64,7 @@ func Failing(before v1alpha1.VidraResourceStatus, failed []v1alpha1.Problem, now
 	var more int32
 	after.Problems, more = bounded(all)
 	after.UnlistedProblems += more
-	reason, message := describe(inCondition(all, v1alpha1.ConditionReady))
+	reason, message := describe(inCondition(all, v1alpha1.ConditionReady), after.ManagedResources)
 	message = display.Truncate(message, maxCondition)
 	set := func(kind string, value metav1.ConditionStatus) metav1.Condition {
 		is := metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: after.ObservedGeneration}
@@ -72,7 +72,7 @@ func Failing(before v1alpha1.VidraResourceStatus, failed []v1alpha1.Problem, now
 		return is
 	}
 	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
-	after.DeployState, after.LastError = v1alpha1.DeployRunning, lastError(set(v1alpha1.ConditionReady, metav1.ConditionFalse), all)
+	after.DeployState, after.LastError = v1alpha1.DeployRunning, lastError(set(v1alpha1.ConditionReady, metav1.ConditionFalse), all, after.ManagedResources)
 	noteFirstReady(&before, &after, now)
 	return after
 }

@@ -91,7 +91,7 @@ func TestObjectProblems(t *testing.T) {
 			}
 			var got []problem
 			for _, p := range s.ObjectProblems(pending) {
-				require.Equal(t, "ConfigMap shop/a", events.ProblemNames([]v1alpha1.Problem{p})[0])
+				require.Equal(t, "ConfigMap shop/a", events.ProblemNames([]v1alpha1.Problem{p}, nil)[0])
 				require.Equal(t, "v1", p.Object.APIVersion)
 				require.Equal(t, p.Reason == v1alpha1.ReasonDriftDetected || p.Reason == v1alpha1.ReasonDriftContended, p.In(v1alpha1.ConditionDrifted))
 				got = append(got, problem{p.Reason, p.Message, p.In(v1alpha1.ConditionReady), p.Transient})
@@ -113,7 +113,7 @@ func TestObjectProblemsNameTheVersion(t *testing.T) {
 	s.Track(old).Fail(v1alpha1.ReasonPruneFailed, "no")
 	var got []string
 	for _, p := range s.ObjectProblems(nil) {
-		got = append(got, events.ProblemNames([]v1alpha1.Problem{p})[0]+" "+p.Object.APIVersion)
+		got = append(got, events.ProblemNames([]v1alpha1.Problem{p}, nil)[0]+" "+p.Object.APIVersion)
 	}
 	require.Equal(t, []string{"Widget shop/w example.com/v2", "Widget shop/old example.com/v1"}, got)
 }

@@ -172,15 +172,15 @@ func bounded(all []v1alpha1.Problem) ([]v1alpha1.Problem, int32) {
 }
 
 // describe returns the reason of a condition, and a message that names its problems, which
-// are sorted; nothing if there are none.
-func describe(all []v1alpha1.Problem) (reason, message string) {
+// are sorted; nothing if there are none. managed is the inventory.
+func describe(all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) (reason, message string) {
 	if len(all) == 0 {
 		return "", ""
 	}
 	reason = all[0].Reason
 	var shown []string
 	room := maxList
-	names := events.ProblemNames(all)
+	names := events.ProblemNames(all, managed)
 	for i, p := range all {
 		text := p.Message
 		switch name := names[i]; {

@@ -55,7 +55,7 @@ func TestDescribeNamesTheWorstFirst(t *testing.T) {
 			for i, why := range tc.problems {
 				o.objects = append(o.objects, wrong(ids[i], why.Reason, why.Message))
 			}
-			got, message := describe(o.problems(v1alpha1.VidraResourceStatus{}))
+			got, message := describe(o.problems(v1alpha1.VidraResourceStatus{}), nil)
 			require.Equal(t, tc.want, got, tc.reason)
 			require.Equal(t, tc.message, message, tc.reason)
 		})

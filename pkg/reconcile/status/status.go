@@ -161,7 +161,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	}
 	// False while there are problems.
 	fulfilled := func(kind, reason, message string) {
-		switch wrong, why := describe(inCondition(problems, kind)); {
+		switch wrong, why := describe(inCondition(problems, kind), after.ManagedResources); {
 		case wrong == "":
 			set(kind, metav1.ConditionTrue, reason, message)
 		case kind == v1alpha1.ConditionHealthy && wrong == v1alpha1.ReasonStarting:
@@ -178,18 +178,18 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		} else {
 			set(v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
 		}
-		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules))
+		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules), nil)
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
 		if o.Health != nil && !o.Health.AsBefore(before) {
 			fulfilled(v1alpha1.ConditionHealthy, v1alpha1.ReasonHealthy, "All objects are healthy")
 		}
 		if o.warnings != nil {
-			reason, message := describe(o.warnings)
+			reason, message := describe(o.warnings, after.ManagedResources)
 			standing(v1alpha1.ConditionWarnings, reason != "", reason, message)
 		}
 	}
 	if !o.unread() || o.Compared {
-		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted)); reason != "" {
+		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted), after.ManagedResources); reason != "" {
 			set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 		} else if !o.unjudged || o.unread() {
 			set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
@@ -201,14 +201,14 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	// kstatus wants it.
 	standing(v1alpha1.ConditionStalled, o.Stalled != nil, ready.Reason, ready.Message)
 	standing(v1alpha1.ConditionReconciling, o.Stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
-	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems)
+	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems, after.ManagedResources)
 	noteFirstReady(&before, &after, o.now)
 	return after
 }
 
 // lastError returns the message of what is wrong, for users of the first operator: that of
 // Ready, or of the worst problem that is not known to be over.
-func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
+func lastError(ready metav1.Condition, all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) string {
 	switch {
 	case ready.Status == metav1.ConditionTrue:
 		return ""
@@ -217,7 +217,7 @@ func lastError(ready metav1.Condition, all []v1alpha1.Problem) string {
 	}
 	_, message := describe(slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Problem) bool {
 		return !p.Unconfirmed || !p.In(v1alpha1.ConditionReady) || p.Conditions[0] == v1alpha1.ConditionHealthy
-	}))
+	}), managed)
 	return display.Truncate(message, maxCondition)
 }
 
