@@ -132,7 +132,7 @@ func (o *waitsOptions) cases(l *lab, base string, others batch, server *httptest
 		{name: quietLine},
 		{name: "another object waits for a webhook", begin: delayed(change(strings.Replace(base, slowPrefix+"one", slowPrefix+"two", 1))), end: remove},
 		{name: "the API of another kind is down", begin: func(ctx context.Context) error {
-			service := map[string]any{"namespace": waitingNamespace, "name": "nobody"}
+			service := map[string]any{"namespace": waitingNamespace, "name": "absent"}
 			return errors.Join(applyObject(ctx, l.env.Config, "apiregistration.k8s.io/v1", "APIService", "", "v1."+downGroup, map[string]any{"spec": map[string]any{
 				"group": downGroup, "version": "v1", "service": service, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15), "insecureSkipTLSVerify": true,
 			}}), change(down)(ctx))

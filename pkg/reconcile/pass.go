@@ -68,7 +68,7 @@ type pass struct {
 	unheld, listed bool
 }
 
-// passOn returns a pass that has neither causes nor a scope.
+// passOn returns a reconcile that has neither causes nor a scope.
 func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *ownerState, shards []string) *pass {
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
@@ -100,7 +100,7 @@ func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
 	return plan.NewBreakGlassRoom(s.Inventory())
 }
 
-// newPass returns a pass that has entered the lane of the VidraResource.
+// newPass returns a reconcile that has entered the lane of the VidraResource.
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
 	s.lane.enter()
