@@ -25,6 +25,8 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
 	case errors.As(err, &refused):
 		done.Err = err
+	case errors.As(err, &conflict) && a.Applied(met.Cause.Found): // the marks alone would remove what it has of ours
+		done.Err = err
 	case errors.As(err, &conflict):
 		done.Err = errors.Join(err, claim(ctx, a.callsAbout(t.Key), a.Settings, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):

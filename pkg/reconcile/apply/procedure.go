@@ -363,7 +363,7 @@ func (p *procedure) applyAgain(ctx context.Context, as plan.Why, live *unstructu
 		found, err = p.api.get(ctx)
 	}
 	switch rival := new(owners.Conflict); {
-	case errors.As(err, &rival) && (live == nil || !p.settings.Applied(live)):
+	case errors.As(err, &rival) && found != nil && !p.settings.Applied(found): // the marks alone would remove the fields that we applied
 		return nil, errors.Join(err, claim(ctx, p.api, p.settings, p.Task))
 	case err != nil:
 		return nil, err

@@ -70,7 +70,7 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 // give the object to the VidraResource that applies it first.
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
-		if !other.Owns || other.Genuine || other.wanted == nil {
+		if !other.Recorded || other.Genuine || other.wanted == nil {
 			continue
 		}
 		if field, differs := ownership.Disagreement(other.wanted, applied); differs {

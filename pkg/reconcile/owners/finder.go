@@ -38,6 +38,9 @@ type CoOwner struct {
 	// Owns reports whether the object shows that it applied it, by the rule of Claimant.Owns. Otherwise
 	// the object may be a copy that only has its annotation.
 	Owns bool
+	// Recorded reports whether its inventory, or this process, has the object as one that it applied. Without it, the object
+	// may have its marks alone: it wants the object, which others own.
+	Recorded bool
 }
 
 // Claimant is the identity with which a VidraResource applies objects.
@@ -109,9 +112,11 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		case !marks.managers[manager] && !vr.DeletionTimestamp.IsZero():
 			continue // it releases what it has, and owns no field of this
 		}
+		entry := listedIn(vr, key.Cluster, object.IdentityIn(live), live.GetUID())
+		recorded := claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || entry != nil && entry.UID == string(live.GetUID())
 		owners = append(owners, CoOwner{
 			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.genuine(vr, manager, claim, live)),
-			Owns: claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || ownedBy(vr, manager, key.Cluster, live),
+			Recorded: recorded, Owns: recorded || ownedBy(vr, manager, entry, live),
 		})
 	}
 	slices.SortFunc(owners, func(a, b CoOwner) int { return strings.Compare(a.Name, b.Name) })
@@ -206,13 +211,8 @@ func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim tri
 	})
 }
 
-// ownedBy reports whether an object of the cluster at shows that another VidraResource applied it: its inventory has the
-// UID, or the object is its own by the rule of Owns.
-func ownedBy(vr *v1alpha1.VidraResource, manager, at string, live *unstructured.Unstructured) bool {
-	entry := listedIn(vr, at, object.IdentityIn(live), live.GetUID())
-	if entry != nil && entry.UID == string(live.GetUID()) {
-		return true
-	}
+// ownedBy reports whether an object is another VidraResource's own by the rule of Owns. entry is that of its inventory; nil if it has none.
+func ownedBy(vr *v1alpha1.VidraResource, manager string, entry *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) bool {
 	other := Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: manager}
 	return other.Owns(live, entry)
 }

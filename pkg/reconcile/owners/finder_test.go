@@ -161,6 +161,7 @@ func TestCoOwnersOwn(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, owners, 1, "it counts where an object is removed")
 			require.Equal(t, tc.want, owners[0].Owns, tc.reason)
+			require.Equal(t, tc.uid == "a", owners[0].Recorded, "an object that has the marks alone may be one that it wants")
 		})
 	}
 }
