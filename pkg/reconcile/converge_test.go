@@ -112,7 +112,7 @@ func TestConverge(t *testing.T) {
 		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
 		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
 		"Terminating": {reason: "Nothing can be created in its Namespace.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Drift = &plan.Drift{} }, handedOver: true},
-		"Reserved":     {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Reserved = true }, kept: true},
+		"Reserved":    {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Reserved = true }, kept: true},
 		"Refused": {reason: "It is tried again by a reconcile, which reports the problem.", before: func(_ *testing.T, o *objectLoop) { o.denied["a"] = true },
 			done: []string{"a"}, handedOver: true},
 		"Ended": {reason: "Vidra ends.", before: func(_ *testing.T, o *objectLoop) { o.ended = true }, kept: true},
