@@ -27,6 +27,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -486,28 +487,12 @@ func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *
 	case d.Owns(live), slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }):
 		return false, "", nil
 	}
-	return true, d.adoption(o, live, applied), nil
-}
-
-// adoption returns why an object that no VidraResource owns is not adopted; empty if it is.
-func (d *differ) adoption(o *desired.Object, live, applied *unstructured.Unstructured) (refused string) {
-	changes := owners.AdoptionChanges(live, applied, o.Unstructured(), d.By, d.Disclosure(o))
-	switch d.settings.Adopt {
-	case v1alpha1.AdoptNever:
-		return "it exists, Vidra does not manage it, and spec.adopt is Never"
-	case v1alpha1.AdoptIfIdentical:
-		if len(changes) > 0 {
-			return "it exists and Vidra does not manage it: " + events.Differences(changes) +
-				". Make the manifest the same, or set spec.adopt to Always to have it changed"
-		}
-	case v1alpha1.AdoptAlways:
-	}
-	return ""
+	return true, d.settings.Adoption(o.Key, live, applied, o.Unstructured(), d.Disclosure(o)).Decide().Reason, nil
 }
 
 // byTools are the additions of users to an object that the policy for additions removes.
 func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
-	if d.settings.Additions.Policy != v1alpha1.AdditionsRevert {
+	if !policy.OfAdditions(d.settings.Additions.Policy).Reverts() {
 		return nil
 	}
 	return d.settings.Additions.In(live, o, d.By.Manager, d.Disclosure(o, live)).Changes
@@ -532,25 +517,23 @@ func (d *differ) keep(diff *ObjectDifference, o *desired.Object, live *unstructu
 	if !slices.Contains([]string{ActionChange, ActionCreate, ActionReplace}, diff.Action) {
 		return diff
 	}
-	if skip := d.skip(o, live); skip != nil {
-		diff.Action, diff.Stays, diff.Why = ActionNone, true, "it is not reverted: "+skip.Why
+	if decision := d.decide(o, live); !decision.Reverts() {
+		diff.Action, diff.Stays, diff.Why = ActionNone, true, "it is not reverted: "+decision.Reason
 		diff.Conflicts, diff.AlsoRemoved = nil, nil
 	}
 	return diff
 }
 
-// skip returns why the operator does not revert an edit of an object; nil if it does. Nothing holds a changed manifest back, and
-// spec.suspend holds all back, which the difference of the VidraResource reports.
-func (d *differ) skip(o *desired.Object, live *unstructured.Unstructured) *plan.SkipReason {
+// decide returns the decision of the operator about an edit of an object. No policy delays a changed manifest, and spec.suspend, which
+// delays all writes, is reported by the difference of the VidraResource.
+func (d *differ) decide(o *desired.Object, live *unstructured.Unstructured) policy.Decision {
 	entry := owners.EntryOf(d.VR, o.ID)
 	if !d.isDrift(entry, o) {
-		return nil
+		return policy.Revert
 	}
-	vr := d.VR.DeepCopy()
-	vr.Spec.Suspend = false
-	skip, _ := d.settings.SkipReason(plan.Task{
+	decision, _ := d.settings.Decide(plan.Task{
 		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
-		Skip: plan.SkipReasonOf(vr, entry, d.settings.MaxBreakGlass, time.Now()),
+		Decision: policy.FirstOf(policy.OfMode(d.VR), policy.OfBreakGlass(entry.BreakGlass, d.settings.MaxBreakGlass, time.Now())),
 	})
-	return skip
+	return decision
 }

@@ -218,9 +218,9 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 		return found.fields, fmt.Sprintf("%s: %s", o.ID, why), nil
 	}
 	found.compare(live, applied)
-	if skip := f.skip(o, live); skip != nil && !skip.Until.IsZero() {
+	if until := f.decide(o, live).Until; !until.IsZero() {
 		for i := range found.fields {
-			found.fields[i].NotBefore = &metav1.Time{Time: skip.Until}
+			found.fields[i].NotBefore = &metav1.Time{Time: until}
 		}
 	}
 	return found.fields, "", nil

@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
@@ -98,16 +99,14 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 // should be is not known, so they are compared with what was applied last, and not
 // changed. What fails is compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
-	reason := &plan.SkipReason{
-		Why: "nothing is reverted until the manifest can be read (" + why.Reason + ")", Silent: p.VR.DriftMode() == v1alpha1.DriftIgnore,
-	}
+	decision := policy.OfUnreadable(p.VR, why.Reason)
 	var tasks []plan.Task
 	for _, o := range p.state.Manifest {
 		d, entry := o.Desired, o.Entry
 		cause, changed := p.Causes.Objects[d.Key]
 		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() &&
 			access.ObjectOutOfScope(p.applier.Allowed, o.ID) == nil {
-			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Skip: reason})
+			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Decision: decision})
 		}
 	}
 	results := make([]apply.Result, len(tasks))

@@ -3,18 +3,15 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -91,46 +88,24 @@ func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Un
 	return a.adopts(ctx, t, live)
 }
 
-// notManaged returns the refusal of an object that no VidraResource owns.
-func notManaged(why string) error {
-	return &owners.Refusal{Reason: v1alpha1.ReasonAdoptionRefused, Text: "it exists and Vidra does not manage it: " + why}
-}
-
 // adopts returns a refusal if an object that exists, and that no VidraResource owns,
 // is not to be adopted.
 func (a adopter) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	switch a.Adopt {
-	case v1alpha1.AdoptAlways:
-		return nil
-	case v1alpha1.AdoptNever:
-		return notManaged("spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it")
-	case v1alpha1.AdoptIfIdentical:
+	adoption := policy.Adoption{Policy: a.Adopt}
+	if a.Adopt != v1alpha1.AdoptAlways && a.Adopt != v1alpha1.AdoptNever {
+		t.Cause.Found = live
+		adopted, err := dryRun(ctx, a.api, a.Settings, t)
+		if err != nil {
+			return err
+		}
+		adoption = a.Adoption(t.Key, live, adopted, t.Unstructured(), t.Disclosure(t.Known.WasSensitive()))
 	}
-	t.Cause.Found = live
-	adopted, err := dryRun(ctx, a.api, a.Settings, t)
-	if err != nil {
-		return err
-	}
-	differs := owners.AdoptionChanges(live, adopted, t.Unstructured(), a.Signature(), t.Disclosure(t.Known.WasSensitive()))
-	if len(differs) == 0 {
+	decision, reason := adoption.Decide(), v1alpha1.ReasonAdoptionRefused
+	if decision.Reverts() {
 		return nil
 	}
-	difference := display.Truncate(events.Differences(differs), object.MaxMessage)
-	if elsewhere := a.OwnersElsewhere(t.Key, live, nil); len(elsewhere) > 0 {
-		return &owners.Refusal{Reason: v1alpha1.ReasonOwnershipConflict, Text: fmt.Sprintf(
-			"it exists, and the field manager %q of another Vidra installation applied it: %s. Make the manifests the same, take it out "+
-				"of one of them, or set spec.adopt to Always to have it changed", elsewhere[0].Manager, difference)}
+	if decision.Rule == policy.Elsewhere {
+		reason = v1alpha1.ReasonOwnershipConflict
 	}
-	return notManaged(difference +
-		". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it")
-}
-
-// AsksToStay reports whether an object asks to be left in place.
-func AsksToStay(live *unstructured.Unstructured) bool {
-	return live.GetAnnotations()[v1alpha1.KeepAnnotation] == "true"
-}
-
-// Keeps reports whether an object asks to be left in place, and can be.
-func Keeps(live *unstructured.Unstructured) bool {
-	return AsksToStay(live) && live.GetDeletionTimestamp() == nil
+	return &owners.Refusal{Reason: reason, Text: decision.Reason}
 }

@@ -81,13 +81,13 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	if !k.asExpected && found != nil && found.GetDeletionTimestamp() != nil {
 		return k, nil
 	}
-	k.Skip, k.glass = a.SkipReason(k.Task)
+	k.Decision, k.glass = a.Decide(k.Task)
 	var err error
 	switch {
 	case k.asExpected || found != nil:
-	case k.Skip != nil && !k.Skip.Silent: // an object without its label looks deleted
+	case !k.Decision.Reverts() && !k.Decision.Silent: // an object without its label looks deleted
 		k.Cause.Found, err = a.Get(ctx, t.Key)
-	case k.Skip == nil && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():
+	case k.Decision.Reverts() && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():
 		k.base, err = a.Get(ctx, t.Key)
 	}
 	return k, err

@@ -86,9 +86,9 @@ func (p *procedure) judge() end {
 		return asIntended
 	case found != nil && found.GetDeletionTimestamp() != nil && !p.Cause.Deleted: // its watch shows its end
 		return beingDeleted
-	case p.Skip != nil && (found == nil || p.Skip.Silent):
+	case !p.Decision.Reverts() && (found == nil || p.Decision.Silent):
 		return observed
-	case p.Skip == nil && p.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.onlyAdditions():
+	case p.Decision.Reverts() && p.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.onlyAdditions():
 		return unchanged
 	}
 	return undecided
@@ -100,7 +100,7 @@ func (p *procedure) run(ctx context.Context) {
 	case p.outcome.end == observed:
 		p.outcome.fields = p.byTools(p.Cause.Found).Changes
 	case p.outcome.end != undecided:
-	case p.Skip != nil:
+	case !p.Decision.Reverts():
 		p.outcome.end = observed
 		p.observe(ctx)
 	default:

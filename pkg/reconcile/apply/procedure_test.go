@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -79,7 +80,7 @@ func TestProcedure(t *testing.T) {
 
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"},"data":{"x":"1","y":"1"}}`)
 	rules := &desired.Ignored{Paths: [][]string{{"data", "x"}}}
-	warn := &plan.SkipReason{Why: "spec.drift.mode is Warn"}
+	warn := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	drift := func(found *unstructured.Unstructured) func(k *known) {
 		return func(k *known) { k.Why, k.Cause.Found = plan.WhyDrift, found }
 	}
@@ -107,19 +108,19 @@ func TestProcedure(t *testing.T) {
 			end: beingDeleted,
 		},
 		"Skipped": {
-			reason: "A dry run shows what differs.", known: []func(*known){drift(edited), func(k *known) { k.Skip = warn }},
+			reason: "A dry run shows what differs.", known: []func(*known){drift(edited), func(k *known) { k.Decision = warn }},
 			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
 		},
 		"SkippedSilently": {
-			reason: "What is not reported needs no dry run.", known: []func(*known){drift(edited), func(k *known) { k.Skip = &plan.SkipReason{Silent: true} }},
+			reason: "What is not reported needs no dry run.", known: []func(*known){drift(edited), func(k *known) { k.Decision = policy.Decision{Rule: policy.Mode, Silent: true} }},
 			end: observed,
 		},
 		"SkippedTerminating": {
-			reason: "An object that lost its label and is being deleted is reported: no watch shows its end.", known: []func(*known){deleted, func(k *known) { k.Cause.Found, k.Skip = terminating, warn }},
+			reason: "An object that lost its label and is being deleted is reported: no watch shows its end.", known: []func(*known){deleted, func(k *known) { k.Cause.Found, k.Decision = terminating, warn }},
 			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
 		},
 		"SkippedDeleted": {
-			reason: "A deletion is reported without a request.", known: []func(*known){deleted, func(k *known) { k.Skip = warn }},
+			reason: "A deletion is reported without a request.", known: []func(*known){deleted, func(k *known) { k.Decision = warn }},
 			end: observed,
 		},
 		"AdditionsWarn": {

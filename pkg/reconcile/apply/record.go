@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -69,10 +70,10 @@ type Result struct {
 	Action   events.Action
 	Fields   []ownership.Change
 	Reverted []ownership.Change
-	// Skipped is the reason of an object that stays as it is; nil if it was reverted. Unknown is the reason of
+	// Decision is the decision about a change of the object. Unknown is the reason of
 	// unknown differences then.
-	Skipped *plan.SkipReason
-	Unknown string
+	Decision policy.Decision
+	Unknown  string
 	// AsSkipped reports an object in the state in which it was last skipped.
 	AsSkipped bool
 	// Glass is the answer to its break-glass annotations.
@@ -115,9 +116,9 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 	case completed:
 		done.Completed = true
 	case observed:
-		done.Skipped, done.Fields, done.Unknown = p.Skip, got.fields, got.unknown
+		done.Decision, done.Fields, done.Unknown = p.Decision, got.fields, got.unknown
 		if found := p.Cause.Found; a.Watched && found != nil {
-			a.Trigger.Observed(a.Owner, p.Key, a.seen(found, !p.Skip.Silent))
+			a.Trigger.Observed(a.Owner, p.Key, a.seen(found, !p.Decision.Silent))
 		}
 	case unchanged:
 		found := p.Cause.Found

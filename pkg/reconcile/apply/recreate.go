@@ -15,6 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 )
 
 // immutable is the reason against the change of an object that the API server would accept as a new one.
@@ -121,14 +122,14 @@ func (r *Replacement) Blocked() error {
 		return why("it holds %s with the annotation keep", r.Inside.Kept)
 	case r.Inside.Blocked(r.Settings.UnmanagedContents) != "":
 		return why("%s", r.Inside.Blocked(r.Settings.UnmanagedContents))
-	case AsksToStay(live) || AsksToStay(d.Unstructured()):
+	case policy.AsksToStay(live) || policy.AsksToStay(d.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == d.Configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, and another client changes it")
 	}
 	if glass := r.Settings.AnswerTo(entry, d, live); breakglass.Exempts(glass.Status, time.Now()) {
 		return &immutable{timed: true, text: fmt.Sprintf("%s. It is not deleted and created again: this waits for the end of its break-glass: %s",
-			r.Refusal, plan.Exemption(glass.Status).Why)}
+			r.Refusal, policy.Exemption(glass.Status))}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,15 +12,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 )
-
-// Exemption is why an object is not reverted under break-glass.
-func Exemption(answer *v1alpha1.BreakGlassStatus) SkipReason {
-	return SkipReason{
-		Why:   fmt.Sprintf("its annotations exempt it until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message),
-		Until: answer.Until.Time,
-	}
-}
 
 // BreakGlassRoom is how many more objects of a VidraResource may get an answer.
 type BreakGlassRoom struct{ atomic.Int64 }
@@ -73,6 +65,6 @@ func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
 		})
 	}
 	if o.Drift == nil && o.Desired != nil && breakglass.Exempts(g.Status, p.Now) {
-		o.Drift = &Drift{SkipReason: Exemption(g.Status), Unobserved: true}
+		o.Drift = &Drift{Decision: policy.Exempted(g.Status), Unobserved: true}
 	}
 }

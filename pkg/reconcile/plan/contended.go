@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -25,7 +26,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			continue
 		}
 		cause, is := causes[d.Key]
-		if !is || !p.Watched || p.skipReason(o) != nil {
+		if !is || !p.Watched || !p.decide(o).Reverts() {
 			c.NotBefore = time.Time{}
 			continue
 		}
@@ -56,7 +57,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 
 // held reports whether the heal of a contended object is not due yet.
 func (p *Planner) held(o *Object) bool {
-	return o.Contention != nil && p.Now.Before(o.Contention.NotBefore)
+	return o.Contention != nil && !policy.OfContention(o.Contention.NotBefore, p.Now).Reverts()
 }
 
 // nextHeld returns when the first heal that is held is due; zero if none is.

@@ -9,24 +9,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// SkipReason is why the difference of an object is not reverted.
-type SkipReason struct {
-	// Why is part of messages to users.
-	Why string
-	// Silent reports that it is not to be reported.
-	Silent bool
-	// Until is when the object is compared again; zero when only a change of the
-	// VidraResource ends it.
-	Until time.Time
-}
-
 // Drift is an object whose difference is not reverted.
 type Drift struct {
-	SkipReason
-	Deleted bool
+	// Decision is the decision to leave it.
+	Decision policy.Decision
+	Deleted  bool
 	// Fields that differ; none if all that is known is that the object is to be
 	// skipped for a while.
 	Fields []ownership.Change
@@ -44,7 +35,9 @@ type Drift struct {
 const MaxDifferences = 600
 
 // over reports whether the object is to be compared again.
-func (d *Drift) over(now time.Time) bool { return !d.Until.IsZero() && !now.Before(d.Until) }
+func (d *Drift) over(now time.Time) bool {
+	return !d.Decision.Until.IsZero() && !now.Before(d.Decision.Until)
+}
 
 // seen returns what another writer changed; nothing if the manifest had changed meanwhile, too.
 func (d *Drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
@@ -64,31 +57,17 @@ func (d *Drift) Text() string {
 	default:
 		what = events.Differences(d.Fields)
 	}
-	return display.Truncate(what, MaxDifferences) + ". It is not reverted: " + d.Why
+	return display.Truncate(what, MaxDifferences) + ". It is not reverted: " + d.Decision.Reason
 }
 
-// skipReason returns why the VidraResource has a change ignored; nil if it is reverted.
-func (p *Planner) skipReason(o *Object) *SkipReason {
-	return SkipReasonOf(p.VR, o.Entry, p.MaxBreakGlass, p.Now)
-}
-
-// SkipReasonOf returns why a VidraResource has a change of an object ignored; nil if it is reverted. entry is what the inventory has of
-// the object, and longest how long break-glass exempts it at most.
-func SkipReasonOf(vr *v1alpha1.VidraResource, entry *v1alpha1.ManagedResourceStatus, longest time.Duration, now time.Time) *SkipReason {
-	switch mode := vr.DriftMode(); {
-	case vr.Spec.Suspend:
-		return &SkipReason{Why: "spec.suspend is true"}
-	case mode == v1alpha1.DriftWarn:
-		return &SkipReason{Why: "spec.drift.mode is Warn"}
-	case mode == v1alpha1.DriftIgnore:
-		return &SkipReason{Why: "spec.drift.mode is Ignore", Silent: true}
+// decide decides about a change of an object, as far as the VidraResource and the inventory show: a deleted object has no annotations
+// any more.
+func (p *Planner) decide(o *Object) policy.Decision {
+	answer := (*v1alpha1.BreakGlassStatus)(nil)
+	if o.Entry != nil {
+		answer = o.Entry.BreakGlass
 	}
-	// A deleted object has no annotations any more.
-	if entry != nil && breakglass.Exempts(entry.BreakGlass, now) && now.Before(entry.BreakGlass.Since.Add(longest)) {
-		l := Exemption(entry.BreakGlass)
-		return &l
-	}
-	return nil
+	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfMode(p.VR), policy.OfBreakGlass(answer, p.MaxBreakGlass, p.Now))
 }
 
 // Reported reports whether the status that an earlier process wrote has a text about an object.
@@ -130,19 +109,15 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	return causes
 }
 
-// SkipReason returns why the object of a task is not reverted; nil if it is. The break-glass
-// annotations of the object count, too, but they hold no new configuration back.
-func (s *Settings) SkipReason(t Task) (*SkipReason, breakglass.Answer) {
+// Decide decides about the change that a task would revert, with the break-glass annotations of the object that was found. They count
+// instead of those in the inventory, and no policy delays a new configuration.
+func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
 	if t.Why == WhyNew || t.Why == WhyChanged || t.Cause.Found == nil {
-		return t.Skip, breakglass.Answer{}
+		return t.Decision, breakglass.Answer{}
 	}
 	glass := s.AnswerTo(t.Entry(), t.Object, t.Cause.Found)
-	switch {
-	case t.Skip != nil && t.Skip.Until.IsZero():
-		return t.Skip, glass
-	case breakglass.Exempts(glass.Status, time.Now()):
-		l := Exemption(glass.Status)
-		return &l, glass
+	if rule := t.Decision.Rule; rule != 0 && rule != policy.BreakGlass {
+		return t.Decision, glass
 	}
-	return nil, glass
+	return policy.OfBreakGlass(glass.Status, s.MaxBreakGlass, time.Now()), glass
 }

@@ -32,7 +32,7 @@ func (p *Planner) Heals(ctx context.Context, o *Object) bool {
 		return false
 	}
 	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil && !o.Contention.Contended() &&
-		o.Entry.BreakGlass == nil && p.skipReason(o) == nil && o.Desired.Weight <= limits.LightWeight &&
+		o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
 		p.State.Watches[p.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
 }
 

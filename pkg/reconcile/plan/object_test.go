@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -27,7 +28,7 @@ func TestObjectStateLives(t *testing.T) {
 		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.lastHealth = &trigger.Health{} }, false},
 		"Inventory":  {"It has to be removed.", func(o *Object) { o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1") }, true},
 		"Problem":    {"A condition names it.", func(o *Object) { o.Fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
-		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Drift = &Drift{SkipReason: SkipReason{Until: time.Now()}} }, true},
+		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Drift = &Drift{Decision: policy.Leave(policy.BreakGlass, "", time.Now())} }, true},
 		"Contention": {"The trigger has to be told of its end.", func(o *Object) { o.Contention = contention.New() }, true},
 	}
 	for name, tc := range cases {

@@ -7,6 +7,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -31,8 +32,8 @@ type Task struct {
 	Known *Object
 	Why   Why
 	Cause trigger.Cause
-	// Skip is why the object is not reverted; nil if it is.
-	Skip *SkipReason
+	// Decision is the decision about a change of the object.
+	Decision policy.Decision
 	// Seen is what another writer was seen to change before, and what was not reverted.
 	Seen []ownership.Change
 	// Completes reports that the object counts as completed if it does not exist.
@@ -76,8 +77,8 @@ type preconditions struct {
 	contended bool
 	// completes reports that it counts as completed if it does not exist.
 	completes bool
-	// skip is why it is not reverted; nil if it is.
-	skip *SkipReason
+	// decision is the decision about a change of it.
+	decision policy.Decision
 	// seen is what another writer was seen to change before, and what was not reverted.
 	seen []ownership.Change
 }
@@ -121,9 +122,9 @@ func Make(in Input) Plan {
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
 		case drifted:
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Skip: is.skip, Completes: is.completes})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Decision: is.decision, Completes: is.completes})
 		case unfinished(entry.State):
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Skip: is.skip, Completes: is.completes})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Decision: is.decision, Completes: is.completes})
 		}
 	}
 	if in.all {

@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -59,7 +60,7 @@ func TestMakePlan(t *testing.T) {
 		}
 	}
 	drift := trigger.Cause{Deleted: true}
-	warned := &SkipReason{Why: "spec.drift.mode is Warn"}
+	warned := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	cases := map[string]struct {
 		reason      string
 		in          Input
@@ -123,21 +124,21 @@ func TestMakePlan(t *testing.T) {
 				a.ID: fixture.InState(v1alpha1.ObjectDrifted, "1"), b.ID: fixture.InState(v1alpha1.ObjectApplied, "2"),
 			}, func(p *Input) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: drift}
-				expecting(b, preconditions{skip: warned})(p)
+				expecting(b, preconditions{decision: warned})(p)
 			}),
-			apply: []Task{{Object: b, Why: WhyDrift, Cause: drift, Skip: warned}},
+			apply: []Task{{Object: b, Why: WhyDrift, Cause: drift, Decision: warned}},
 		},
 		"DriftBehindAChange": {
 			reason: "What another writer changed, and what is known of it, is not forgotten when the manifest changes, too.",
 			in: in(inOrder(), func(p *Input) {
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: {Unsure: true}}
-				expecting(b, preconditions{changed: true, skip: warned, seen: []ownership.Change{{Path: "data.color"}}})(p)
+				expecting(b, preconditions{changed: true, decision: warned, seen: []ownership.Change{{Path: "data.color"}}})(p)
 			}),
 			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Unsure: true}, Seen: []ownership.Change{{Path: "data.color"}}}},
 		},
 		"ExemptAndChanged": {
 			reason: "A changed manifest is applied under break-glass, too.",
-			in:     in(inOrder(), expecting(b, preconditions{changed: true, skip: &SkipReason{Until: time.Now().Add(time.Hour)}})),
+			in:     in(inOrder(), expecting(b, preconditions{changed: true, decision: policy.Leave(policy.BreakGlass, "", time.Now().Add(time.Hour))})),
 			apply:  []Task{{Object: b, Why: WhyChanged}},
 		},
 		"NamespaceGoes": {

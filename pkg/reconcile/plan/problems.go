@@ -37,7 +37,7 @@ func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1
 			if ready {
 				drift.Conditions = append(drift.Conditions, v1alpha1.ConditionReady)
 			}
-			ends := ready && o.Drift != nil && !o.Drift.Until.IsZero() || !ready && unreverted
+			ends := ready && o.Drift != nil && !o.Drift.Decision.Until.IsZero() || !ready && unreverted
 			drift.Transient = ends && reason == v1alpha1.ReasonDriftDetected
 			all = append(all, drift)
 		}

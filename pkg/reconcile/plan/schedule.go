@@ -197,7 +197,7 @@ func (p *Planner) objectWakes() []Wake {
 	}
 	for o := range s.All() {
 		if o.Drift != nil {
-			wakes = append(wakes, Wake{o.Drift.Until, wakeExemption})
+			wakes = append(wakes, Wake{o.Drift.Decision.Until, wakeExemption})
 		}
 		if o.Problem != nil {
 			wakes = append(wakes, Wake{o.Problem.Until, wakeProblem})

@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -32,7 +33,7 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Health: &HealthReport{Ill: []Illness{{
 					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * deletion.Grace).Unix()}, // as of the last check
 				}}}, Manifest: []*Object{{
-					ID: id, Desired: d, Drift: &Drift{SkipReason: SkipReason{Until: now.Add(-time.Second)}},
+					ID: id, Desired: d, Drift: &Drift{Decision: policy.Leave(policy.BreakGlass, "", now.Add(-time.Second))},
 					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
 				}}},
 			}

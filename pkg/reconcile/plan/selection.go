@@ -119,7 +119,7 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
 		completes:   o.Completes(cause),
-		skip:        p.skipReason(o),
+		decision:    p.decide(o),
 		seen:        p.SkippedBefore[o.ID].seen(o.Entry),
 	}
 }
@@ -148,7 +148,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 		p.Waits = true
 		t.Known.Await(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
-			t.Why, t.Skip = WhyDrift, p.skipReason(t.Known)
+			t.Why, t.Decision = WhyDrift, p.decide(t.Known)
 			reported = append(reported, t)
 		}
 	}

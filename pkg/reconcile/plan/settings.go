@@ -9,10 +9,13 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -98,6 +101,19 @@ type Settings struct {
 	Watched bool
 	// Allowed is what Vidra may do at the destination. It is known when that is connected.
 	Allowed cluster.Scope
+}
+
+// Adoption is an object that exists, and that no VidraResource owns, with the fields that its adoption would change. adopted is the answer
+// to a dry run of the apply, and applied is the configuration that is applied. known is the decision about values of the object.
+func (s *Settings) Adoption(key trigger.ObjectKey, live, adopted, applied *unstructured.Unstructured, known ownership.Disclosure) policy.Adoption {
+	adoption := policy.Adoption{Policy: s.Adopt}
+	if differs := owners.AdoptionChanges(live, adopted, applied, s.Signature(), known); len(differs) > 0 {
+		adoption.Differences = display.Truncate(events.Differences(differs), object.MaxMessage)
+	}
+	if elsewhere := s.OwnersElsewhere(key, live, nil); len(elsewhere) > 0 {
+		adoption.Manager = elsewhere[0].Manager
+	}
+	return adoption
 }
 
 // WatchKey is the watch that sees an object: that of its namespace where Vidra is limited to named ones.

@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -113,7 +114,7 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 		o.Entry = &entry
 		s.unseal(o)
 		if breakglass.Exempts(entry.BreakGlass, time.Now()) {
-			o.Drift = &Drift{SkipReason: Exemption(entry.BreakGlass), Unobserved: true}
+			o.Drift = &Drift{Decision: policy.Exempted(entry.BreakGlass), Unobserved: true}
 		}
 		if entry.State == v1alpha1.ObjectContended {
 			o.Contention = contention.Restored(time.Now())

@@ -15,6 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -24,7 +25,7 @@ func TestObjectProblems(t *testing.T) {
 		return &contention.Tracker{Began: time.Now(), Delayed: delayed, Text: "another writer keeps changing x"}
 	}
 	left := func(until time.Time) *plan.Drift {
-		return &plan.Drift{SkipReason: plan.SkipReason{Why: "because", Until: until}, Deleted: true}
+		return &plan.Drift{Decision: policy.Leave(policy.BreakGlass, "because", until), Deleted: true}
 	}
 	type problem struct {
 		reason, message  string

@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -30,7 +31,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	case r.Unremovable != "":
 		text = r.Unremovable
 	case len(r.Additions) > 0:
-		text = apply.Differences(r.Additions) + ". It is not reverted: spec.drift.additions is Warn"
+		text = apply.Differences(r.Additions) + ". It is not reverted: " + policy.OfAdditions(v1alpha1.AdditionsWarn).Reason
 	}
 	was := r.Known.Additions
 	r.Known.Additions = text
@@ -51,11 +52,11 @@ func (p *Recorder) recordObserved(r apply.Result) {
 		before = p.SkippedBefore[r.ID]
 	}
 	known := before != nil && !before.Unobserved
-	now := &plan.Drift{SkipReason: *r.Skipped, Deleted: r.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Configuration}
+	now := &plan.Drift{Decision: r.Decision, Deleted: r.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Configuration}
 	o.Problem, o.Drift = nil, now
 	p.NoteAnswer(o, r.Glass)
 	p.Waits = p.Waits || r.Why == plan.WhyChanged
-	if r.Skipped.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
+	if r.Decision.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
 		// What is ours in it may be owned by another manager now, with our value: the
 		// digest of the last apply stays what is expected one day.
 		entry.State = v1alpha1.ObjectApplied
@@ -97,7 +98,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	case r.Err != nil:
 		p.recordFailure(r)
 		return
-	case r.Skipped != nil:
+	case !r.Decision.Reverts():
 		p.recordObserved(r)
 		return
 	}
@@ -278,7 +279,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 
 // RecordWarnings records the warnings of the API server about an object.
 func (p *Recorder) RecordWarnings(r apply.Result) {
-	if r.Live == nil || r.Skipped != nil {
+	if r.Live == nil || !r.Decision.Reverts() {
 		return // it was not applied
 	}
 	o := r.Known
