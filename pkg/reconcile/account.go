@@ -36,8 +36,7 @@ func (s *ownerState) accountMissing() bool {
 	return s.Stalled != nil && s.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired
 }
 
-// enqueueAccounts enqueues the VidraResources that name an account of a namespace, of
-// which the labels have changed.
+// enqueueAccounts enqueues the VidraResources that name an account of a namespace whose labels have changed.
 func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
 	if r.ImpersonationNamespaces == nil {
 		return
@@ -94,7 +93,7 @@ func (p *pass) awaitRights(all bool) {
 	}
 }
 
-// granted makes an owner retry what it lacked a right for.
+// granted makes an owner retry the requests that lacked a right.
 func (r *Reconciler) granted(owner trigger.Owner, right access.Right) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
 	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Cluster, GVR: gvr, Namespace: right.Namespace})

@@ -26,9 +26,10 @@ const (
 	catchUpLog = time.Minute
 )
 
-// catchUp delays the first reconcile of each VidraResource until the cache shows it as the API server had it at the first reconcile of this process, or later.
-// A cache begins with the watch cache of one API server, which may be behind the others, and a replica that begins to lead may be behind the former leader.
-// A reconcile of a former state would create again what was removed since. The zero value is ready to use, and safe for concurrent use.
+// catchUp delays the first reconcile of each VidraResource until the cache shows it as the API server had it at the first
+// reconcile of this process, or later. A cache begins with the watch cache of one API server, which may be behind the others,
+// and a replica that begins to lead may be behind the former leader. A reconcile of a former state would create removed
+// objects again. The zero value is ready to use, and safe for concurrent use.
 type catchUp struct {
 	listing singleflight.Group
 

@@ -22,15 +22,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// startingRetry is when a reconcile is tried again of whose destination it is not known yet
-// whether it can be reached.
+// startingRetry is the delay of a retry while the reachability of the destination is unknown.
 const startingRetry = 500 * time.Millisecond
 
 // kubeconfigGrace is how long a new VidraResource waits for its kubeconfig before that is reported: one client often creates both.
 const kubeconfigGrace = 3 * time.Second
 
-// record records the Events of what a reconcile of a VidraResource did. before and after
-// are its status before and after that.
+// record records the Events of a reconcile of a VidraResource. before and after are its status before and after that.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
 	at := r.clusters.Of(owner)
 	for i := range changes {
@@ -52,8 +50,8 @@ func (r *Reconciler) destinations() *access.Destinations {
 	return &access.Destinations{Local: r.Local, LocalScope: r.LocalScope, Remotes: r.Remotes, Clusters: &r.clusters}
 }
 
-// connect finds the destination, and the client with which its objects are read and
-// written. It returns why nothing can be done.
+// connect finds the destination, and the client that reads and writes its objects. It returns the reason for which nothing can
+// be done.
 func (p *pass) connect(ctx context.Context) *object.Failure {
 	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
 	if err != nil {
@@ -118,9 +116,10 @@ func (r *Reconciler) forgetCluster(server string) {
 	r.identities.Forget(server)
 }
 
-// isSame reports whether an object of the destination is also the one of its name at the destination of another VidraResource, which is
-// another URL. The identities of the clusters decide; where Vidra may not ask for them, the UID of the object does; where the other
-// cluster does not answer, the identity in the status of the VidraResource does. It fails if none of them is known.
+// isSame reports whether an object of the destination is also the object of its name at the destination of another
+// VidraResource, which is another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the
+// object does; if the other cluster does not answer, the identity in the status of the VidraResource does. It fails if none of
+// them is known.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, access.IdentityTimeout)
 	defer cancel()
@@ -159,8 +158,8 @@ func isSameObject(ctx context.Context, at access.Destination, scope cluster.Scop
 	return found != nil && found.GetUID() == live.GetUID(), err
 }
 
-// noteIdentity notes the identity of a remote destination for the status, for the time in which the cluster does not answer. It asks
-// once for each kubeconfig.
+// noteIdentity notes the identity of a remote destination for the status, which has it while the cluster does not answer. It
+// asks once for each kubeconfig.
 func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) {
 	if !p.Scope.All || p.state.ClusterUID != "" && p.state.Kubeconfig == kubeconfigBefore {
 		return
@@ -173,8 +172,8 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 	}
 }
 
-// block ends a reconcile that cannot do anything at present. What was applied stays unchanged
-// and in the inventory, and what was to be done is done later.
+// block ends a reconcile that cannot do anything at present. Applied objects stay unchanged and in the inventory, and the work
+// is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.unbegun = p.First
 	if p.starting {
@@ -189,9 +188,8 @@ func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result,
 	return result, err
 }
 
-// conclude ends a reconcile as finish does, unless the destination cannot be reached any
-// more, or that is not known yet: then all that failed may have failed for that, and the
-// next reconcile reports so. What was done is reported later.
+// conclude ends a reconcile as finish does, unless the destination cannot be reached any more, or that is not known yet: then
+// all failures may have that cause, and the next reconcile reports so. Its writes are reported later.
 func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	if access.Usable(p.applier.Destination) {
 		return p.finish(ctx, o)

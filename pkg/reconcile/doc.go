@@ -10,9 +10,8 @@
 // reaches it through package trigger as a cause that names the object. The plan is then that object
 // alone, and the apply one PATCH, or two for a structural edit.
 //
-// Invariants: an object is in the inventory of the status before it is created, and until it is known
-// to be gone. Only what the VidraResource owns at that moment is removed. An object that existed before
-// is changed only if spec.adopt allows it. The status is written on transitions. A reconcile that finds
-// all objects as expected sends no request, but for the backstop, and where the objects are not
-// watched. What failed is retried after a backoff.
+// Invariants: an object is in the inventory of the status before it is created, and until it is known to be gone. Vidra
+// removes only objects that the VidraResource owns at that moment. An object that existed before is changed only if spec.adopt
+// allows it. The status is written on transitions. A reconcile that finds all objects as expected sends no request, except for
+// the backstop, and for unwatched objects. Failures are retried after a backoff.
 package reconcile

@@ -20,8 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
-// finalize removes what a VidraResource that is being deleted has applied, and
-// removes the finalizer when all of it is gone.
+// finalize removes the applied objects of a VidraResource that is being deleted, and removes the finalizer when all are gone.
 func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(p.VR, p.Installation.Finalizer()) {
 		p.forget(p.Owner)
@@ -108,8 +107,8 @@ func (p *pass) noteDeletion(objects int) {
 	p.Note(events.Change{Action: events.Deleted, Object: object.ReferenceToOwner(p.VR), Note: note})
 }
 
-// foreignFinalizers are the finalizers of other controllers for which a deletion waits. The garbage collector
-// removes its own at once.
+// foreignFinalizers are the finalizers of other controllers that delay a deletion. The garbage collector removes its own at
+// once.
 func (p *pass) foreignFinalizers() string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(p.VR.Finalizers), func(name string) bool {
 		garbage := name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents

@@ -17,8 +17,8 @@ import (
 // client wrote: two clients that overwrite each other must not do so without end.
 const restoreInterval = 5 * time.Second
 
-// foreignStatus reports whether an update of a VidraResource is that of its status by
-// another client. It is a predicate of the controller.
+// foreignStatus reports whether an update of a VidraResource is an update of its status by another client. It is a predicate
+// of the controller.
 func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
 	after, is := e.ObjectNew.(*v1alpha1.VidraResource)

@@ -38,7 +38,8 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	return nil
 }
 
-// withoutValues returns the error of a write of a VidraResource without what may quote its manifest, as a policy does: the log has it.
+// withoutValues returns the error of a write of a VidraResource without parts that may quote its manifest, as a policy does:
+// the log has it.
 func withoutValues(vr *v1alpha1.VidraResource, err error) error {
 	return object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false))
 }

@@ -11,11 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// isTerminating returns a function that reports whether a namespace is being deleted, from the
-// cache, which is that of the local cluster. It keeps its answers in known. Of another cluster, and with
-// --namespaces, with which Vidra watches no Namespaces, the API server reports it when it refuses to create
-// an object in the namespace. That is tried again less and less often, at the latest after limits.RetryMax,
-// which is how long it may take until the end of such a namespace is noticed.
+// isTerminating returns a function that reports whether a namespace is being deleted, from the cache, which is the cache of
+// the local cluster. It keeps its answers in known. Of another cluster, and with --namespaces, which excludes watches on
+// Namespaces, the API server reports it when it refuses to create an object in the namespace. That is retried less and less
+// often, at the latest after limits.RetryMax, so that the end of such a namespace is noticed within that time.
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]

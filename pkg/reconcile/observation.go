@@ -23,7 +23,7 @@ type postponed struct {
 	until time.Time
 }
 
-// concludeObserved ends a reconcile, at once or when the watches have shown what it applied.
+// concludeObserved ends a reconcile, at once or when the watches have shown its applied objects.
 func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o status.Outcome) (reconcile.Result, error) {
 	p.NoteApplied(applied)
 	if !p.AwaitsWatches() {
@@ -81,8 +81,7 @@ func changedSince(read, now *v1alpha1.VidraResource) bool {
 		read.ReconcileRequest() != now.ReconcileRequest()
 }
 
-// dropPostponed forgets a reconcile that was postponed when Vidra ends. The next process
-// finds what it did.
+// dropPostponed forgets a reconcile that was postponed when Vidra ends. The next process finds its writes.
 func (s *ownerState) dropPostponed() {
 	if s.postponed != nil {
 		s.postponed = nil

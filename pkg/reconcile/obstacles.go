@@ -20,7 +20,7 @@ const (
 	obstacleChangeDelay = 10 * time.Second
 )
 
-// rolesOf returns the roles and bindings on which a right depends.
+// rolesOf returns the roles and bindings of a right.
 func rolesOf(right access.Right) []metawatch.Key {
 	keys := []metawatch.Key{
 		{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterroles")},
@@ -34,7 +34,7 @@ func rolesOf(right access.Right) []metawatch.Key {
 	return keys
 }
 
-// rolesWatched reports whether all roles and bindings on which a right depends are watched.
+// rolesWatched reports whether all roles and bindings of a right are watched.
 func (r *Reconciler) rolesWatched(right access.Right) bool {
 	for _, key := range rolesOf(right) {
 		if _, known := r.obstacles.State(key); !known {
@@ -52,7 +52,7 @@ func (r *Reconciler) watchedObstacles() *metawatch.Watches {
 	return &r.obstacles
 }
 
-// obstacleChanged has what was refused attempted again, after a change of an object that it depended on.
+// obstacleChanged retries refused writes after a change of an object that they depended on.
 func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	if key.GVR.Group == rbacv1.GroupName {
 		r.grants.Recheck(key.Cluster, key.Namespace)
@@ -65,7 +65,7 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
-// awaitRefused has it noticed when what was refused may be accepted.
+// awaitRefused has the end of refusals noticed.
 func (p *pass) awaitRefused() {
 	roles := map[metawatch.Key]struct{}{}
 	for right := range p.missing {

@@ -38,15 +38,15 @@ type outcomeLimit struct {
 	last       time.Time
 }
 
-// outcomeMessages are the lines by what was done to an object. Other changes are not logged.
+// outcomeMessages are the lines by the writes to an object. Other changes are not logged.
 var outcomeMessages = map[events.Action]string{
 	events.Restored: "Reverted an object", events.Recreated: "Created a deleted object again", events.Relabelled: "Restored the label of an object",
 	events.Pruned: "Deleted an object", events.Orphaned: "Released an object", events.Released: "Released an object that other owners keep",
 	events.Replaced: "Deleted an object to create it again",
 }
 
-// log logs what a reconcile did, from the statuses before and after it and its changes. suppressed is called for each line that is
-// left out, if it is not nil.
+// log logs the work of a reconcile, from the statuses before and after it and its changes. suppressed is called for each line
+// that is left out, if it is not nil.
 func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string, before, after v1alpha1.VidraResourceStatus, changes []events.Change, now time.Time) {
 	line := func(message, object string, values ...any) {
 		if !o.line(log, message, vidraResource, object, now, values...) && suppressed != nil {

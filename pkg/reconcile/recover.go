@@ -10,11 +10,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// recoverInventory finds what the VidraResource owns and its inventory does not list, if
-// the inventory was emptied before this process began: the objects of the kinds of the
-// manifest that our field manager applied. What left the manifest meanwhile is pruned then.
-// Objects of other kinds are not found, because their kinds are not watched; nor are, where Vidra is
-// limited to namespaces, those in other namespaces.
+// recoverInventory finds the objects that the VidraResource owns and its inventory does not list, if the inventory was emptied
+// before this process began: the objects of the kinds of the manifest that our field manager applied. Objects that left the
+// manifest meanwhile are pruned then. Objects of other kinds are not found, because their kinds are not watched; nor are, if
+// Vidra is limited to namespaces, objects in other namespaces.
 func (p *pass) recoverInventory() {
 	s := p.state
 	if !s.recoversInventory || !p.Scope.All || !p.applier.Watched {
@@ -55,9 +54,9 @@ func (s *ownerState) lostInventory() bool {
 	return s.recoversInventory && (len(s.Status.Conditions) == 0 || s.Status.LastSyncTime != nil || s.Status.ClusterUID != "" || s.Status.KubeconfigDigest != "")
 }
 
-// recoverForRemoval takes the objects of the manifest for the inventory of a VidraResource
-// that is being deleted, if that was emptied before this process began. Of these, what our
-// field manager applied is removed. It returns why the objects are not known: then nothing may be forgotten.
+// recoverForRemoval takes the objects of the manifest for the inventory of a VidraResource that is being deleted, if that was
+// emptied before this process began. Of these, the objects that our field manager applied are removed. It returns the reason
+// for which the objects are unknown: then nothing may be forgotten.
 func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	s := p.state
 	if !s.recoversInventory {

@@ -34,10 +34,9 @@ type Accounts struct {
 	Impersonated labels.Selector
 }
 
-// ClientOf returns the client with which a VidraResource reads and writes at a cluster,
-// and the user that the client impersonates: none, or the ServiceAccount that the
-// VidraResource names. It applies to every request for a VidraResource: applies, dry runs,
-// removals, the release of fields, and the reads of spec.manifestFrom.
+// ClientOf returns the client of a VidraResource at a cluster, for reads and writes, and the user that the client
+// impersonates: none, or the ServiceAccount that the VidraResource names. It applies to every request for a VidraResource:
+// applies, dry runs, removals, the release of fields, and the reads of spec.manifestFrom.
 func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
 	if why := a.Refused(ctx, vr); why != nil {
 		return nil, "", why
@@ -62,8 +61,8 @@ func Account(vr *v1alpha1.VidraResource) string {
 	return vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName
 }
 
-// FormerClient returns the client with which a VidraResource removes what it applied as an account, NAMESPACE/NAME, that its
-// spec names no longer, and the user that the client impersonates. The rules are those of ClientOf.
+// FormerClient returns the client for the removal of objects that a VidraResource applied as an account, NAMESPACE/NAME, that
+// its spec names no longer, and the user that the client impersonates. It follows the rules of ClientOf.
 func (a Accounts) FormerClient(ctx context.Context, account string, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
 	namespace, name, _ := strings.Cut(account, "/")
 	if namespace == "" || name == "" { // otherwise the client would be that of Vidra itself
@@ -74,7 +73,8 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 	return a.ClientOf(ctx, former, d)
 }
 
-// Refused returns why Vidra sends no request for a VidraResource because of the account that it names, or does not name; nil if it does.
+// Refused returns the reason for which Vidra sends no request for a VidraResource because of the account that it names, or
+// does not name; nil if it does.
 func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
 	if why := a.missing(vr); why != nil {
 		return why
@@ -82,8 +82,8 @@ func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 	return a.refused(ctx, vr)
 }
 
-// missing returns why Vidra sends no request for a VidraResource: it runs with
-// --require-service-account, and the VidraResource names no account that it may act as.
+// missing returns the reason for which Vidra sends no request for a VidraResource: it runs with --require-service-account, and
+// the VidraResource names no account that it may act as.
 func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
 	if !a.Required {
 		return nil
@@ -99,8 +99,8 @@ func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
 	return nil
 }
 
-// refused returns why Vidra does not act as the account that a VidraResource names: its
-// namespace is not one of those whose accounts Vidra may impersonate.
+// refused returns the reason for which Vidra does not act as the account that a VidraResource names: its namespace is outside
+// of the namespaces whose accounts Vidra may impersonate.
 func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
 	in := vr.Spec.Destination.Namespace
 	if a.Impersonated == nil || vr.Spec.ServiceAccountName == "" {
@@ -135,6 +135,6 @@ func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*uns
 	return &found.Items[0], nil
 }
 
-// ReviewsAsVidra returns the client with which Vidra asks for rights of its own, those to
-// list and watch: watches are shared, and use no account.
+// ReviewsAsVidra returns the client for questions about rights of Vidra itself, to list and watch: watches are shared, and use
+// no account.
 func ReviewsAsVidra(d Destination) dynamic.Interface { return d.Dynamic() }

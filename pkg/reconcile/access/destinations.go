@@ -14,18 +14,19 @@ import (
 // Destinations finds the clusters that objects are applied to. It is safe for concurrent use.
 type Destinations struct {
 	Local Destination
-	// LocalScope is what Vidra may do in the local cluster.
+	// LocalScope is the part of the local cluster that Vidra may use.
 	LocalScope cluster.Scope
 	// Remotes are the other clusters; nil without them.
 	Remotes  *cluster.Destinations
 	Clusters *ClusterIndex
 }
 
-// ErrServedByAnother is why a VidraResource starts anew: its server is another cluster now.
+// ErrServedByAnother is the error of a VidraResource that starts anew: its server is another cluster now.
 var ErrServedByAnother = errors.New("is served by another kubeconfig now")
 
-// Find finds the destination of an owner, and what Vidra may do there. The error wraps cluster.ErrStarting while it is not known whether the cluster can
-// be reached, and ErrServedByAnother if what is known of the owner is known of another cluster.
+// Find finds the destination of an owner, and the part of it that Vidra may use. The error wraps cluster.ErrStarting while it
+// is not known whether the cluster can be reached, and ErrServedByAnother if the knowledge about the owner is about another
+// cluster.
 func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cluster.Scope, error) {
 	if IsLocal(server) {
 		return d.Local, d.LocalScope, nil
@@ -54,8 +55,8 @@ func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cl
 	return remote, remote.Scope(), nil
 }
 
-// Borrow returns the cluster at a URL, and what Vidra may do there. The caller must call done. A cluster without VidraResources of this
-// operator, as one of another shard, is forgotten then, with forget.
+// Borrow returns the cluster at a URL, and the part of it that Vidra may use. The caller must call done. A cluster without
+// VidraResources of this operator, as one of another shard, is forgotten then, with forget.
 func (d *Destinations) Borrow(server string, forget func(server string)) (at Destination, scope cluster.Scope, done func(), err error) {
 	if IsLocal(server) {
 		return d.Local, d.LocalScope, func() {}, nil
@@ -83,8 +84,8 @@ func (d *Destinations) Borrow(server string, forget func(server string)) (at Des
 	return remote, remote.Scope(), done, nil
 }
 
-// Unreachable returns why no request can be sent to a destination; nil if it can. starting
-// reports that it is not known yet, and soon will be.
+// Unreachable returns the reason for which no request can be sent to a destination; nil if it can. starting reports that it is
+// not known yet, and soon will be.
 func Unreachable(d Destination) (why *object.Failure, starting bool) {
 	if err := d.Unreachable(); err != nil {
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}, errors.Is(err, cluster.ErrStarting)

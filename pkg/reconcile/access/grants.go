@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// grantsInterval is the least time between two questions whether a right has been granted, but
-	// for the jitter. It grows to the grantsShare-th part of the time for which the right has been
-	// missing, and to grantsMaxInterval at most. grantsQPS is how many questions are asked a second in all.
+	// grantsInterval is the least time between two questions whether a right has been granted, except for the jitter. It grows
+	// to the grantsShare-th part of the time without the right, and to grantsMaxInterval at most. grantsQPS bounds the
+	// questions a second in all.
 	grantsInterval    = 5 * time.Second
 	grantsShare       = 8
 	grantsMaxInterval = 2 * time.Minute
@@ -46,9 +46,8 @@ type Subject struct {
 	Cluster, User string
 }
 
-// Right is one right of a subject. It is comparable as long as its selectors are
-// not set. That of a request about an object that Vidra manages names no object: a
-// role that names some is not noticed then.
+// Right is one right of a subject. It is comparable as long as its selectors are not set. The right of a request about a
+// managed object names no object: a role that names some is not noticed then.
 type Right struct {
 	Subject
 	authorizationv1.ResourceAttributes
@@ -66,7 +65,7 @@ func (s Subject) Rights(gvr schema.GroupVersionResource, namespace string, verbs
 	return rights
 }
 
-// Right is the one to do verb with an object.
+// Right is the right to do verb with an object.
 func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
 	right := s.Rights(key.GVR, key.Namespace, verb)[0]
 	right.Name = key.Name
@@ -99,16 +98,15 @@ type reviewer interface {
 // server that refused them as the subject that it refused, which needs no right but
 // that to impersonate the subject, when the roles and bindings change, or where these are not watched from time to time.
 //
-// A quota and an admission policy refuse with 403, too. Then the right is there when
-// it is first asked for, so it is not what was missing: no owner is notified, or it
-// would be refused again, and again.
+// A quota and an admission policy refuse with 403, too. Then the first question finds the right, so that another thing was
+// missing: no owner is notified, or it would be refused again, and again.
 //
 // Its methods are safe for concurrent use.
 type Grants struct {
 	// granted is called when an owner was granted a right. It may be called from
 	// several goroutines, and must not block.
 	granted func(owner trigger.Owner, right Right)
-	// watched reports whether a change of the roles and bindings on which a right depends is followed by a call of Recheck.
+	// watched reports whether a change of the roles and bindings of a right is followed by a call of Recheck.
 	watched  func(right Right) bool
 	reviewer reviewer
 	limiter  flowcontrol.RateLimiter

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// identityAge is the time for which an answer about the identity of a cluster counts. A URL may lead to another cluster later.
+	// identityAge is the lifetime of an answer about the identity of a cluster. A URL may lead to another cluster later.
 	identityAge = time.Minute
-	// identityRetry is the time for which a failure counts, so that the objects of a removal share it.
+	// identityRetry is the lifetime of a failure, so that the objects of a removal share it.
 	identityRetry = 5 * time.Second
 	// IdentityTimeout is the limit of the requests that find out about one object or cluster.
 	IdentityTimeout = 5 * time.Second

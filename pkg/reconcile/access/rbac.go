@@ -1,8 +1,7 @@
 package access
 
-// What Vidra needs for itself. `make generate` makes config/rbac/role.yaml of
-// it. The kinds that may be managed are a role of their own, which a team can
-// narrow: config/rbac/managed_kinds.yaml.
+// The needs of Vidra itself. `make generate` makes config/rbac/role.yaml of it. The kinds that may be managed are a role of
+// their own, which a team can narrow: config/rbac/managed_kinds.yaml.
 
 // Its own resource. Status is written as a subresource, and finalizers are
 // which OwnerReferencesPermissionEnforcement checks.
@@ -10,8 +9,7 @@ package access
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=infrahub.operators.com,resources=vidraresources/finalizers,verbs=update
 
-// Events and leader election. Events go to events.k8s.io; leader election writes those of
-// the core group.
+// Events and leader election. Events go to events.k8s.io; leader election writes Events of the core group.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 

@@ -14,12 +14,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Assignment is which VidraResources an operator reconciles. The zero value is that of an operator without flags. Its
-// fields must not be changed after the first call of a method. It is safe for concurrent use.
+// Assignment is the set of VidraResources that an operator reconciles. The zero value belongs to an operator without flags.
+// Its fields must not be changed after the first call of a method. It is safe for concurrent use.
 type Assignment struct {
 	// Installation reconciles the VidraResources that name it.
 	Installation v1alpha1.Installation
-	// Shard is the one whose VidraResources the cache has; empty if it has all.
+	// Shard is the shard of the VidraResources in the cache; empty if it has all.
 	Shard v1alpha1.Shard
 	// Elsewhere reads the VidraResources of other shards; nil without a shard.
 	Elsewhere client.Reader

@@ -18,10 +18,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Relabel gives the objects of the manifest that were applied the labels of shards, and takes those of other shards
-// from them, if the state has other shards. It reports whether it has. It changes no other field: one that another
-// writer has changed is found by the watch, which shows the object from now on. An object that cannot be relabelled is
-// missing in the watch, and is applied as one that has lost its label.
+// Relabel gives the applied objects of the manifest the labels of shards, and takes the labels of other shards from them, if
+// the state has other shards. It reports whether it has. It changes no other field: the watch, which shows the object from now
+// on, finds an edited one. An object that cannot be relabelled is missing in the watch, and is applied as one that has lost
+// its label.
 func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) (relabelled bool) {
 	if slices.Equal(s.Shards, shards) {
 		return false
@@ -46,9 +46,9 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 	return true
 }
 
-// Unlabelled returns the shards that the status has of a VidraResource that changes from those before to others, while its
-// objects, of which it has a number, cannot get their labels. They differ from the others until then, and have them as far
-// as possible.
+// Unlabelled returns the shards in the status of a VidraResource that changes from the shards before to others, while its
+// objects, a number of them, cannot get their labels. They differ from the others until then, and have them as far as
+// possible.
 func Unlabelled(before, others []string, objects int) []string {
 	if objects == 0 {
 		return others
@@ -60,7 +60,7 @@ func Unlabelled(before, others []string, objects int) []string {
 	return slices.Sorted(slices.Values(append(slices.Clone(others[:min(len(others), v1alpha1.MaxShards-1)]), before[i])))
 }
 
-// relabel relabels one object, by an apply of what is ours in it as it is.
+// relabel relabels one object, by an apply of our fields in it as they are.
 func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
 	key := o.Desired.Key
 	live, err := a.Get(ctx, key)

@@ -24,7 +24,7 @@ const (
 type Backstop struct {
 	*plan.Planner
 	Applier *apply.Applier
-	// Interval is the one of the Lister. Zero turns the backstop off.
+	// Interval is the interval of the Lister. Zero turns the backstop off.
 	Interval time.Duration
 }
 
@@ -46,8 +46,8 @@ func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
 	}
 }
 
-// Compare reads each suspect and asks the API server whether an apply would change it. What still
-// differs in the same version is added to causes: its event was lost or misjudged.
+// Compare reads each suspect and asks the API server whether an apply would change it. A suspect that differs in the same
+// version is added to causes: its event was lost or misjudged.
 func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.State
 	if !p.Scope.All || !p.Scope.Suspects && p.On() {
@@ -71,8 +71,8 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	p.conclude(ctx, asked, found, causes)
 }
 
-// conclude adds what was found of the suspects that were compared to causes, and notes which of them are to be compared
-// again. What counts as corrected is logged, too, as the metric has only the kind.
+// conclude adds the findings about the compared suspects to causes, and notes the suspects for the next comparison. A
+// correction is logged, too, as the metric has only the kind.
 func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired

@@ -27,10 +27,10 @@ const (
 	pageTimeout = 30 * time.Second
 	// slowFailure is how long a page takes that delays the LISTs of other watches when it fails.
 	slowFailure = time.Second
-	// minPage, firstPage and maxPage are how many objects a page may have: the fewest, those of
-	// the first page of a watch, and the most.
+	// minPage, firstPage and maxPage are numbers of objects in a page: the least, the number in the first page of a watch, and
+	// the most.
 	minPage, firstPage, maxPage = 10, 100, 2000
-	// pageBytes is how much memory the objects of a page should take at most. Where those of the page before were smaller,
+	// pageBytes is the memory that the objects of a page should take at most. If the objects of the page before were smaller,
 	// they take more, up to the limit of [cluster.InPages].
 	pageBytes = 16 << 20
 	// verifyQPS is how many objects a second are compared by a dry run because their digests
@@ -55,7 +55,7 @@ type Lister struct {
 	Interval time.Duration
 
 	lists map[watchregistry.Key]*list
-	// paused are the clusters in which no LIST begins before a time, because one has failed after a while.
+	// paused are the clusters with a time before which no LIST begins, because one has failed after a while.
 	paused map[string]time.Time
 	verify flowcontrol.PassiveRateLimiter
 }
@@ -134,7 +134,7 @@ func (l *Lister) ready(at *list) time.Time {
 	return at.due
 }
 
-// before reports whether the page of a LIST is asked for before that of another one that is due, too.
+// before reports whether the page of a LIST is asked for before the page of another one that is due, too.
 func (at *list) before(other *list) bool {
 	if at.failed != other.failed {
 		return other.failed

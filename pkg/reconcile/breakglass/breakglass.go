@@ -31,9 +31,8 @@ type Limits struct {
 	Full bool
 }
 
-// Decide decides what becomes of the break-glass annotations of an object.
-// known is the answer before, nil if there was none. It returns nil if there is nothing
-// to answer or to remember.
+// Decide decides about the break-glass annotations of an object. known is the answer before, nil if there was none. It returns
+// nil without a request and without a former answer that counts.
 func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, limits Limits, now time.Time) *v1alpha1.BreakGlassStatus {
 	text, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
 	reason := strings.TrimSpace(annotations[v1alpha1.BreakGlassReasonAnnotation])
@@ -129,7 +128,7 @@ type Answer struct {
 	Full bool
 }
 
-// Problem is why a request has no effect; empty if it has one.
+// Problem is the reason for which a request has no effect; empty if it has one.
 func (g Answer) Problem() string {
 	if g.Status == nil || g.Status.State != v1alpha1.BreakGlassIgnored {
 		return ""

@@ -20,22 +20,21 @@ const (
 	budgetPause, budgetWindow = 500 * time.Millisecond, 10 * time.Second
 )
 
-// Budget shares the heals of contended objects among the VidraResources. Each has an
-// equal share, so that one with hundreds of contended objects does not delay those of the
-// others. What is not used of the shares, any of them gets. The zero value is ready. It is
-// safe for concurrent use.
+// Budget shares the heals of contended objects among the VidraResources. Each has an equal share, so that one with hundreds of
+// contended objects does not delay the heals of the others. Any of them gets the unused part of the shares. The zero value is
+// ready. It is safe for concurrent use.
 type Budget struct {
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// pool counts all heals; what is in it is free for any VidraResource.
+	// pool counts all heals; its tokens are free for any VidraResource.
 	pool *rate.Limiter
-	// shares are those of the VidraResources that asked lately.
+	// shares are the shares of the VidraResources that asked lately.
 	shares map[trigger.Owner]*healShare
 	// cleaned is when shares that are not used were last dropped.
 	cleaned time.Time
 }
 
-// healShare is what one VidraResource is sure of.
+// healShare is the guaranteed part of one VidraResource.
 type healShare struct {
 	*rate.Limiter
 	asked time.Time
@@ -75,8 +74,7 @@ func (s *healShare) again(now time.Time) time.Time {
 	return now.Add(min(max(missing, budgetPause), budgetWindow))
 }
 
-// spend takes a token that there may not be. What is owed is bounded: heals that must be
-// can be more than the budget for hours.
+// spend takes a token, or owes it. The debt is bounded: forced heals can exceed the budget for hours.
 func spend(from *rate.Limiter, now time.Time) {
 	if from.TokensAt(now) > -float64(from.Burst()) {
 		from.ReserveN(now, 1)

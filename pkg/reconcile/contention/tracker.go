@@ -16,17 +16,15 @@ import (
 )
 
 const (
-	// Window is the time within which the reverts of a field are counted, for
-	// which a contention is healed at firstHealRate, and for which an object must stay
-	// unchanged until its contention is over.
+	// Window is the time of a count of the reverts of a field, the time of a contention at firstHealRate, and the time without
+	// changes that ends a contention.
 	Window = time.Minute
 	// HealBurst is how many heals of an object are never delayed.
 	HealBurst = 100
 	// firstHealRate and lastingHealRate are how many heals of an object a second are
 	// possible beyond the burst: in the first minute of a contention, and after it.
 	firstHealRate, lastingHealRate rate.Limit = 10, 1
-	// enough is how much of a token is enough to heal: what is computed with times
-	// lacks a little.
+	// enough is the part of a token that suffices for a heal: a result of arithmetic with times lacks a little.
 	enough = 1 - 1e-6
 )
 
@@ -35,8 +33,7 @@ const (
 // sustained load: each takes a token of a bucket, which starts full and is full again
 // after a minute without heals.
 type Tracker struct {
-	// reverts are the times within Window at which each field was reverted;
-	// nil once the object is contended.
+	// reverts are the times of the reverts of each field within Window; nil once the object is contended.
 	reverts map[string][]time.Time
 	bucket  *rate.Limiter
 	// Began is when the object became contended; zero if it is not.
@@ -49,8 +46,8 @@ type Tracker struct {
 	Delayed bool
 	// Key is where the object was when it was last healed.
 	Key trigger.ObjectKey
-	// field is the one that was reverted too often; its path is empty if that is the
-	// object as a whole, or not known after a restart. Reverted is how often it was.
+	// field is the field that was reverted too often; its path is empty for the object as a whole, or if it is unknown after a
+	// restart. Reverted is the number of its reverts.
 	field    ownership.Change
 	Reverted int
 	// Text describes the contention in conditions and Events.
@@ -155,12 +152,10 @@ func (c *Tracker) Next(now time.Time) time.Time {
 	return now.Add(time.Duration((1 - tokens) / float64(c.bucket.Limit()) * float64(time.Second)))
 }
 
-// HealAt returns when a contended object is healed that was changed at since: now, or a
-// time after it. It is healed when its bucket and the budget allow it, and in any case
-// before a foreign value stands for maxExposure: the last tenth of that is for the
-// request. Heals that must be sent soon are sent now, so that one reconcile sends those of
-// many objects. budget takes a heal from the budget, if there is one or it must, and returns
-// now or when to ask again.
+// HealAt returns the time of the heal of a contended object that was changed at since: now, or a time after it. It is healed
+// when its bucket and the budget allow it, and in any case before a foreign value stands for maxExposure: the last tenth of it
+// is for the request. Heals that must be sent soon are sent now, so that one reconcile sends the heals of many objects. budget
+// takes a heal from the budget, if there is one or it must, and returns now or the time of the next question.
 func (c *Tracker) HealAt(now, since time.Time, maxExposure time.Duration, budget func(must bool) time.Time) time.Time {
 	latest, soon := since.Add(maxExposure-maxExposure/10), maxExposure/20
 	if !now.Before(latest.Add(-soon)) {
@@ -180,7 +175,7 @@ func (c *Tracker) HealAt(now, since time.Time, maxExposure time.Duration, budget
 // any more, and its reverts need not be remembered.
 func (c *Tracker) Over(now time.Time) bool { return now.Sub(c.LastHeal) > Window }
 
-// Fields returns what is contended; nil if that is the object as a whole.
+// Fields returns the contended fields; nil for the object as a whole.
 func (c *Tracker) Fields() []ownership.Change {
 	if c.field.Path == "" {
 		return nil
@@ -191,7 +186,7 @@ func (c *Tracker) Fields() []ownership.Change {
 // stillReverted describes how a contended object is handled.
 const stillReverted = "Vidra keeps reverting it, under sustained load less often, but at the latest after spec.drift.maxExposure"
 
-// Describe returns who keeps changing what, and how to end it.
+// Describe returns the writer, the field that it keeps changing, and the way to end it.
 func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {
 	what, who := c.field.Path, cmp.Or(c.field.By(), "another writer")
 	if what == "" {

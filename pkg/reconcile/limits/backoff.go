@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// RetryMin is the least time between two attempts at what failed.
+	// RetryMin is the least time between two attempts after a failure.
 	RetryMin = 500 * time.Millisecond
-	// RetryMax is the longest time between two attempts at what failed.
+	// RetryMax is the longest time between two attempts after a failure.
 	RetryMax = 2 * time.Minute
 	// maxSteps is how often the time between attempts doubles at most.
 	maxSteps = 10
@@ -25,8 +25,7 @@ const (
 	ErrorRetryBurst = 100
 )
 
-// RetryDelay returns the time until the next attempt at what failed, after a number of
-// attempts before the last one.
+// RetryDelay returns the time until the next attempt after a failure and a number of attempts before the last one.
 func RetryDelay(attempts int) time.Duration {
 	backoff := wait.Backoff{Duration: RetryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: RetryMax}
 	delay := backoff.Step()

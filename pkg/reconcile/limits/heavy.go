@@ -12,9 +12,9 @@ import (
 // memory that it takes to parse it, see [manifest.Weight]. An ordinary heal, and a
 // manifest of less than about 80 KiB, are light: these wait for nothing.
 const (
-	// LightWeight is the weight up to which a reconcile is light.
+	// LightWeight is the most weight of a light reconcile.
 	LightWeight = 4 << 20
-	// LightText is the size up to which it is worth to weigh a text.
+	// LightText is the size from which weighing a text is worth its cost.
 	LightText = 128 << 10
 	// heavyMemory is the weight that all heavy reconciles parse and apply at a time. The
 	// heaviest manifest takes all of it.
@@ -30,11 +30,11 @@ const (
 	FewBodies = 256 << 10
 )
 
-// HeavyShare bounds what reconciles of large manifests may take from the others: workers,
-// memory and processors. It is safe for concurrent use. A nil one bounds nothing.
+// HeavyShare bounds the share of reconciles of large manifests: workers, memory and processors. It is safe for concurrent use.
+// A nil one bounds nothing.
 type HeavyShare struct {
 	workers, memory *semaphore.Weighted
-	// least is what each heavy piece of work weighs, so that not all processors parse.
+	// least is the weight of each heavy piece of work at least, so that not all processors parse.
 	least int64
 	// bodies are the bytes of the bodies that owners keep.
 	bodies atomic.Int64

@@ -40,7 +40,7 @@ type Watches struct {
 	// Max limits the number of watches. Zero means no limit. A key beyond it is not watched.
 	Max int
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	ended   bool
 	needed  relation.Relation[trigger.Owner, Key]
@@ -188,7 +188,7 @@ func versionOf(obj any) string {
 	return ""
 }
 
-// versionOnly drops what is not needed.
+// versionOnly drops all but the version.
 func versionOnly(obj any) (any, error) {
 	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -120,7 +120,7 @@ func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []*v1alpha1.V
 	}
 }
 
-// state is a condition without what is not counted.
+// state is a condition without its uncounted parts.
 type state struct{ condition, status, reason string }
 
 // collectReasons reports how many VidraResources have each condition.

@@ -20,10 +20,10 @@ const (
 	// otherManager is the label of further managers, and of names that are too long or have
 	// unusual characters.
 	otherManager = "other"
-	// unknownManager is the label of changes of which the API server records no manager: a
-	// manager that removes a field, or deletes the object, owns nothing of it.
+	// unknownManager is the label of changes without a manager in the API server: a manager that removes a field, or deletes
+	// the object, owns nothing of it.
 	unknownManager = "unknown"
-	// vidraManager is the label of all VidraResources, each of which has a field manager.
+	// vidraManager is the label of all VidraResources, which have a field manager each.
 	vidraManager = "vidra"
 )
 

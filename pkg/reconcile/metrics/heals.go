@@ -15,7 +15,7 @@ import (
 type Heal struct {
 	ID     object.Identity
 	Action events.Action
-	// Fields are what was reverted.
+	// Fields are the reverted fields.
 	Fields []ownership.Change
 	// Structural is whether the edit added fields or list items, which the revert removed.
 	Structural bool
@@ -33,8 +33,8 @@ const (
 	editValue editKind = "value"
 	// editStructural is a change that added or removed fields or list items.
 	editStructural editKind = "structural"
-	// editDeletion is the deletion of the object, or the loss of the label by which it is
-	// watched, which looks like one.
+	// editDeletion is the deletion of the object, or the loss of the label that selects it for the watch, which looks like
+	// one.
 	editDeletion editKind = "deletion"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Metrics count what a Reconciler does. It implements prometheus.Collector.
+// Metrics count the work of a Reconciler. It implements prometheus.Collector.
 type Metrics struct {
 	heals, HeldHeals, corrections, failures *prometheus.CounterVec
 

@@ -10,12 +10,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// AdoptionChanges returns the fields of an object, which no VidraResource owns, that its adoption would
-// change. adopted is what a dry run of the apply makes of it, and applied is what is applied. known is the decision
-// about values of the object without these.
+// AdoptionChanges returns the fields of an object without an owner that its adoption would change. adopted is the answer to a
+// dry run of the apply, and applied is the applied configuration. known is the decision about values of the object without
+// these.
 func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by object.Signature, known ownership.Disclosure) []ownership.Change {
-	// What Vidra adds to every object is no difference, unless another client finds the
-	// object by it.
+	// The marks that Vidra adds to every object are no difference, unless another client finds the object by them.
 	found := live.DeepCopy()
 	by.Mark(found)
 	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {

@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Conflict is a field for which another VidraResource wants another value.
+// Conflict is a field with another value in the manifest of another VidraResource.
 type Conflict struct {
 	// other is its name or, if it is one of another installation, its field manager.
 	other, field string
@@ -109,9 +109,9 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agr
 	return nil
 }
 
-// Contested returns a Conflict if an apply of wanted, which the API server refused for fields of other field managers, must not take them
-// from other VidraResources, and nil if it may take them. others own the object, elsewhere are those of other installations, and live is
-// the object. drift reports that the apply reverts an edit.
+// Contested returns a Conflict if an apply of wanted, which the API server refused for fields of other field managers, must
+// not take them from other VidraResources, and nil if it may take them. others own the object, elsewhere are owners of other
+// installations, and live is the object. drift reports that the apply reverts an edit.
 func Contested(refused error, live, wanted *unstructured.Unstructured, others, elsewhere []CoOwner, drift bool) error {
 	var all []CoOwner
 	for _, other := range others {
@@ -136,7 +136,7 @@ func Contested(refused error, live, wanted *unstructured.Unstructured, others, e
 // FieldConflict is a field that an apply wants to change and that another field manager owns.
 type FieldConflict struct{ Field, Manager string }
 
-// FieldConflictsIn returns what a conflict of field managers is about; none for another error.
+// FieldConflictsIn returns the fields of a conflict of field managers; none for another error.
 func FieldConflictsIn(conflict error) []FieldConflict {
 	var status apierrors.APIStatus
 	if !errors.As(conflict, &status) || status.Status().Details == nil {
@@ -186,7 +186,7 @@ func OnlyClaimed(live *unstructured.Unstructured, others []CoOwner) bool {
 	return true
 }
 
-// isMark reports whether a field is of what Signature.Mark sets, or above it.
+// isMark reports whether a field belongs to the marks that Signature.Mark sets, or is above one.
 func isMark(path fieldpath.Path) bool {
 	var names []string
 	for _, element := range path {

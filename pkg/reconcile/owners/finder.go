@@ -26,9 +26,9 @@ type CoOwner struct {
 	// Name is empty for one of another installation that is in another cluster; see
 	// OwnersElsewhere.
 	Name, Manager string
-	// Genuine reports that what its manager owns in the object is what it applied there, or
-	// may be, because an apply is under way, or because another shard reconciles it, which
-	// reverts what it did not apply. Otherwise another user of the API wrote under its name.
+	// Genuine reports that the fields of its manager in the object are, or may be, the fields that it applied there, because
+	// an apply is under way, or because another shard reconciles it, which reverts foreign ones. Otherwise another user of the
+	// API wrote under its name.
 	Genuine bool
 	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
@@ -43,11 +43,10 @@ type CoOwner struct {
 	Recorded bool
 }
 
-// Claimant is the identity with which a VidraResource applies objects.
+// Claimant is the identity of a VidraResource as an applier of objects.
 type Claimant struct {
 	Owner trigger.Owner
-	// Installation is the one that this operator belongs to; Manager is its field manager
-	// for the owner.
+	// Installation is the installation of this operator; Manager is its field manager for the owner.
 	Installation v1alpha1.Installation
 	Manager      string
 	// ShardLabels are the labels of the shards that reconcile the owner; none without shards.
@@ -123,7 +122,7 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 	return owners, nil
 }
 
-// marks are what names other VidraResources on an object.
+// marks are the parts of an object that name other VidraResources.
 type marks struct {
 	// managers applied the object under a name of Vidra.
 	managers map[string]bool
@@ -195,9 +194,9 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
 		(strings.Contains(vr.Spec.Manifest, id.Name) || len(vr.Spec.ManifestFrom) > 0)
 }
 
-// genuine reports whether a manager owns in an object what its VidraResource applied. The
-// digests of sensitive objects are sealed with the key of each installation: that of another
-// one cannot be compared, and counts. Its own operator reverts what it did not apply.
+// genuine reports whether the fields of a manager in an object are the fields that its VidraResource applied. The digests of
+// sensitive objects are sealed with the key of each installation: the digest of another one cannot be compared, and counts.
+// Its own operator reverts foreign fields.
 func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)

@@ -16,13 +16,13 @@ import (
 // the status.
 const maxFirstInventory = 8192
 
-// maxAnnotations is how many bytes all annotations of a VidraResource may have with it, and with the manifest, which
-// kubectl apply keeps in one: half of what the API server accepts, so that what users write later has room.
+// maxAnnotations is the limit in bytes for all annotations of a VidraResource with it, and with the manifest, which kubectl
+// apply keeps in one: half of the limit of the API server, so that later writes of users have room.
 const maxAnnotations = validation.TotalAnnotationSizeLimitB / 2
 
 // firstInventory is the value of the annotation.
 type firstInventory struct {
-	// UID is that of the VidraResource: a copy of it has applied nothing.
+	// UID is the UID of the VidraResource: a copy of it has applied nothing.
 	UID types.UID `json:"uid"`
 	// Objects have for each kind and namespace the API version, the kind, the namespace and the names of the objects.
 	Objects [][]string `json:"objects"`
@@ -71,7 +71,7 @@ func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 }
 
 // FirstInventory returns the entries in the annotation of a VidraResource whose status has no inventory yet; none of any
-// other. Users can write the annotation: what is in it is removed only if Vidra has applied it for the VidraResource.
+// other. Users can write the annotation: an object in it is removed only if Vidra has applied it for the VidraResource.
 func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus {
 	text, found := vr.Annotations[v1alpha1.FirstInventoryAnnotation]
 	if !found || len(text) > maxFirstInventory || !AwaitsFirstInventory(&vr.Status) {

@@ -22,11 +22,11 @@ import (
 // maxNamed is how many objects in a container a message names.
 const maxNamed = 3
 
-// Inside is what a Namespace or CustomResourceDefinition holds that its deletion would delete. Objects that are being
-// deleted do not count, nor those that the garbage collector deletes with their owners.
+// Inside are the objects that the deletion of a Namespace or CustomResourceDefinition would delete. Objects that are being
+// deleted do not count, and neither do objects that the garbage collector deletes with their owners.
 type Inside struct {
-	// Kept are the objects with the annotation keep, and Owned those of other VidraResources, with their owners. Unmanaged
-	// are those that no VidraResource owns, but for those that Kubernetes makes in each namespace.
+	// Kept are the objects with the annotation keep, and Owned the objects of other VidraResources, with their owners.
+	// Unmanaged are the objects without an owner, except objects that Kubernetes makes in each namespace.
 	Kept, Owned, Unmanaged Some
 }
 
@@ -51,7 +51,7 @@ func (s Some) String() string {
 	return text
 }
 
-// Add adds an object. others are the VidraResources that own it, without the one that removes the container, and ours reports
+// Add adds an object. others are the VidraResources that own it, except the owner of the removed container, and ours reports
 // that this one owns it.
 func (i *Inside) Add(content cluster.Content, others []string, ours bool) {
 	name := object.Identity{GroupKind: schema.GroupKind{Group: content.GVR.Group, Kind: content.Kind}, Namespace: content.Namespace, Name: content.Name}.String()
@@ -66,8 +66,8 @@ func (i *Inside) Add(content cluster.Content, others []string, ours bool) {
 	}
 }
 
-// Blocked returns why a container is not removed that holds this: empty if it is. unmanaged is what is done about unmanaged
-// objects in it. Objects with the annotation keep are no reason: they are kept with their container.
+// Blocked returns the reason for which a container with these contents stays: empty if it goes. unmanaged is the policy for
+// unmanaged objects in it. Objects with the annotation keep are no reason: they are kept with their container.
 func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
 	switch {
 	case i.Owned.Count > 0:
@@ -78,7 +78,7 @@ func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
 	return ""
 }
 
-// isNamespaceDefault reports whether Kubernetes makes an object in each namespace, or records what happened to others in it.
+// isNamespaceDefault reports whether Kubernetes makes an object in each namespace, or records the history of others in it.
 //
 //   - The ConfigMap kube-root-ca.crt is written by the root CA publisher, and the ServiceAccount default by the service account
 //     controller, both in kube-controller-manager. Older clusters have a Secret with the token of that account.

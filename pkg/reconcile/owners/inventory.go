@@ -43,8 +43,8 @@ func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedRe
 	return nil
 }
 
-// listedIn returns the entry of the inventory by which HoldsObject lists an object, the one with its UID first; nil if
-// there is none.
+// listedIn returns the entry of the inventory through which HoldsObject lists an object, the one with its UID first; nil
+// without one.
 func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) *v1alpha1.ManagedResourceStatus {
 	here := IsAt(vr, at)
 	var named *v1alpha1.ManagedResourceStatus

@@ -13,8 +13,8 @@ import (
 // most; who may edit it can write any number of further names.
 const maxElsewhere = 2 * MaxOwners
 
-// Lookup reads the VidraResources that an object names: from the cache, and those of other shards, which the
-// cache does not have, from the API server. The next ones after maxElsewhere are as if they did not exist.
+// Lookup reads the VidraResources that an object names: from the cache, and VidraResources of other shards, which the cache
+// lacks, from the API server. The next ones after maxElsewhere count as absent.
 type Lookup struct {
 	Cache client.Reader
 	// Elsewhere is nil where the cache has all VidraResources.

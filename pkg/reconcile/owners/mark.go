@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Signature is what the objects show of the VidraResource.
+// Signature are the marks of the VidraResource on its objects.
 func (s *Claimant) Signature() object.Signature {
 	return object.SignatureOf(s.Installation, s.Owner.Name, s.ShardLabels...)
 }
@@ -20,13 +20,12 @@ func (s *Claimant) Applied(live *unstructured.Unstructured) bool {
 	return slices.Contains(ownership.Managers(live, s.Manager), s.Manager)
 }
 
-// Owns reports whether an object is ours: managedFields show that we applied it, or, where
-// they were cleared, its annotation names us and no other manager set that. It must not be
-// known to be another object than that of the inventory. An annotation
-// that another manager set was copied from an object of ours.
+// Owns reports whether an object is ours: managedFields show that we applied it, or, where they were cleared, its annotation
+// names us and no other manager set it. It must not be known to be another object than the inventory lists. An annotation that
+// another manager set was copied from an object of ours.
 //
-// What the first operator left lists us, and is in the inventory without a UID. Without an entry of the inventory, e is nil, and
-// only managedFields count: users may copy marks, and clear managedFields then.
+// An object of the first operator lists us, and is in the inventory without a UID. Without an entry of the inventory, e is
+// nil, and only managedFields count: users may copy marks, and clear managedFields then.
 func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
 	switch {
 	case s.Applied(live):
@@ -41,8 +40,7 @@ func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedReso
 	return marked || s.LeftByFirstOperator(live)
 }
 
-// FirstOperator is the field manager with which the first Vidra operator created and
-// updated objects.
+// FirstOperator is the field manager of the first Vidra operator.
 const FirstOperator = "manager"
 
 // Listed are the VidraResources in the list that the first operator kept on an object.

@@ -36,14 +36,14 @@ type Named struct {
 
 	// mu guards manifests and latest.
 	mu sync.Mutex
-	// manifests are what was read, by the name of the VidraResource.
+	// manifests are the names in manifests, by the name of the VidraResource.
 	manifests map[string]manifest
 	latest    listing
 	// listing is the turn to list the VidraResources: a channel, as it is waited for.
 	listing chan struct{}
 }
 
-// manifest is what the manifest of a generation names.
+// manifest are the objects that the manifest of a generation names.
 type manifest struct {
 	uid        types.UID
 	generation int64
@@ -72,11 +72,11 @@ type Receiver struct {
 	Mentioned bool
 	// Elsewhere reports that its destination is another URL, which may be one of the same cluster.
 	Elsewhere bool
-	// Unknown is why it is not known whether it has; nil if it is.
+	// Unknown is the reason for which it is not known whether it has; nil if it is.
 	Unknown error
 }
 
-// seed is that of the hashes of identities.
+// seed is the seed of the hashes of identities.
 var seed = maphash.MakeSeed()
 
 // hashes returns the sorted hashes of identities.
@@ -95,7 +95,7 @@ func (m manifest) has(id object.Identity) bool {
 	return found
 }
 
-// Note notes what the manifest of a VidraResource names, as a reconcile read it from its sources.
+// Note notes the objects that the manifest of a VidraResource names, as a reconcile read it from its sources.
 func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[source.Key]string, ids []object.Identity) {
 	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(ids)})
 }
@@ -117,8 +117,8 @@ func (n *Named) Forget(name string) {
 }
 
 // Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
-// manifests, the most certain ones first. The VidraResources are those of the API server as of since, or later.
-// It fails if they cannot be listed.
+// manifests, the most certain ones first. The API server had these VidraResources at since, or later. It fails if they cannot
+// be listed.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	all, err := n.list(ctx, since)
 	if err != nil {
@@ -170,8 +170,8 @@ func (r Receiver) compare(other Receiver) int {
 	return cmp.Or(cmp.Compare(rank(r), rank(other)), cmp.Compare(r.Name, other.Name))
 }
 
-// naming returns the function that reports whether a VidraResource has one of ids in its manifest. One that cannot be
-// parsed has what it mentions.
+// naming returns the function that reports whether a VidraResource has one of ids in its manifest. A manifest that cannot be
+// parsed has the objects that it mentions.
 func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
 	m := n.manifests[vr.Name]
@@ -224,7 +224,7 @@ func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id objec
 	return located.Unstructured
 }
 
-// current reports whether m is what the latest generation of a VidraResource names, with the present versions of its parts.
+// current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts.
 func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
 	if m.uid != vr.UID || m.generation != vr.Generation {
 		return false

@@ -30,8 +30,8 @@ func NewBreakGlassRoom(inventory []*Object) *BreakGlassRoom {
 	return room
 }
 
-// AnswerTo answers the break-glass annotations of an object. entry is what the inventory
-// has of it, and d what the manifest has; both may be nil.
+// AnswerTo answers the break-glass annotations of an object. entry is its inventory entry, and d the object of the manifest;
+// both may be nil.
 func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Object, live *unstructured.Unstructured) breakglass.Answer {
 	annotations := live.GetAnnotations()
 	var known *v1alpha1.BreakGlassStatus

@@ -21,17 +21,17 @@ type Drift struct {
 	// Fields that differ; none if all that is known is that the object is to be
 	// skipped for a while.
 	Fields []ownership.Change
-	// Unknown is why what differs is not known.
+	// Unknown is the reason for which the differences are unknown.
 	Unknown string
-	// Configuration is what the object was compared with.
+	// Configuration is the configuration of the comparison.
 	Configuration string
 	// Unobserved reports that the object was not compared yet: all that is known is until
 	// when it is exempt.
 	Unobserved bool
 }
 
-// MaxDifferences is how many bytes of what differs are reported: why it is not reverted comes
-// behind it, and an Event has no room for much more.
+// MaxDifferences is the limit in bytes for the text of differences: the reason for which they stay follows, and an Event has
+// no room for much more.
 const MaxDifferences = 600
 
 // over reports whether the object is to be compared again.
@@ -39,7 +39,7 @@ func (d *Drift) over(now time.Time) bool {
 	return !d.Decision.Until.IsZero() && !now.Before(d.Decision.Until)
 }
 
-// seen returns what another writer changed; nothing if the manifest had changed meanwhile, too.
+// seen returns the changes of another writer; none if the manifest had changed meanwhile, too.
 func (d *Drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
 	if d == nil || entry == nil || d.Configuration != entry.Configuration {
 		return nil
@@ -70,8 +70,8 @@ func (p *Planner) decide(o *Object) policy.Decision {
 	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfMode(p.VR), policy.OfBreakGlass(answer, p.MaxBreakGlass, p.Now))
 }
 
-// Reported reports whether the status that an earlier process wrote has a text about an object.
-// Of what it does not name it is not known.
+// Reported reports whether the status that an earlier process wrote has a text about an object. It is unknown for objects that
+// the status does not name.
 func (s *State) Reported(id object.Identity, text string) bool {
 	message, found := s.Inherited[id.Subject()]
 	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)

@@ -21,7 +21,7 @@ import (
 // healthy. That all are, or that one fails, is reported at once.
 const healthSpacing = 10 * time.Second
 
-// HealthReport is what is known of the health of the objects.
+// HealthReport is the known health of the objects.
 type HealthReport struct {
 	// Unknown reports that a watch that would show it is not synced, or that there is none.
 	// Starting reports that it is about to be synced.
@@ -55,8 +55,8 @@ func (r *HealthReport) wakes(notBefore time.Time) (wakes []Wake) {
 	return wakes
 }
 
-// Checkup finds out how healthy the objects are, from what the watches keep, at no
-// request. Where nothing is watched it is what the last request showed.
+// Checkup finds out the health of the objects, from the stores of the watches, at no request. Of unwatched objects it is the
+// health in the last answer.
 func (p *Planner) Checkup() {
 	s := p.State
 	if !p.Scope.All && !p.Causes.Health && p.Watched {

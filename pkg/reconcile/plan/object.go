@@ -27,13 +27,13 @@ type Object struct {
 	// Sealed is how the status shows the entry if the object has values that are never shown;
 	// nil if it is not known to have any.
 	Sealed *SealedEntry
-	// Problem is why the object is not as it should be; nil if nothing is known to be wrong.
+	// Problem is the reason for which the object is not in order; nil without a known problem.
 	Problem *object.Failure
 	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
 	AwaitsRelease bool
 	// LeftAt is since when the manifest does not have the object, as far as this process knows; zero while it has.
 	LeftAt time.Time
-	// Refused is why the last apply or removal was refused, if it would be refused again; nil otherwise.
+	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
 	MissingRights []access.Right
@@ -41,9 +41,9 @@ type Object struct {
 	Drift *Drift
 	// Contention counts the reverts of the last minute; nil if there were none.
 	Contention *contention.Tracker
-	// Additions describes what users added to the object and what stays there.
+	// Additions describes the additions of users that stay in the object.
 	Additions string
-	// Warnings are those of the API server about the object.
+	// Warnings are the warnings of the API server about the object.
 	Warnings []string
 	// Kept are the fields that the manifest dropped and that other field managers keep.
 	Kept []KeptFields
@@ -60,8 +60,8 @@ type Object struct {
 	Exists bool
 	// missed reports that a resync found the object absent although no event reported its deletion.
 	missed bool
-	// BackstopSuspect is the version in which a LIST or the last comparison found the object
-	// different; empty if it did not exist, and nil if it is no suspect.
+	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it did
+	// not exist, and nil if it is no suspect.
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
@@ -89,12 +89,12 @@ func (o *Object) unused() bool {
 	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil && !o.Healing
 }
 
-// Fail notes why the object is not as it should be.
+// Fail notes a problem of the object.
 func (o *Object) Fail(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message}
 }
 
-// Await notes why the object is not as it should be, and that an event or another object ends that.
+// Await notes a problem of the object that an event or another object ends.
 func (o *Object) Await(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message, Awaited: true}
 }
@@ -169,7 +169,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	s.Others = others
 }
 
-// All returns the states of all objects: those of the manifest in its order, then the others.
+// All returns the states of all objects: the objects of the manifest in its order, then the others.
 func (s *State) All() iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		for _, list := range [][]*Object{s.Manifest, s.Others} {

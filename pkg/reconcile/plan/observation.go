@@ -35,8 +35,8 @@ func (p *Planner) AwaitsWatches() bool {
 	return awaits
 }
 
-// isObserved reports whether a watch has shown an object as it was applied, and whether it is
-// about to. What has left the manifest or failed since need not be shown.
+// isObserved reports whether a watch has shown an object as it was applied, and whether it is about to. Objects that left the
+// manifest or failed since need not be shown.
 func (p *Planner) isObserved(o *Object) (observed, watching bool) {
 	d := o.Desired
 	if d == nil || !o.In(v1alpha1.ObjectApplied) {

@@ -6,8 +6,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// CompareForRemoval orders objects so that what was applied last is removed
-// first.
+// CompareForRemoval orders objects so that the last applied one is removed first.
 func CompareForRemoval(a, b object.Identity) int {
 	return cmp.Or(
 		cmp.Compare(b.Stage(), a.Stage()),

@@ -11,7 +11,7 @@ import (
 func (s *Settings) OthersOf(uid types.UID) string { return string(s.UID) + "/" + string(uid) }
 
 // RecordOthers records the fields of other managers in each object, as its watch has shown it, without the additions of edits
-// that are not reverted. It sends no request. What is not known stays as the status has it.
+// that stay. It sends no request. Unknown ones stay as the status has them.
 func (p *Planner) RecordOthers() {
 	if !p.Watched || !p.Scope.All && !p.Causes.Others && !p.Causes.Health {
 		return

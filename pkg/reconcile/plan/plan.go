@@ -11,7 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Why is why an object is applied.
+// Why is the cause of an apply of an object.
 type Why int
 
 const (
@@ -28,13 +28,13 @@ const (
 // Task is one object to be applied.
 type Task struct {
 	*desired.Object
-	// Known is what is known of the object. An applier only reads it.
+	// Known is the knowledge about the object. An applier only reads it.
 	Known *Object
 	Why   Why
 	Cause trigger.Cause
 	// Decision is the decision about a change of the object.
 	Decision policy.Decision
-	// Seen is what another writer was seen to change before, and what was not reverted.
+	// Seen are the changes of another writer that were seen before and stayed.
 	Seen []ownership.Change
 	// Completes reports that the object counts as completed if it does not exist.
 	Completes bool
@@ -45,12 +45,12 @@ type Task struct {
 // Entry is the inventory entry of the object; nil if it has none.
 func (t Task) Entry() *v1alpha1.ManagedResourceStatus { return t.Known.Entry }
 
-// Input is what is known before a plan is made.
+// Input is the knowledge before a plan is made.
 type Input struct {
 	// manifest are the objects of the manifest, in its order, and others those that it does not have.
 	manifest, others []*Object
 	unresolved       []desired.Unresolved
-	// preconditions returns what stands in the way of an object.
+	// preconditions returns the obstacles of an object.
 	preconditions func(*Object) preconditions
 	// causes are the objects that are not as they should be.
 	causes map[trigger.ObjectKey]trigger.Cause
@@ -58,7 +58,7 @@ type Input struct {
 	all bool
 }
 
-// preconditions is what is known of an object of the manifest before a plan is made.
+// preconditions is the knowledge about an object of the manifest before a plan is made.
 type preconditions struct {
 	// changed reports that its applied configuration is, or may be, another one than
 	// was applied last.
@@ -79,11 +79,11 @@ type preconditions struct {
 	completes bool
 	// decision is the decision about a change of it.
 	decision policy.Decision
-	// seen is what another writer was seen to change before, and what was not reverted.
+	// seen are the changes of another writer that were seen before and stayed.
 	seen []ownership.Change
 }
 
-// Plan is what a reconcile has to do.
+// Plan is the work of a reconcile.
 type Plan struct {
 	Apply []Task
 	// Prune are the objects that left the manifest, last applied first.
@@ -96,7 +96,7 @@ type Plan struct {
 	Held []*Object
 }
 
-// Make decides what to do. Objects stay in the order of the manifest.
+// Make plans the work. Objects stay in the order of the manifest.
 func Make(in Input) Plan {
 	var p Plan
 	for _, o := range in.manifest {
@@ -139,9 +139,8 @@ func unfinished(state v1alpha1.ObjectState) bool {
 	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed || state == v1alpha1.ObjectDeleting
 }
 
-// leftovers are the objects of the inventory that the manifest does not have.
-// What waits for its kind is still in the manifest, under the namespace that it
-// names there or under the one that it was given.
+// leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the
+// manifest, under its namespace there or under the one that it was given.
 func leftovers(in Input) []object.Identity {
 	var gone []object.Identity
 	for _, o := range in.others {

@@ -15,8 +15,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Planner decides what one reconcile of a VidraResource does, from what is known of its objects.
-// It sends no request.
+// Planner decides about the work of one reconcile of a VidraResource, from the knowledge about its objects. It sends no
+// request.
 type Planner struct {
 	*Env
 	*Settings
@@ -26,10 +26,10 @@ type Planner struct {
 	Terminating func(ctx context.Context, namespace string) bool
 
 	Now time.Time
-	// Causes were taken from the trigger; those of PendingDrift are requeued.
+	// Causes were taken from the trigger; PendingDrift is requeued.
 	Causes       trigger.Causes
 	PendingDrift map[trigger.ObjectKey]trigger.Cause
-	// Scope is what this reconcile does.
+	// Scope is the scope of this reconcile.
 	Scope Scope
 	// First reports that this process considers the objects for the first time.
 	First bool
@@ -45,13 +45,13 @@ type Planner struct {
 	KindsNoticed bool
 }
 
-// Env is what all reconciles decide with. Only what it refers to is changed.
+// Env is shared by the decisions of all reconciles. Only the values behind its fields change.
 type Env struct {
 	Watches Store
 	Index   *trigger.Index
 	Trigger *trigger.Factory
 	Metrics *metrics.Metrics
-	// Obstacles watch what refusals depend on. Optional.
+	// Obstacles watch the objects that refusals depend on. Optional.
 	Obstacles *metawatch.Watches
 	// Budget shares the heals of contended objects; Recompute spaces the applies that only
 	// find out digests of this version.
@@ -59,7 +59,7 @@ type Env struct {
 	Recompute flowcontrol.PassiveRateLimiter
 }
 
-// Store is what the watches keep of the objects.
+// Store has the stored form of watched objects.
 type Store interface {
 	Get(key watchregistry.Key, namespace, name string) (obj any, found, synced bool)
 }

@@ -45,9 +45,8 @@ func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1
 	return all
 }
 
-// drifted returns why the object is, or may be, not as the manifest has it, and whether Ready
-// is False for it; no reason if it is as the manifest has it. pending reports that its drift
-// is still to be reverted.
+// drifted returns the reason of a difference of the object from the manifest, known or possible, and whether Ready is False
+// for it; no reason without one. pending reports that its drift is still to be reverted.
 func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
 	left := o.Problem == nil && o.In(v1alpha1.ObjectDrifted)
 	switch {

@@ -48,13 +48,13 @@ type Refused struct {
 	// sure reports that the evidence is all that the refusal depends on.
 	sure     bool
 	evidence evidence
-	// configuration is the one that was refused.
+	// configuration is the refused one.
 	configuration string
 	// attempts is how many attempts in a row had the same evidence.
 	attempts int
 }
 
-// evidence is what a refusal depends on, as far as watches show it.
+// evidence are the facts of a refusal, as far as watches show them.
 type evidence struct {
 	// object is the evidence in the object, if its watch shows it.
 	object trigger.Evidence
@@ -64,8 +64,8 @@ type evidence struct {
 	watched   bool
 }
 
-// NoteRefusal records why the apply of an object failed, if the same attempt would fail again until something changes. It must be
-// called for every failure.
+// NoteRefusal records the failure of an apply of an object, if the same attempt would fail again until something changes. It
+// must be called for every failure.
 func (p *Planner) NoteRefusal(o *Object, err error) {
 	if o.Desired != nil {
 		p.noteRefusal(o, o.Desired.Key, o.Desired.Configuration, err)
@@ -125,7 +125,8 @@ var (
 )
 
 // obstaclesOf returns the objects whose change may end a refusal. The texts are in k8s.io/apiserver/pkg/admission/plugin and
-// k8s.io/kubernetes/plugin/pkg/admission. For other refusals, such as that of an external webhook, the next resync is the next attempt.
+// k8s.io/kubernetes/plugin/pkg/admission. For other refusals, such as a refusal by an external webhook, the next resync is the
+// next attempt.
 func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	if err == nil {
 		return nil
@@ -157,7 +158,7 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	return all
 }
 
-// evidenceOf returns what watches show of the evidence of a refusal.
+// evidenceOf returns the evidence of a refusal that watches show.
 func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 	if kept, found, synced := p.Watches.Get(p.WatchKey(r.key), r.key.Namespace, r.key.Name); p.Watched && found && synced {
 		if r.deleting {
@@ -191,14 +192,14 @@ func (p *Planner) rests(o *Object) bool {
 	return r.attempts >= enough && p.evidenceOf(r) == r.evidence
 }
 
-// refusalStands reports whether no attempt is made at an object, because it would be refused again. A resync, a changed
-// spec or source, and what the last attempt lacked, such as a right, make one in any case.
+// refusalStands reports whether no attempt is made at an object, because it would be refused again. A resync, a changed spec
+// or source, and a thing that the last attempt lacked, such as a right, make one in any case.
 func (p *Planner) refusalStands(o *Object) bool {
 	return !p.Scope.Resync && !p.Scope.Changed && !p.Causes.Retry && p.rests(o)
 }
 
-// RestRemovals returns no object if the removal of all of them would be refused again. Otherwise it returns all, because what is known
-// of one decides about those that hold it.
+// RestRemovals returns no object if the removal of all of them would be refused again. Otherwise it returns all, because the
+// knowledge about one decides about its containers.
 func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
 	for _, id := range ids {
 		if !p.refusalStands(p.State.Objects[id]) {
@@ -213,8 +214,8 @@ func (p *Planner) StillDeleting(o *Object) bool {
 	return o.Refused != nil && o.Refused.deleting && p.refusalStands(o)
 }
 
-// AwaitRefused has the VidraResource enqueued when an object changes, or an obstacle of it, for which an apply or a removal was
-// refused, and when an object changes that is being deleted. client watches the obstacles, which more are added to; nil watches none.
+// AwaitRefused has the VidraResource enqueued when an object with a refused apply or removal changes, or an obstacle of it,
+// and when an object changes that is being deleted. client watches the obstacles, to which more are added; nil watches none.
 func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatch.Key]) {
 	refused := map[trigger.ObjectKey]trigger.Evidence{}
 	obstacles := map[metawatch.Key]struct{}{}

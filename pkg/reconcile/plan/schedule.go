@@ -32,8 +32,7 @@ func (s *State) Suspects() bool {
 }
 
 const (
-	// ObserveMin is the time after which a reconcile checks for the first time whether the
-	// watches have shown what it applied.
+	// ObserveMin is the delay of the first check whether the watches have shown the objects of an apply.
 	ObserveMin = 2 * time.Millisecond
 	// ObserveTimeout is how long a reconcile waits for the watches before it writes the status.
 	ObserveTimeout = 500 * time.Millisecond
@@ -70,8 +69,7 @@ const (
 type Schedule struct {
 	// Resync is when every object is considered.
 	Resync time.Time
-	// Retry is when what failed is tried again; zero if nothing failed. Retries counts the
-	// attempts in a row that failed.
+	// Retry is the time of the next attempt after a failure; zero without one. Retries counts the failed attempts in a row.
 	Retry   time.Time
 	Retries int
 	// Flush is when the status counts the reverts; zero if there are none.
@@ -82,13 +80,13 @@ type Schedule struct {
 	health time.Time
 }
 
-// retryDue reports whether what failed may be tried again, as far as time is concerned.
+// retryDue reports whether the time of the next attempt has come.
 func (s *Schedule) retryDue(now time.Time) bool { return s.Retry.IsZero() || !now.Before(s.Retry) }
 
 // FlushDue reports whether it is time for the status to count the reverts.
 func (s *Schedule) FlushDue(now time.Time) bool { return !s.Flush.IsZero() && !now.Before(s.Flush) }
 
-// RetryNow forgets how often what failed was tried.
+// RetryNow forgets the failed attempts.
 func (s *Schedule) RetryNow() { s.Retries, s.Retry = 0, time.Time{} }
 
 // Attempted notes whether something is left to be retried after a reconcile, which considered
@@ -103,13 +101,13 @@ func (s *Schedule) Attempted(failed, all bool, now time.Time) {
 	}
 }
 
-// Wake is when a VidraResource is reconciled again without a cause, and why.
+// Wake is the time of a reconcile of a VidraResource without a cause, and its reason.
 type Wake struct {
 	At  time.Time
 	Why string
 }
 
-// Why a VidraResource is reconciled again.
+// Reasons of a reconcile without a cause.
 const (
 	wakeResync     = "every object is considered"
 	wakeRetry      = "what failed is tried again"
@@ -137,7 +135,7 @@ func Earliest(wakes []Wake) Wake {
 	return first
 }
 
-// Ending is what a reconcile came to, as far as the next one depends on it.
+// Ending is the result of a reconcile, as far as the next one depends on it.
 type Ending struct {
 	// All reports that every object was considered.
 	All bool
@@ -223,8 +221,8 @@ func (s *State) ProblemsUntil() (first time.Time) {
 	return first
 }
 
-// Failed reports whether something is left to be retried. A revert that is delayed has a time
-// of its own, and what would be refused again is not retried before something changes.
+// Failed reports whether something is left to be retried. A delayed revert has a time of its own, and a lasting refusal is
+// retried only after a change.
 func (p *Planner) Failed(e Ending) bool {
 	pending, failed, kept := len(p.PendingDrift), false, false
 	for o := range p.State.All() {

@@ -10,9 +10,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
-// SealedEntry is what the status holds about an object with values that are never shown.
+// SealedEntry is the part of the status about an object with withheld values.
 type SealedEntry struct {
-	// digest, configuration and others are what is sealed; sealed has them sealed.
+	// digest, configuration and others are to be sealed; sealed has them sealed.
 	digest, configuration, others string
 	sealed                        v1alpha1.ManagedResourceStatus
 }
@@ -28,8 +28,8 @@ func (s *State) place(text string, e *v1alpha1.ManagedResourceStatus) string {
 	return strings.Join([]string{text, string(s.UID), id.Group, id.Kind, id.Namespace, id.Name}, "/")
 }
 
-// unseal opens the inventory entry of an object as the status has it. What cannot be opened
-// is as if an older Vidra had written it.
+// unseal opens the inventory entry of an object as the status has it. A part that cannot be opened counts as the work of an
+// older Vidra.
 func (s *State) unseal(o *Object) {
 	e := o.Entry
 	digest, configuration := s.Places(e)

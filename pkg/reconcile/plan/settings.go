@@ -20,8 +20,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Additions is the policy for what users add to the objects of a VidraResource, with
-// the field managers of users: none with Keep.
+// Additions is the policy for the additions of users to the objects of a VidraResource, with the field managers of users: none
+// with Keep.
 type Additions struct {
 	Policy v1alpha1.AdditionsPolicy
 	Tools  ownership.Tools
@@ -54,7 +54,7 @@ func (a Additions) ConfigurationOf(configuration string) string {
 	return object.Identify([]byte(configuration), []byte(policy))
 }
 
-// Undo describes what users added to an object, whenever that was.
+// Undo describes the additions of users to an object, whatever their age.
 func (a Additions) Undo(o *desired.Object, manager string, known ownership.Disclosure) ownership.Undo {
 	return ownership.Undo{
 		Manager: manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
@@ -65,7 +65,7 @@ func (a Additions) Undo(o *desired.Object, manager string, known ownership.Discl
 	}
 }
 
-// In returns what users added to an object; nothing with Keep.
+// In returns the additions of users to an object; nothing with Keep.
 func (a Additions) In(live *unstructured.Unstructured, o *desired.Object, manager string, known ownership.Disclosure) ownership.Addition {
 	if live == nil || len(a.Tools) == 0 {
 		return ownership.Addition{}
@@ -76,22 +76,22 @@ func (a Additions) In(live *unstructured.Unstructured, o *desired.Object, manage
 	return a.Undo(o, manager, known).Added(live, live)
 }
 
-// Settings is what holds for all objects of one VidraResource in one reconcile.
+// Settings apply to all objects of one VidraResource in one reconcile.
 type Settings struct {
 	owners.Claimant
-	// UID is that of the VidraResource.
+	// UID is the UID of the VidraResource.
 	UID types.UID
 	// Adopt is the policy for objects that exist.
 	Adopt v1alpha1.AdoptPolicy
-	// Force reports that what cannot be changed is deleted and created again.
+	// Force reports that objects with unchangeable fields are deleted and created again.
 	Force bool
-	// UnmanagedContents is what is done about unmanaged objects in what is deleted.
+	// UnmanagedContents is the policy for unmanaged objects in a container that is to be deleted.
 	UnmanagedContents v1alpha1.UnmanagedContents
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most.
 	MaxBreakGlass time.Duration
 	// GlassRoom is how many more objects may get an answer to such annotations.
 	GlassRoom func() *BreakGlassRoom
-	// Additions is the policy for what users add to the objects.
+	// Additions is the policy for additions of users to the objects.
 	Additions Additions
 	// Tools are the field managers of the clients that users work with.
 	Tools ownership.Tools
@@ -99,7 +99,7 @@ type Settings struct {
 	Stamped bool
 	// Watched reports whether events of the objects are wanted.
 	Watched bool
-	// Allowed is what Vidra may do at the destination. It is known when that is connected.
+	// Allowed is the part of the destination that Vidra may use. It is known when that is connected.
 	Allowed cluster.Scope
 }
 
@@ -116,7 +116,7 @@ func (s *Settings) Adoption(key trigger.ObjectKey, live, adopted, applied *unstr
 	return adoption
 }
 
-// WatchKey is the watch that sees an object: that of its namespace where Vidra is limited to named ones.
+// WatchKey is the watch that sees an object: the watch of its namespace if Vidra is limited to named ones.
 func (s *Settings) WatchKey(key trigger.ObjectKey) watchregistry.Key {
 	watch := watchregistry.Key{Cluster: key.Cluster, GVR: key.GVR}
 	if s.Allowed.NamesNamespaces() {

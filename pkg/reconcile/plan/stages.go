@@ -44,9 +44,9 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 	return todo
 }
 
-// KeepUntilApplied removes from ids, which left the manifest, what is not removed yet.
-// While an object of the manifest is not applied, an object that left the manifest may
-// be the one that it replaces. Only deletions that have begun continue.
+// KeepUntilApplied removes from ids, which left the manifest, the objects that are not removed yet. While an object of the
+// manifest is not applied, an object that left the manifest may be the one that it replaces. Only deletions that have begun
+// continue.
 func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	s := p.State
 	if len(ids) == 0 { // as in nearly every reconcile
@@ -81,7 +81,7 @@ const RemovalSettle = time.Second
 // a part that is replaced does not exist in between.
 const PartGrace = 15 * time.Second
 
-// RemovalDelay is how long objects must have left the manifest before they are removed, and what is reported of them
+// RemovalDelay is the time between the departure of objects from the manifest and their removal, and the text about them
 // meanwhile.
 type RemovalDelay struct {
 	Time time.Duration
@@ -123,10 +123,10 @@ func (p *Planner) waitingSince() time.Time {
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.
 var BeingReplaced = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and will be created again"}
 
-// unapplied reports whether an object of the manifest is not applied yet, so that what
-// left the manifest stays. Three cases do not count, because each may wait for the very
-// object that left: an object that another owner keeps as it is, one that another owner releases only when it
-// has applied an object that left, and an object that is being deleted, such as a claim that a Pod still uses.
+// unapplied reports whether an object of the manifest is not applied yet, so that objects that left the manifest stay. Three
+// cases do not count, because each may wait for the very object that left: an object that another owner keeps as it is, one
+// that another owner releases only when it has applied an object that left, and an object that is being deleted, such as a
+// claim that a Pod still uses.
 func unapplied(o *Object) bool {
 	if o == nil || o.Problem == nil || o.AwaitsRelease {
 		return false

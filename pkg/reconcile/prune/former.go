@@ -33,7 +33,7 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 	return done
 }
 
-// advice is how a user ends the failure of a removal for which the account of the VidraResource lacks rights; empty for others.
+// advice is the step that ends the failure of a removal for lack of rights of the account; empty for others.
 func (a *Remover) advice(done Removal) string {
 	if a.User == "" || !lacksRights(done.Err) {
 		return done.former

@@ -16,8 +16,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// exclusions are the objects that a removal of objects must not delete. They are written between
-// the stages of the removal only, in each of which many read them.
+// exclusions are the objects that a removal of objects must not delete. They are written between the stages of the removal
+// only, and read within each by many.
 type exclusions struct {
 	members policy.Members
 	// wanted holds the UIDs of the objects of the manifest: the API server may serve one object in several groups.
@@ -42,9 +42,9 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 	return live, err == nil
 }
 
-// removeUnread returns what becomes of an object that the account of the VidraResource may not read,
-// which failed. Nothing is to be removed of an object that does not exist, or is not ours. The outcome is
-// the same for both, so that it does not show which objects exist.
+// removeUnread returns the outcome for an object that the account of the VidraResource may not read, which failed. An object
+// that does not exist, or is not ours, needs no removal. The outcome is the same for both, so that it does not show which
+// objects exist.
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)
 	if known && (live == nil || !a.Owns(live, e)) {
@@ -100,7 +100,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	return excluded
 }
 
-// note notes what the removal of an object found out about it.
+// note notes the findings of the removal of an object.
 func (s *exclusions) note(id object.Identity, done Removal) {
 	if done.kept {
 		s.members.Keep(id, done.key)
@@ -110,7 +110,7 @@ func (s *exclusions) note(id object.Identity, done Removal) {
 	}
 }
 
-// recordStage notes what came of the removals of a stage.
+// recordStage notes the outcomes of the removals of a stage.
 func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, removals []Removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
@@ -126,8 +126,8 @@ func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, remova
 	}
 }
 
-// endRemoval ends the removal of objects. What was left in place stays in the inventory
-// until the object with which it would be deleted is released, too: Vidra may stop before.
+// endRemoval ends the removal of objects. An object that was left in place stays in the inventory until its container is
+// released, too: Vidra may stop before.
 func (a *Remover) endRemoval(removed []object.Identity) {
 	s, excluded := a.Plan.State, a.exclusions
 	for id, kept := range excluded.stayed {

@@ -23,15 +23,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Removal is what came of the removal of one object.
+// Removal is the outcome of the removal of one object.
 type Removal struct {
 	// Gone reports that the object is no longer ours: it does not exist, or others
 	// own it.
 	Gone bool
 	// Absent reports that it does not exist.
 	Absent bool
-	// Deleted reports that a deletion was accepted, now or before. waitsFor is what the
-	// object waits for then, as far as it is known; blocked, that it has waited for long.
+	// Deleted reports that a deletion was accepted, now or before. waitsFor is the known obstacle of its end; blocked, that it
+	// has waited for long.
 	Deleted, blocked bool
 	waitsFor         string
 	// version is the resourceVersion of the object that is being deleted, if it was read, and blockedAt is when its deletion counts as
@@ -48,7 +48,7 @@ type Removal struct {
 	// kept reports that the object itself asks to be left in place; unsure, that this is
 	// not known.
 	kept, unsure bool
-	// outOfScope is why no request is sent about it; nil if one is.
+	// outOfScope is the reason for which no request is sent about it; nil if one is.
 	outOfScope *object.Failure
 	// waits is the decision that delays the removal; the zero value if there is none.
 	waits policy.Removal
@@ -59,7 +59,7 @@ type Removal struct {
 	// glass is the answer to its break-glass annotations.
 	glass breakglass.Answer
 	Err   error
-	// former is what became of the attempt to remove it as the account that the spec named before; empty if there was none.
+	// former is the outcome of the attempt to remove it as the account that the spec named before; empty without one.
 	former string
 	// disclosure is the decision about its values.
 	disclosure ownership.Disclosure
@@ -71,11 +71,13 @@ type Remover struct {
 	Plan *plan.Planner
 	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
 	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
-	// IsSame reports whether an object is also the one of its name at the destination of a VidraResource, which is another URL.
+	// IsSame reports whether an object is also the object of its name at the destination of a VidraResource, which is another
+	// URL.
 	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
 	// FormerClient returns the client of an account that the VidraResource named before, and its user.
 	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
-	// Stale is why the VidraResource as the cache has it is no reason for a removal; nil if the API server has the same one.
+	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same
+	// one.
 	Stale func(ctx context.Context) error
 	// stale is Stale, asked once for several objects.
 	stale func() error
@@ -102,9 +104,9 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	return done
 }
 
-// removeMissing returns what becomes of an object whose kind is not served, for longer than an API server takes to start. The
-// object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an
-// extension API server exist wherever that keeps them.
+// removeMissing returns the outcome for an object whose kind is not served, for longer than an API server takes to start. The
+// object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an extension
+// API server exist wherever that keeps them.
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
 	if !a.Orphans {
@@ -119,8 +121,7 @@ func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResource
 	return Removal{Gone: true, goneWithKind: true}
 }
 
-// removeIn removes an object in the version in which it is served, as far as discovery
-// is known.
+// removeIn removes an object in its served version, as far as discovery is known.
 func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	if why := access.ObjectOutOfScope(a.Allowed, object.IdentityOf(e)); why != nil {
 		if a.Orphans {

@@ -30,8 +30,8 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 	return a.Finder.Named.Receivers(ctx, a.Owner.Name, a.Destination.Name(), ids, since)
 }
 
-// receiver returns the first of several receivers whose object this is; nil if none is. unknown is why it is not known whether the
-// object is that of the receiver.
+// receiver returns the first of several receivers whose object this is; nil if none is. unknown is the reason for which it is
+// not known whether the object is the receiver's.
 func (a *Remover) receiver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []owners.Receiver) (found *owners.Receiver, unknown error) {
 	for i := range all {
 		same, err := true, error(nil)

@@ -18,9 +18,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// release leaves an object in place, without a trace of us: what we own of it is
-// unmanaged then. An apply of nothing would remove it. The label stays while
-// another VidraResource needs it.
+// release leaves an object in place, without a trace of us: our fields are unmanaged then. An apply of nothing would remove
+// them. The label stays while another VidraResource needs it.
 func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	metadata := a.withoutMarks(live)
 	metadata["managedFields"] = ownership.Without(live, a.Manager)
@@ -46,7 +45,7 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	return Removal{Gone: true, unmanaged: true}
 }
 
-// withoutMarks is the metadata, as a merge patch has them, that take from an object what names us as its owner.
+// withoutMarks is the metadata, as a merge patch has them, that take the marks of our ownership from an object.
 func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 	annotations := unlisted(live, a.Owner.Name)
 	annotations[a.Signature().Annotation] = nil
@@ -75,7 +74,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 		}
 	}
 	nothing := apply.Bare(live.GroupVersionKind(), key)
-	// An apply creates what does not exist, unless it names the one that it is for.
+	// An apply creates an absent object, unless it names the one that it is for.
 	nothing.SetUID(live.GetUID())
 	nothing.SetResourceVersion(live.GetResourceVersion())
 	body, err := nothing.MarshalJSON()

@@ -17,7 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Prune removes objects, stage by stage, those of a stage in parallel.
+// Prune removes objects, stage by stage, the objects of a stage in parallel.
 func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	if len(ids) == 0 { // as in nearly every reconcile
 		return
@@ -60,8 +60,7 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	return found && synced
 }
 
-// RecordRemoval notes what came of a removal. An object stays in the inventory
-// until it is gone.
+// RecordRemoval notes the outcome of a removal. An object stays in the inventory until it is gone.
 func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Removal) {
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}

@@ -9,23 +9,21 @@ import (
 )
 
 const (
-	// Prefix is what a sealed text begins with: the version of the algorithm.
+	// Prefix begins a sealed text: the version of the algorithm.
 	Prefix = "h1:"
 	// digestKeyBytes is how long a key is at least.
 	digestKeyBytes = 32
-	// sealedID and sealedTag are the bytes of a sealed text that identify its key, and that are
-	// the HMAC of what is sealed.
+	// sealedID and sealedTag are the bytes of a sealed text that identify its key, and that are the HMAC of the sealed
+	// content.
 	sealedID, sealedTag = 4, 16
 	// MaxText is how many bytes a text has at most.
 	MaxText = 512
 )
 
-// Keys seal what the status holds about objects with values that are never shown, so that no reader can
-// guess a value from it who has no key. What is sealed is the HMAC-SHA256 of the text,
-// and the text itself masked with another HMAC, so that an operator that starts again
-// finds out what it had applied without reading the objects (the construction is SIV, see
-// RFC 5297). The same text at the same place is sealed the same way, so that a status
-// does not change without need. All keys open; the first one seals.
+// Keys seal the parts of the status about objects with withheld values, so that no reader without a key can guess a value from
+// it. A sealed text is the HMAC-SHA256 of the text, and the text itself masked with another HMAC, so that an operator that
+// starts again knows its last apply without reading the objects (the construction is SIV, see RFC 5297). The same text at the
+// same place is sealed the same way, so that a status does not change without need. All keys open; the first one seals.
 type Keys [][]byte
 
 // NewKey makes a key.
@@ -43,7 +41,7 @@ func (k Keys) Seal(place, text string) string {
 	return Prefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open returns what was sealed for a place. It fails if the key is not known.
+// Open returns the text that was sealed for a place. It fails if the key is not known.
 func (k Keys) Open(place, sealed string) (text string, ok bool) {
 	encoded, found := strings.CutPrefix(sealed, Prefix)
 	raw, err := base64.RawURLEncoding.DecodeString(encoded)

@@ -17,20 +17,18 @@ import (
 const (
 	// SecretName is the name of the Secret that holds the keys of digests.
 	SecretName = "vidra-digest-key"
-	// currentDigestKey is the key of its data with which digests are sealed. All other
-	// ones only open what was sealed with them.
+	// currentDigestKey is the key of its data that seals digests. All other ones only open texts that they sealed.
 	currentDigestKey = "current"
 )
 
-// Store holds the keys with which digests of sensitive objects are sealed. They are in
-// a Secret of the operator's namespace, which is made where it does not exist and read
-// once. It is safe for concurrent use.
+// Store holds the keys that seal digests of sensitive objects. They are in a Secret of the operator's namespace, which is made
+// if it does not exist and read once. It is safe for concurrent use.
 type Store struct {
 	// Secrets reads and makes the Secret.
 	Secrets typedcorev1.SecretsGetter
-	// Namespace is the one of the operator. Without it a key of the process is used.
+	// Namespace is the namespace of the operator. Without it a key of the process is used.
 	Namespace string
-	// Log reports why a key of the process is used.
+	// Log has the reason for which a key of the process is used.
 	Log logr.Logger
 
 	// mu guards keys.
@@ -90,7 +88,7 @@ func (k *Store) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// keysIn returns the keys that a Secret holds, the current one first, or why it has none.
+// keysIn returns the keys that a Secret holds, the current one first, or the reason for which it has none.
 func keysIn(secret *corev1.Secret) (keys Keys, why string) {
 	all := [][]byte{secret.Data[currentDigestKey]}
 	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {

@@ -33,7 +33,7 @@ func Use(provider trace.TracerProvider) {
 	tracer.Store(&t)
 }
 
-// current returns the tracer for spans below that of ctx; nil if ctx has none, or without tracing.
+// current returns the tracer for spans below the span of ctx; nil if ctx has none, or without tracing.
 func current(ctx context.Context) trace.Tracer {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return nil
@@ -72,7 +72,7 @@ func (s Span) Done(action string, err error) {
 	s.End(err)
 }
 
-// Object begins a span about an object below that of ctx. Without one it begins none.
+// Object begins a span about an object below the span of ctx. Without one it begins none.
 func Object(ctx context.Context, name string, id object.Identity) (context.Context, Span) {
 	t := current(ctx)
 	if t == nil {
@@ -84,8 +84,7 @@ func Object(ctx context.Context, name string, id object.Identity) (context.Conte
 	return ctx, Span{span}
 }
 
-// Causes adds the objects that are not as expected to the span of ctx, each at the time at which the
-// operator received the event that reported it.
+// Causes adds the objects that are not as expected to the span of ctx, each at the time of the event that reported it.
 func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

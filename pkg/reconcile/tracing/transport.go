@@ -25,7 +25,7 @@ func Transport(next http.RoundTripper) http.RoundTripper { return traced{next} }
 // traced is an http.RoundTripper.
 type traced struct{ next http.RoundTripper }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper, by which client-go closes idle connections.
+// WrappedRoundTripper implements net.RoundTripperWrapper, through which client-go closes idle connections.
 func (t traced) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
