@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
@@ -29,7 +28,7 @@ type departure struct {
 func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) *departure {
 	left := a.Plan.State.Objects[object.IdentityOf(e)].LeftAt
 	return &departure{remover: a, key: key, entry: e, of: policy.Departure{
-		Live: live, Wanted: a.exclusions.wanted[types.UID(live.GetUID())], Owned: a.Owns(live, e), Orphans: a.Orphans,
+		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Owns(live, e), Orphans: a.Orphans,
 		UnmanagedContents: a.UnmanagedContents, Members: &a.exclusions.members, Now: time.Now(), MoveEnds: left.Add(moveTimeout),
 	}}
 }
