@@ -23,8 +23,8 @@ const (
 	everyNamespace = "*"
 )
 
-// Destinations opens the clusters to which VidraResources apply, with the kubeconfigs that the operator uses,
-// if the caller may read them. It is safe for concurrent use.
+// Destinations opens the destinations of VidraResources, with the kubeconfigs of the operator, if the caller may read them. It
+// is safe for concurrent use.
 type Destinations struct {
 	// Namespace of the Secrets with kubeconfigs; * for all. Defaults to DefaultKubeconfigNamespace.
 	Namespace string
@@ -35,8 +35,7 @@ type Destinations struct {
 	remotes *cluster.Destinations
 }
 
-// Of returns the cluster to which a VidraResource applies. local is that of the VidraResource, and config its
-// configuration.
+// Of returns the destination of a VidraResource. local is the cluster of the VidraResource, and config its configuration.
 func (d *Destinations) Of(ctx context.Context, local *cluster.Cluster, config *rest.Config, vr *v1alpha1.VidraResource) (*cluster.Cluster, error) {
 	server := vr.Spec.Destination.Server
 	if access.IsLocal(server) {

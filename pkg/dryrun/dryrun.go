@@ -26,20 +26,20 @@ import (
 // Runner sends dry runs for one VidraResource. Its methods are safe for concurrent use.
 type Runner struct {
 	VR *v1alpha1.VidraResource
-	// By is what the objects of the VidraResource show of it.
+	// By are the marks of the VidraResource on its objects.
 	By object.Signature
 	// At is the cluster of the objects.
 	At *cluster.Cluster
-	// Scope is what the operator may do at At.
+	// Scope is the part of At that the operator may use.
 	Scope cluster.Scope
 	// Holders are the VidraResources whose manifests hold VR.
 	Holders []string
-	// Given are the parts of the manifest, instead of those of VR; nil for those of VR.
+	// Given are the parts of the manifest, instead of the parts of VR; nil for the parts of VR.
 	Given []desired.Part
 	// Beside returns the text of a part that is applied together with VR; nil for none.
 	Beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
 
-	// local is the client of the cluster of the VidraResource, in which the sources of its manifest are.
+	// local is the client of the cluster of the VidraResource, which has the sources of its manifest.
 	local dynamic.Interface
 }
 
@@ -86,12 +86,12 @@ func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Uns
 	return live, err
 }
 
-// Configuration is what the operator applies of an object.
+// Configuration is the configuration that the operator applies for an object.
 type Configuration struct {
 	body []byte
 	// live is the object as it is; nil if it does not exist.
 	live *unstructured.Unstructured
-	// whole is what an apply without ignore rules makes of live; nil unless there are some.
+	// whole is the result of an apply to live without ignore rules; nil unless there are some.
 	whole *unstructured.Unstructured
 }
 
@@ -114,8 +114,8 @@ func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *uns
 	return Configuration{body: body, live: live, whole: whole}, err
 }
 
-// Apply returns what an apply of a configuration would make of an object. force takes fields from other field
-// managers, as the operator does; without it, the error is a conflict that names them.
+// Apply returns the result of an apply of a configuration to an object. force takes fields from other field managers, as the
+// operator does; without it, the error is a conflict that names them.
 func (r *Runner) Apply(ctx context.Context, o *desired.Object, c Configuration, force bool) (*unstructured.Unstructured, error) {
 	applied, err := r.Resource(o).Patch(ctx, o.Key.Name, types.ApplyPatchType, c.body,
 		metav1.PatchOptions{FieldManager: r.By.Manager, DryRun: []string{metav1.DryRunAll}, Force: &force})
@@ -157,7 +157,7 @@ func (r *Runner) withoutDefaults(ctx context.Context, o *desired.Object, c Confi
 	return changed, err == nil
 }
 
-// Acceptable reports whether the API server accepts as a new object what it refused as a change.
+// Acceptable reports whether the API server accepts as a new object the one that it refused as a change.
 func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
 	probe := o.Probe()
 	body, err := desired.Encode(probe)
@@ -169,9 +169,9 @@ func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
 	return err == nil
 }
 
-// withIgnored is what an apply made of a value, with the fields that ignore rules exclude as they are. These are the fields in
-// which it differs from the whole that an apply without rules makes. Before the operator applies, it releases them, so
-// that the API server neither removes them nor sets their defaults; a dry run cannot do the one before the other.
+// withIgnored is the result of an apply to a value, with the excluded fields of ignore rules as they are. The two differ from
+// the whole, the result of an apply without rules, in these fields. Before the operator applies, it releases them, so that the
+// API server neither removes them nor sets their defaults; a dry run cannot do the one before the other.
 func withIgnored(applied, whole, live any) any {
 	if equality.Semantic.DeepEqual(applied, whole) {
 		return applied
@@ -213,8 +213,8 @@ func (r *Runner) Owns(live *unstructured.Unstructured) bool {
 	return by.Owns(live, owners.EntryOf(r.VR, object.IdentityIn(live)))
 }
 
-// Disclosure decides whether values of an object are shown, from what the inventory and the manifest have of it, and
-// further versions of it.
+// Disclosure decides whether values of an object are shown, from its inventory entry, its manifest, and further versions of
+// it.
 func (r *Runner) Disclosure(o *desired.Object, versions ...*unstructured.Unstructured) ownership.Disclosure {
 	return o.Disclosure(r.WasSensitive(o.ID), versions...)
 }
@@ -229,14 +229,14 @@ func (r *Runner) WasSensitive(id object.Identity) ownership.Sensitivity {
 	return false
 }
 
-// Added is what an edit added in the place of what it removed: it is removed with the revert.
+// Added are the additions of an edit in the place of the fields that it removed: they are removed with the revert.
 func (r *Runner) Added(o *desired.Object, live *unstructured.Unstructured) []ownership.Change {
 	return r.undo(o, live, ownership.BesideRemoved).Changes
 }
 
-// InTheWay is the edit that the operator undoes first where the API server calls the apply of an object
-// invalid: what other field managers added, as little of it as there is a reason for, and which fields they
-// removed or changed. Its Changes are empty if no edit is in the way.
+// InTheWay is the edit that the operator undoes first if the API server calls the apply of an object invalid: the additions of
+// other field managers, as few of them as there is a reason for, and the fields that they removed or changed. Its Changes are
+// empty if no edit is in the way.
 func (r *Runner) InTheWay(o *desired.Object, live *unstructured.Unstructured) ownership.Addition {
 	for scope := ownership.BesideRemoved; scope <= ownership.SinceApply; scope++ {
 		found := r.undo(o, live, scope)
@@ -253,7 +253,7 @@ func (r *Runner) InTheWay(o *desired.Object, live *unstructured.Unstructured) ow
 
 func isChanged(c ownership.Change) bool { return c.Kind == ownership.Changed }
 
-// undo finds what an edit added.
+// undo finds the additions of an edit.
 func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope ownership.Scope) ownership.Addition {
 	return r.undoOf(o, scope).Added(live, live)
 }
@@ -265,8 +265,8 @@ func (r *Runner) undoOf(o *desired.Object, scope ownership.Scope) ownership.Undo
 	}
 }
 
-// Changes are what an apply would revert in an object that exists: fields, and what edits added in the place
-// of what they removed. An error of the API server says why it would refuse the apply.
+// Changes are the changes that an apply would revert in an existing object: fields, and additions of edits in the place of
+// removed fields. An error of the API server has the reason for which it would refuse the apply.
 func (r *Runner) Changes(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]ownership.Change, error) {
 	configuration, err := r.Configuration(ctx, o, live)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// baseline is what other field managers owned in an object before the edits of owned fields that
-// are not reverted yet. What they own beyond it was added by these edits.
+// baseline are the fields of other field managers in an object before the edits of owned fields that are not reverted yet.
+// Their fields beyond it were added by these edits.
 type baseline struct {
 	before ownership.Paths
 	// latest are the paths that other managers own in the last event, digest is the digest
 	// of the owned fields in it.
 	latest ownership.Paths
 	digest ownership.Digest
-	// editors are the field managers that changed owned fields, or what an edit has put in
-	// their place. Their later additions are part of their edits.
+	// editors are the field managers that changed owned fields, or the fields that an edit has put in their place. Their later
+	// additions are part of their edits.
 	editors []string
 	// raced is the baseline before the last apply, if other managers added paths during that
 	// apply: events older than the apply show whether an edit added them. nil otherwise.
@@ -59,8 +59,7 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	}
 }
 
-// startBaseline sets the baseline from an object that is as expected. Another object does not
-// show what was there before an edit.
+// startBaseline sets the baseline from an object that is as expected. Another object does not show its fields before an edit.
 func (c *claim) startBaseline(s *Snapshot) {
 	switch {
 	case c.alone:
@@ -93,8 +92,8 @@ func (b *baseline) update(s *Snapshot, manager managerID) {
 	b.digest, b.latest = digest, others
 }
 
-// editorsIn returns the editors once a write that changes no owned field has made the object what it is. A writer of what
-// the edits before took or added is one: a field that another manager took is not owned any more.
+// editorsIn returns the editors after a write that changes no owned field. A writer of a field that the edits before took or
+// added is one: a field that another manager took is not owned any more.
 func (b *baseline) editorsIn(object *unstructured.Unstructured) []string {
 	editors := slices.Concat(b.editors, ownership.Successors(object, b.latest.Minus(b.before)))
 	slices.Sort(editors)

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Cause is why an owner has to reconcile an object.
+// Cause is the reason for which an owner has to reconcile an object.
 type Cause struct {
 	// Deleted is whether the object was deleted or has lost the label of the watch.
 	Deleted bool
@@ -44,8 +44,7 @@ type Causes struct {
 	Objects map[ObjectKey]Cause
 	// All is whether every object of the owner has to be reconciled.
 	All bool
-	// Retry is whether what failed is retried without its backoff, because what it lacked may be
-	// there now.
+	// Retry reports whether failures are retried without their backoff, because a thing that they lacked may be there now.
 	Retry bool
 	// Gone is whether an object that was to be removed is gone.
 	Gone bool
@@ -130,8 +129,8 @@ func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 	}
 }
 
-// keepRaced keeps the cause of an object that other managers changed during its apply, because
-// their additions may still be there. before is what other managers owned before.
+// keepRaced keeps the cause of an object that other managers changed during its apply, because their additions may still be
+// there. before are the fields that other managers owned before.
 func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ type claim struct {
 	next     *claim
 	holder   *holder
 	expected expectation
-	// baseline is what other managers owned before the edits that are not reverted yet; nil
-	// if the snapshot in the store has it, or nothing is known.
+	// baseline are the fields of other managers before the edits that are not reverted yet; nil if the snapshot in the store
+	// has it, or nothing is known.
 	baseline *baseline
 	// deferredEvent is the last event that arrived during an apply.
 	deferredEvent *observation
@@ -87,8 +87,8 @@ type observation struct {
 	skipped []*Snapshot
 	// received is when the event was received; for drift in merged events, the first of them.
 	received time.Time
-	// rewound is whether the version is older than that of the previous event: etcd was
-	// restored from a backup, and known versions are meaningless.
+	// rewound reports whether the version is older than the version of the previous event: etcd was restored from a backup,
+	// and known versions are meaningless.
 	rewound bool
 	// healthDelay is the delay until the owners are enqueued because of a change of health;
 	// 0 without one.
@@ -107,7 +107,7 @@ const (
 	// VerdictForeign means that only the status, or fields that the owner does not own, were
 	// changed.
 	VerdictForeign Verdict = "Foreign"
-	// VerdictEcho means that the event is that of the owner's last apply.
+	// VerdictEcho means that the event is the echo of the owner's last apply.
 	VerdictEcho Verdict = "Echo"
 	// VerdictStale means that the event is older than the owner's last apply.
 	VerdictStale Verdict = "Stale"
@@ -213,7 +213,7 @@ func (c *claim) deferEvent(o observation) {
 	c.deferredEvent = &o
 }
 
-// isEcho reports whether the observation is that of the apply with the given version.
+// isEcho reports whether the observation is the echo of the apply with the given version.
 func isEcho(applied version, o observation) bool {
 	return applied != (version{}) && !o.deleted && o.snapshot.version.is(applied)
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// The types below keep the entries of the Index small: values that many objects share are
-// interned, and numbers are stored as numbers. The conversion is lossless: a key, a version and
-// a UID return the text from which they were made.
+// The types below keep the entries of the Index small: values that many objects share are interned, and numbers are stored as
+// numbers. The conversion is lossless: a key, a version and a UID return their original text.
 
 // watched identifies a watch.
 type watched struct {

@@ -18,10 +18,8 @@
 // The same events carry the [Health] of an object. A change of health is no verdict: it enqueues
 // the owners as routine work, once for a burst of changes.
 //
-// Invariants: the package never writes to a cluster and sends no request; a verdict is a pure
-// function of a claim and an observation; no event is suppressed because of the time at which
-// it arrives; beyond the maximum number of causes the owner reconciles all its objects; the
-// snapshot of an object and its entry in the Index, together at most 512 bytes, do not grow
-// with the object, except for the message of an object that is not Current, of at most 256
-// bytes.
+// Invariants: the package never writes to a cluster and sends no request; a verdict is a pure function of a claim and an
+// observation; no event is suppressed because of its time; beyond the maximum number of causes the owner reconciles all its
+// objects; the snapshot of an object and its entry in the Index, together at most 512 bytes, do not grow with the object,
+// except for the message of an object that is not Current, of at most 256 bytes.
 package trigger

@@ -146,10 +146,9 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	}
 }
 
-// enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A
-// known owner without a claim on the object does not own it: its annotations were copied. A replica
-// that does not lead stores no such names, of which users can write any number: when it leads, its
-// controller reconciles every VidraResource.
+// enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A known owner without a claim on
+// the object does not own it: its annotations were copied. A replica that does not lead stores no such names, as users can
+// write any number of them: when it leads, its controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
 	if seen == nil || !f.reconciles() {
@@ -233,7 +232,7 @@ func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
 	}
 }
 
-// EnqueueRetry is EnqueueAll, and retries without a backoff what failed.
+// EnqueueRetry is EnqueueAll, and retries failures without a backoff.
 func (f *Factory) EnqueueRetry(owners ...Owner) {
 	f.enqueueWith(Causes{All: true, Retry: true}, owners...)
 }

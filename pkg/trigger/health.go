@@ -59,7 +59,7 @@ const (
 	messageDelay = 5 * time.Second
 )
 
-// special holds what a Snapshot needs only for few objects.
+// special holds the fields that a Snapshot needs only for few objects.
 type special struct {
 	// text is the message, of messageBytes bytes, followed by the paths that other field
 	// managers own, as [ownership.Paths].
@@ -67,7 +67,7 @@ type special struct {
 	messageBytes uint16
 	// status is the index of the status in statuses.
 	status uint8
-	// marks are those of the object, in one byte, as there may be many specials.
+	// marks are the marks of the object, in one byte, as there may be many specials.
 	marks marks
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
@@ -93,8 +93,7 @@ func mark(of marks, holds bool) marks {
 	return 0
 }
 
-// statuses are the results of status.Compute, and Unknown for its errors. The first is that of
-// most objects.
+// statuses are the results of status.Compute, and Unknown for its errors. Most objects have the first.
 var statuses = [...]status.Status{
 	status.CurrentStatus, status.InProgressStatus, status.FailedStatus, status.TerminatingStatus, status.UnknownStatus,
 }

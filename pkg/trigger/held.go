@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// maxHeld limits the memory, in bytes, of all whole objects that were changed and are
-	// not healed yet, maxHeldEach that of one object. An object beyond it is not stored: the
-	// owner reads it from the API server.
+	// maxHeld limits the memory, in bytes, of all whole objects that were changed and are not healed yet, maxHeldEach the
+	// memory of one object. An object beyond it is not stored: the owner reads it from the API server.
 	maxHeld     = 48 << 20
 	maxHeldEach = 2 << 20
 )

@@ -13,7 +13,7 @@ import (
 // Owner is the VidraResource that owns an object.
 type Owner = types.NamespacedName
 
-// ObjectKey identifies a managed object, in the version in which it is applied.
+// ObjectKey identifies a managed object, in the version of its apply.
 type ObjectKey struct {
 	Cluster   string
 	GVR       schema.GroupVersionResource
@@ -35,9 +35,8 @@ type Applied struct {
 	Tools ownership.Tools
 	// Others are the paths that other field managers own in the object.
 	Others ownership.Paths
-	// Raced is what other managers owned before the edits that are reverted, if some of
-	// Others was added during the apply, by an edit whose event counts although it is older
-	// than the apply. nil otherwise.
+	// Raced are the fields of other managers before the edits that are reverted, if some of Others was added during the apply,
+	// by an edit whose event counts although it is older than the apply. nil otherwise.
 	Raced *ownership.Paths
 	// Sensitive is whether the object has the annotation that withholds its values, or had it since its manifest
 	// changed last.
@@ -67,7 +66,7 @@ type holder struct {
 	manager string
 	// tools are those whose additions count as drift; none if no additions do.
 	tools ownership.Tools
-	// claims are the claims of the owner, each of which has its index in the slice.
+	// claims are the claims of the owner, each with its index in the slice.
 	claims []*claim
 	// recorded is until when the fields of other managers, as far as they changed, were enqueued to be recorded.
 	recorded time.Time
@@ -78,8 +77,8 @@ func NewIndex() *Index {
 	return &Index{claims: map[compactKey]*claim{}, holders: map[Owner]*holder{}}
 }
 
-// Load adds an owner with the results of its applies, as far as they are known. A known owner
-// owns only the objects on which it has a claim; see Factory.
+// Load adds an owner with the results of its applies, as far as they are known. A known owner owns only the objects of its
+// claims; see Factory.
 func (x *Index) Load(owner Owner, applied map[ObjectKey]Applied) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +114,7 @@ func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	c.holder.manager, c.expected.manager = manager, identify(manager)
 }
 
-// Expected returns what an owner expects of an object.
+// Expected returns the expectation of an owner about an object.
 func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -128,7 +127,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	return applied, c.known
 }
 
-// Claim is what an owner expects of an object.
+// Claim is the expectation of an owner about an object.
 type Claim struct {
 	Owner Owner
 	// Applied is the result of its last apply, if Known.
@@ -139,8 +138,7 @@ type Claim struct {
 	InFlight, ExpectsRemoval bool
 }
 
-// Claims returns the claims on an object, including those of applies that are running. Owners
-// whose events are off have none.
+// Claims returns the claims on an object, including claims of running applies. Owners whose events are off have none.
 func (x *Index) Claims(key ObjectKey) []Claim {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -10,14 +10,13 @@ import (
 type judgement struct {
 	owner   Owner
 	verdict Verdict
-	// observation is what was judged: the event, or an edit that was merged into it.
+	// observation is the judged thing: the event, or an edit that was merged into it.
 	observation observation
 	// event is the state of the object in the event.
 	event *Snapshot
 	// othersChanged is whether other managers own other fields than in the previous event.
 	othersChanged bool
-	// before is what other managers owned before an edit that was made during an apply; nil
-	// if the Index has it.
+	// before are the fields of other managers before an edit that was made during an apply; nil if the Index has it.
 	before *ownership.Paths
 }
 
@@ -54,9 +53,8 @@ func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 	return false
 }
 
-// lookUp returns the key as the Index stores it, so that equal names share memory, the field
-// managers that are expected in the object, those of them whose drift is unreverted, and the
-// tools whose additions count for each of them.
+// lookUp returns the key as the Index stores it, so that equal names share memory, the field managers that are expected in the
+// object, the ones among them with unreverted drift, and the tools whose additions count for each of them.
 func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

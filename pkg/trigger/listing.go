@@ -11,10 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Listing compares the objects of one watch, as the pages of a LIST show them, with what their
-// owners expect. It enqueues the owners of suspects: objects that differ, and expected objects
-// that the LIST does not have. An event may report the same change a moment later, so a suspect
-// is no drift yet. It is not safe for concurrent use.
+// Listing compares the objects of one watch, as the pages of a LIST show them, with the expectations of their owners. It
+// enqueues the owners of suspects: objects that differ, and expected objects that the LIST lacks. An event may report the same
+// change a moment later, so a suspect is no drift yet. It is not safe for concurrent use.
 type Listing struct {
 	factory   *Factory
 	watch     unique.Handle[watched]
@@ -116,7 +115,7 @@ func (l *Listing) Page(page *unstructured.UnstructuredList) (size int64) {
 		l.restored = l.listed(page.GetResourceVersion())
 	}
 	suspects := map[Owner]map[ObjectKey]string{}
-	// At random, as verify may refuse what comes last, and some objects are never verified.
+	// At random, as verify may refuse the last ones, and some objects are never verified.
 	for _, i := range rand.Perm(len(page.Items)) {
 		u := &page.Items[i]
 		size += memoryOf(u.Object, maxPageBytes)
@@ -132,7 +131,7 @@ func (l *Listing) Page(page *unstructured.UnstructuredList) (size int64) {
 // Restored reports whether the pages show that the API server was restored or replaced, so that its WATCHes miss changes.
 func (l *Listing) Restored() bool { return l.restored }
 
-// End compares what the pages did not have, after the last one.
+// End compares the objects that the pages lacked, after the last one.
 func (l *Listing) End() { l.factory.suspect(l.factory.index.unlisted(l)) }
 
 func addSuspect(suspects map[Owner]map[ObjectKey]string, owner Owner, key compactKey, version string) {
@@ -173,7 +172,7 @@ func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (s
 	return suspecting
 }
 
-// unverified reports whether what is expected of the object was read from a status.
+// unverified reports whether the expectation about the object was read from a status.
 func (c *claim) unverified() bool { return !c.unreverted && c.expected.version == (version{}) }
 
 // unlisted returns the objects that were expected in a LIST and were not there.

@@ -10,8 +10,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Evidence is the part of an object, as stored by a watch, for which an apply was refused. While it is the
-// same, the API server would refuse the apply again.
+// Evidence is the part of an object, as stored by a watch, that an apply was refused for. While it is the same, the API server
+// would refuse the apply again.
 type Evidence struct {
 	// manager is the field manager that owns the field; 0 if all of the object counts.
 	manager managerID
@@ -101,8 +101,7 @@ func (r *refusals) set(owner Owner, refused map[ObjectKey]Evidence) {
 	}
 }
 
-// ended removes and returns the owners for which an object has other evidence now.
-// delays has the delay of each.
+// ended removes and returns the owners with other evidence of an object now. delays has the delay of each.
 func (r *refusals) ended(key compactKey, s *Snapshot, deleted bool) (delays map[Owner]time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Snapshot is the form in which a watch stores an object: what is needed to identify the object
-// and to judge its events.
+// Snapshot is the form of an object in the store of a watch: the parts that identify the object and that its events are judged
+// by.
 type Snapshot struct {
 	namespace unique.Handle[string]
 	name      string
@@ -35,12 +35,11 @@ type Snapshot struct {
 	special *special
 }
 
-// pendingObject is what a verdict on an object may need in addition to its Snapshot.
+// pendingObject are the parts that a verdict on an object may need in addition to its Snapshot.
 type pendingObject struct {
 	// received is when the event of the object was received.
 	received time.Time
-	// object is the object if it is not as an owner expects, because an Event may report
-	// what was changed.
+	// object is the object if it differs from the expectation of an owner, because an Event may report the change.
 	object *unstructured.Unstructured
 	// owners are the owners that the object names, in case that none is known.
 	owners []string
@@ -114,7 +113,7 @@ func (s *Snapshot) received() time.Time {
 	return time.Time{}
 }
 
-// has reports whether a manager owns exactly what is expected of it.
+// has reports whether a manager owns exactly the expected fields.
 func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }
 
 // others returns the paths that other field managers own.

@@ -23,13 +23,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Cluster is a cluster in which Vidra runs. Its methods are safe for concurrent use.
+// Cluster is a cluster with Vidra. Its methods are safe for concurrent use.
 type Cluster struct {
-	// Destinations opens other clusters to which VidraResources apply. It must not be changed after the first
-	// call of a method.
+	// Destinations opens other clusters, the destinations of VidraResources. It must not be changed after the first call of a
+	// method.
 	Destinations dryrun.Destinations
-	// CommandLine is what a user types to run the command line of Vidra, for commands that errors propose. Defaults
-	// to "vidra". It must not be changed after the first call of a method.
+	// CommandLine is the name by which a user runs the command line of Vidra, for commands that errors propose. Defaults to
+	// "vidra". It must not be changed after the first call of a method.
 	CommandLine string
 
 	at     *cluster.Cluster
@@ -45,11 +45,11 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{at: at, config: config}, nil
 }
 
-// commandLine is what a user types to run the command line.
+// commandLine is the name by which a user runs the command line.
 func (c *Cluster) commandLine() string { return cmp.Or(c.CommandLine, "vidra") }
 
-// Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such
-// an object there, in the one other cluster in which one does.
+// Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such an
+// object there, in the one other cluster with a VidraResource that does.
 type Object struct {
 	schema.GroupKind
 	// Namespace is empty for cluster-scoped kinds.
@@ -167,18 +167,18 @@ func (k *keeper) only() string {
 	return fields.OneTermEqualSelector(metav1.ObjectNameField, k.object.Key.Name).String()
 }
 
-// difference is what is not as wanted in an object. Its zero value is no difference.
+// difference is the difference of an object from the wanted one. Its zero value is no difference.
 type difference struct {
 	// deleted reports that the object does not exist.
 	deleted bool
 	changes []ownership.Change
-	// refused is why the API server would refuse an apply.
+	// refused is the reason for which the API server would refuse an apply.
 	refused string
 }
 
 func (d difference) any() bool { return d.deleted || len(d.changes) > 0 || d.refused != "" }
 
-// differenceIn asks the API server what an apply of each VidraResource would revert in an object.
+// differenceIn asks the API server for the changes that an apply of each VidraResource would revert in an object.
 func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Unstructured) (difference, error) {
 	if live == nil {
 		return difference{deleted: true}, nil
@@ -197,5 +197,5 @@ func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Uns
 	return d, nil
 }
 
-// errEnded is what a watch that the API server ended fails with.
+// errEnded is the error of a watch that the API server ended.
 var errEnded = errors.New("the API server ended the watch: try again")

@@ -37,12 +37,11 @@ const (
 	undoTimeout = 10 * time.Second
 )
 
-// ErrNoSentinel is what a drill fails with if no object of a VidraResource has an annotation that is known to
-// start nothing.
+// ErrNoSentinel is the error of a drill if no object of a VidraResource has an annotation that is known to start nothing.
 var ErrNoSentinel = errors.New("no object has an annotation that a drill may edit: give one in the manifest, such as a ConfigMap, " +
 	"the annotation " + v1alpha1.DrillAnnotation + `: "sentinel"`)
 
-// ErrNotUndone is what a drill fails with if neither Vidra nor the drill has reverted the edit.
+// ErrNotUndone is the error of a drill if neither Vidra nor the drill has reverted the edit.
 var ErrNotUndone = errors.New("the edit of the drill could not be undone")
 
 // DrillReport is a drill whose edit Vidra reverted.
@@ -50,8 +49,8 @@ type DrillReport struct {
 	Heal
 	// Annotation that was edited.
 	Annotation string
-	// Entry is what status.history has about the edit: who made it, as the operator attributed it.
-	// Nil if it had nothing after 20 seconds.
+	// Entry is the entry of status.history about the edit, with its author, as the operator attributed it. Nil without one
+	// after 20 seconds.
 	Entry *v1alpha1.HistoryEntry
 	// Reported is how long it took from the edit until the status had Entry.
 	Reported time.Duration
@@ -172,7 +171,7 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 	return nil
 }
 
-// restoreOwners has the field managers own what they owned before a drill.
+// restoreOwners gives the field managers the fields that they owned before a drill.
 func (k *keeper) restoreOwners(ctx context.Context, live, before *unstructured.Unstructured) error {
 	entries := slices.DeleteFunc(ownership.RestoreEntries(live, before, DrillManager), func(entry any) bool {
 		fields, _ := entry.(map[string]any)

@@ -40,16 +40,16 @@ type NotHealedError struct {
 	Object Object
 	// Within is 0 if it was not so before the edit.
 	Within time.Duration
-	// Changes are what an apply would revert. Deleted reports that the object does not exist. Refused is
-	// why the API server would refuse an apply.
+	// Changes are the changes that an apply would revert. Deleted reports that the object does not exist. Refused is the
+	// reason for which the API server would refuse an apply.
 	Changes []ownership.Change
 	Deleted bool
 	Refused string
-	// Why are the reasons that the VidraResources give for not reverting it.
+	// Why are the reasons of the VidraResources for leaving it.
 	Why []string
 }
 
-// Error says what is different, and why, within a line: control characters of the cluster are escaped.
+// Error names the difference, and the reason, within a line: control characters of the cluster are escaped.
 func (e *NotHealedError) Error() string { return terminal.Escape(e.text()) }
 
 func (e *NotHealedError) text() string {
@@ -73,8 +73,8 @@ func (e *NotHealedError) text() string {
 	return text + ": " + strings.Join(e.Why, "; ")
 }
 
-// ErrUnchanged is what [Cluster.Healed] fails with if the edit changed no field that a VidraResource applies. What an
-// edit only adds does not count, whatever spec.drift.additions is.
+// ErrUnchanged is the error of [Cluster.Healed] if the edit changed no field that a VidraResource applies. Additions do not
+// count, whatever spec.drift.additions is.
 var ErrUnchanged = errors.New("the edit changed no field that a VidraResource applies")
 
 // Healed makes an edit of an object with one request, and blocks until the edit is reverted. It fails with a
@@ -212,7 +212,7 @@ func (m *measurement) follow(ctx context.Context, made <-chan error, begin time.
 	return m.heal, err
 }
 
-// late is what a measurement ends with when its time is over.
+// late is the error of a measurement at the end of its time.
 func (m *measurement) late(ctx context.Context, seen time.Time) (Heal, error) {
 	if seen.IsZero() {
 		return m.heal, fmt.Errorf("%s: %w", m.heal.Object, ErrUnchanged)
@@ -239,7 +239,7 @@ func (m *measurement) asWanted() bool {
 	return true
 }
 
-// note notes what the edit changed.
+// note notes the changes of the edit.
 func (m *measurement) note() {
 	m.heal.Deleted = m.live == nil
 	for _, k := range m.keepers {

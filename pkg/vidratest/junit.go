@@ -16,10 +16,10 @@ type Result struct {
 	Name string
 	// Took is how long it took, as in [Heal.Stood].
 	Took time.Duration
-	// Err is why it failed; nil if it passed. A [*NotHealedError] is a failure, any other one an error of
-	// the test.
+	// Err is the reason of the failure; nil if it passed. A [*NotHealedError] is a failure, any other one an error of the
+	// test.
 	Err error
-	// Output is what else the report has.
+	// Output is the rest of the report.
 	Output string
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // Adopt has the operator adopt the objects that it refused to adopt for a VidraResource, and returns their names; none if it
-// refused none. It sets spec.adopt to Always until the operator is done, and then to what it was, also after the end of ctx.
+// refused none. It sets spec.adopt to Always until the operator is done, and then to its former value, also after the end of
+// ctx.
 func (c *Client) Adopt(ctx context.Context, name string, timeout time.Duration) (adopted []string, err error) {
 	vr, err := c.questions.VidraResource(ctx, name)
 	if err != nil {

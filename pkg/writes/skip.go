@@ -49,7 +49,7 @@ func (c *Client) EndSkip(ctx context.Context, of insight.Target) (object.Identit
 	return found.ID, c.annotate(ctx, found, map[string]any{v1alpha1.BreakGlassUntilAnnotation: nil, v1alpha1.BreakGlassReasonAnnotation: nil})
 }
 
-// AwaitAnswer waits for what the operator answers to a request for a VidraResource.
+// AwaitAnswer waits for the answer of the operator to a request for a VidraResource.
 func (c *Client) AwaitAnswer(ctx context.Context, name string, skip Skipped) (answer *v1alpha1.BreakGlassStatus, err error) {
 	_, err = c.questions.Watch(ctx, name, AnswerTimeout, func(vr *v1alpha1.VidraResource) bool {
 		entry := owners.EntryOf(vr, skip.Object.ID)

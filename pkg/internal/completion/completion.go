@@ -28,7 +28,7 @@ var removed = map[schema.GroupKind]bool{
 // signingRequest are requests for a certificate: the cleaner of Kubernetes removes them an hour after their end.
 var signingRequest = schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 
-// lifetimes are fields of the spec with which an object asks its controller to remove it after its end.
+// lifetimes are fields of the spec through which an object asks its controller to remove it after its end.
 var lifetimes = [][]string{
 	{"spec", "ttlSecondsAfterFinished"},              // Job, JobSet, RayJob, Volcano Job
 	{"spec", "ttlStrategy"},                          // Argo Workflow

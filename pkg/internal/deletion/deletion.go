@@ -1,4 +1,4 @@
-// Package deletion reports what an object that is being deleted waits for. It is pure.
+// Package deletion reports the obstacles of the end of an object that is being deleted. It is pure.
 package deletion
 
 import (
@@ -29,9 +29,8 @@ func BlockedAt(live *unstructured.Unstructured) time.Time {
 	return since.Add(Grace)
 }
 
-// WaitsFor returns what has to happen before the object is gone: the finalizers that are to
-// be removed, and what the controller that removes those of a Namespace or of a
-// CustomResourceDefinition reports in its conditions.
+// WaitsFor returns the obstacles of the end of the object: the finalizers that are to be removed, and the report of the
+// controller that removes the finalizers of a Namespace or CustomResourceDefinition, in the conditions.
 func WaitsFor(live *unstructured.Unstructured) string {
 	finalizers, conditions := live.GetFinalizers(), ""
 	switch live.GroupVersionKind().GroupKind() {

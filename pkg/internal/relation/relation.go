@@ -11,9 +11,8 @@ import (
 // Relation is a set of pairs of an owner and a key that the owner needs. Both directions take the time
 // of their result. The zero value is empty and ready to use.
 //
-// It is not safe for concurrent use. The mutex of its user guards it, with what the user keeps for each
-// key, so that both change together. Owners and Keys return copies: a caller releases the mutex before
-// it calls the owners.
+// It is not safe for concurrent use. The mutex of its user guards it, with the values that the user keeps for each key, so
+// that both change together. Owners and Keys return copies: a caller releases the mutex before it calls the owners.
 type Relation[O, K comparable] struct {
 	keys   map[O]map[K]struct{}
 	owners map[K]map[O]struct{}

@@ -71,7 +71,7 @@ func (c *Client) ApplyKubeconfig(ctx context.Context, namespace, context string,
 	return made, server, err
 }
 
-// apply writes the Secret of a host: the one with its label, or a new one.
+// apply writes the Secret of a host: the Secret with its label, or a new one.
 func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host string, data map[string][]byte) (*corev1.Secret, error) {
 	found, err := c.SecretsOf(ctx, kind, namespace, host)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Client) DeleteSecret(ctx context.Context, kind SecretKind, namespace, s
 // String names the content of the Secrets of the kind.
 func (k SecretKind) String() string { return k.noun }
 
-// secretError adds to an error about Secrets what the user can do.
+// secretError adds the next step of the user to an error about Secrets.
 func secretError(verb, namespace string, err error) error {
 	if object.LacksRight(err) {
 		return fmt.Errorf("you may not %s Secrets in namespace %s: ask for the right, or name another namespace with --namespace: %w", verb, namespace, err)

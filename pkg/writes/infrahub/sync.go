@@ -144,7 +144,7 @@ func (c *Client) annotate(ctx context.Context, name, key, value string) error {
 	return err
 }
 
-// syncError adds to an error about InfrahubSyncs what the user can do.
+// syncError adds the next step of the user to an error about InfrahubSyncs.
 func (c *Client) syncError(verb, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
