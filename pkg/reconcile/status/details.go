@@ -13,9 +13,9 @@ import (
 // maxDetails is how many bytes the messages and the health of all objects in the inventory have together, as JSON.
 const maxDetails = 64 << 10
 
-// withDetails sets the messages of the entries of an inventory, and returns it. problems are those that the status lists,
-// the worst first, so that no message changes more often than the list. Health that does not fit into maxDetails is left out, first
-// that of healthy objects.
+// withDetails sets the messages of the entries of an inventory, and returns it. problems are the listed ones, the worst first,
+// so that no message changes more often than the list. Health that does not fit into maxDetails is left out, the health of
+// healthy objects first.
 func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.Problem) []v1alpha1.ManagedResourceStatus {
 	messages := make(map[v1alpha1.Subject]string, len(problems))
 	for i := range problems {
@@ -67,9 +67,9 @@ func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedReso
 	return entries
 }
 
-// Changed reports whether a status is to be written, because it differs from the one before. What an
-// earlier version did not write, that an object is healthy, the fields of other managers, the kubeconfig, the cluster and the account, waits for
-// the next write: an upgrade writes nothing.
+// Changed reports whether a status is to be written, because it differs from the one before. New parts that an earlier version
+// did not write, which are healthy objects, the fields of other managers, the kubeconfig, the cluster and the account, wait
+// for the next write: an upgrade writes nothing.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 )
 
-// failureOf returns why a task failed.
+// failureOf returns the reason for which a task failed.
 func failureOf(r apply.Result) object.Failure {
 	why := object.Explain(r.Err, r.GVK, r.ID, r.Shown)
 	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
@@ -34,7 +34,7 @@ func ProblemOf(r apply.Result) v1alpha1.Problem {
 	return object.ProblemOf(object.ProblemObject(r.GVK, r.ID), why.Reason, why.Message, v1alpha1.ConditionReady)
 }
 
-// Count counts what came of a task in the progress of an apply. An object that is terminating is applied by another
+// Count counts the outcome of a task in the progress of an apply. An object that is terminating is applied by another
 // reconcile.
 func Count(run *progress.Run, r apply.Result) {
 	switch {
@@ -45,7 +45,7 @@ func Count(run *progress.Run, r apply.Result) {
 	}
 }
 
-// Failing returns the status while objects are applied some of which have failed. The inventory stays as it is.
+// Failing returns the status during the apply of objects, if some have failed. The inventory stays as it is.
 func Failing(before v1alpha1.VidraResourceStatus, failed []v1alpha1.Problem, now time.Time) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
 	all := after.Problems

@@ -7,8 +7,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// Inventories has the inventory of each VidraResource as it was last written, so that what caches the VidraResources does
-// not keep it once more. It is safe for concurrent use. The zero value is usable.
+// Inventories has the inventory of each VidraResource as it was last written, so that the cache of VidraResources does not
+// keep it once more. It is safe for concurrent use. The zero value is usable.
 type Inventories struct {
 	// written has lists of entries, which must not be changed, by the names of the VidraResources.
 	written sync.Map
@@ -59,8 +59,8 @@ func (i *Inventories) Forget(name string) {
 	i.refused.Delete(name)
 }
 
-// Share replaces the inventory of a VidraResource that was read by the one that was written. It reports false, and
-// changes nothing, if they differ, or an entry has a part of its own, such as BreakGlass.
+// Share replaces the inventory of a VidraResource that was read by the written one. It reports false, and changes nothing, if
+// they differ, or an entry has a part of its own, such as BreakGlass.
 func (i *Inventories) Share(vr *v1alpha1.VidraResource) bool {
 	entries, found := i.written.Load(vr.Name)
 	if !found {

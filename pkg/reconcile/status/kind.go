@@ -40,7 +40,7 @@ func (p *Recorder) noteKind(r apply.Result) {
 	p.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID()), Note: text})
 }
 
-// beingReplaced is why an object is not applied that is being deleted, to be created again.
+// beingReplaced is the failure of an object that is being deleted, to be created again.
 func beingReplaced(r apply.Result) *object.Failure {
 	found := terminating(r)
 	if found == nil || !deletion.Blocked(found, time.Now()) {

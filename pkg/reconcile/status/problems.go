@@ -39,8 +39,8 @@ var severity = []string{
 	v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonWarned, v1alpha1.ReasonNearSizeLimit, v1alpha1.ReasonNothingMatches,
 }
 
-// problemKey identifies a problem in two statuses. Only problems of which an object may have
-// several with one reason differ by their messages.
+// problemKey identifies a problem in two statuses. Only problems that an object may have several times with one reason differ
+// by their messages.
 type problemKey struct {
 	subject                    v1alpha1.Subject
 	condition, reason, message string
@@ -54,8 +54,7 @@ func keyOfProblem(p *v1alpha1.Problem) problemKey {
 	return key
 }
 
-// problems returns the problems after a reconcile, the worst first: those that it knows, and
-// those of before that may not be over.
+// problems returns the problems after a reconcile, the worst first: the known ones, and former ones that may last.
 func (o *Outcome) problems(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	all := o.known(before)
 	was, listed, waits := map[problemKey]metav1.Time{}, map[problemKey]bool{}, map[v1alpha1.Subject]bool{}

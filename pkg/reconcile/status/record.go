@@ -21,7 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// noteAdditions notes what users added to an object and what is not reverted, to be reported once.
+// noteAdditions notes the additions of users that stay in an object, to be reported once.
 func (p *Recorder) noteAdditions(r apply.Result) {
 	if !r.Compared {
 		return
@@ -44,7 +44,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	}
 }
 
-// recordObserved notes what was found in an object that is skipped.
+// recordObserved notes the findings about an object that is skipped.
 func (p *Recorder) recordObserved(r apply.Result) {
 	s, o, entry := p.State, r.Known, r.Known.Entry
 	before := o.Drift
@@ -57,8 +57,8 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	p.NoteAnswer(o, r.Glass)
 	p.Waits = p.Waits || r.Why == plan.WhyChanged
 	if r.Decision.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
-		// What is ours in it may be owned by another manager now, with our value: the
-		// digest of the last apply stays what is expected one day.
+		// Our fields in it may be owned by another manager now, with our value: the digest of the last apply stays the
+		// expectation.
 		entry.State = v1alpha1.ObjectApplied
 		return
 	}
@@ -79,13 +79,13 @@ func (p *Recorder) recordRecreation(r apply.Result) {
 	})
 }
 
-// Recorder records what came of tasks in the states of their objects.
+// Recorder records the outcomes of tasks in the states of their objects.
 type Recorder struct {
 	*plan.Planner
 	Applier *apply.Applier
 }
 
-// RecordResult notes what came of a task.
+// RecordResult notes the outcome of a task.
 func (p *Recorder) RecordResult(r apply.Result) {
 	// The policy of config/policies/stamp selects objects by the label: without it, any user may have written the annotation.
 	if p.Stamped && r.Cause.Found != nil && object.Labelled(r.Cause.Found) {
@@ -158,7 +158,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	p.emit(r)
 }
 
-// emit notes what an apply did, for the Events that follow the status.
+// emit notes the write of an apply, for the Events that follow the status.
 func (p *Recorder) emit(r apply.Result) {
 	s := p.State
 	note := func(change events.Change) events.Change {
@@ -283,8 +283,8 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 		return // it was not applied
 	}
 	o := r.Known
-	// The answer to the same configuration is known, but for a restart; and what was
-	// right about an object before it was reverted need not be warned of again.
+	// The answer to the same configuration is known, except after a restart; and an alteration of an object before its revert
+	// needs no second warning.
 	if r.Why == plan.WhyNew || r.Why == plan.WhyChanged {
 		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Kept
 	}

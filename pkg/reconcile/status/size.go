@@ -12,14 +12,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// maxObject is how many bytes a VidraResource has at most, with its status, but for the maxDetails. etcd
-// takes requests of 1.5 MiB by default, in which the API server wraps it.
+// maxObject is the limit of a VidraResource in bytes, with its status, except for the maxDetails. etcd takes requests of 1.5
+// MiB by default, including the wrapping by the API server.
 const maxObject = 1_400_000
 
 // nearLimit is how many percent of maxObject are near it.
 const nearLimit = 80
 
-// withNearLimit returns warnings with the one that the VidraResource is near its limit, if it is.
+// withNearLimit returns warnings, with a warning about the limit of the VidraResource if it is near.
 func withNearLimit(warnings []v1alpha1.Problem, near bool) []v1alpha1.Problem {
 	if !near {
 		return warnings
@@ -30,9 +30,9 @@ func withNearLimit(warnings []v1alpha1.Problem, near bool) []v1alpha1.Problem {
 		v1alpha1.ConditionWarnings))
 }
 
-// TooLarge returns why a VidraResource would not fit into the API server with the status
-// that its manifest makes; nil if it does. Nothing is written then. It notes in the state whether
-// the VidraResource is near the limit. dropped is how many bytes it has that the cache drops.
+// TooLarge returns the reason for which a VidraResource would not fit into the API server with the status that its manifest
+// makes; nil if it does. Nothing is written then. It notes in the state whether the VidraResource is near the limit. dropped
+// is the number of its bytes that the cache drops.
 func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Failure {
 	vr := of.DeepCopy()
 	vr.Status = *s.Status.DeepCopy()

@@ -16,8 +16,7 @@ const handoverTime = time.Minute
 // maxWrites is how many own writes of a status are remembered whose events have not come.
 const maxWrites = 64
 
-// Writes distinguishes the writes of a status by this process from those of other clients.
-// Reconciler.mu guards it.
+// Writes distinguishes the writes of a status by this process from the writes of other clients. Reconciler.mu guards it.
 type Writes struct {
 	// Begun is when this process read the status, in the version Read. Written reports that it has
 	// written it since, and attempted that it may have.
@@ -39,8 +38,8 @@ type Writes struct {
 // Begin notes that a write begins.
 func (w *Writes) Begin() { w.Writing, w.attempted = true, true }
 
-// Precondition returns the resourceVersion that a write requires, as the cache has it; none after the first write. What
-// the cache has may be older than what an operator before this one wrote.
+// Precondition returns the resourceVersion that a write requires, as the cache has it; none after the first write. The cache
+// may be older than the writes of an operator before this one.
 func (w *Writes) Precondition(cached string) string {
 	if w.Written {
 		return ""
