@@ -10,7 +10,6 @@ import (
 
 	"github.com/vidra-operator/vidra/e2e/stopwatch"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // showApply applies the samples that work in every cluster, and shows the
@@ -70,7 +69,7 @@ func (t *tour) showNewKind(ctx context.Context, before string) error {
 	}
 	t.Line("VidraResource %s is not ready, %s:", s.name, readyOf(vr).Reason)
 	t.Aside("%s", readyOf(vr).Message)
-	told := wantedEvent{reason: events.ReasonKindUnavailable, regarding: s.live, says: []string{s.objects[0].GetKind()}}
+	told := wantedEvent{reason: v1alpha1.ReasonKindUnavailable, regarding: s.live, says: []string{s.objects[0].GetKind()}}
 	if _, err := t.cluster.awaitEvent(ctx, told); err != nil {
 		return err
 	}

@@ -4,53 +4,30 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// Reasons of Events. A reason that reports a problem is also the reason of the condition that
-// reports it.
+// Reasons of Events, beside the reasons of conditions in package v1alpha1: an Event about a problem has the reason of its condition.
 const (
-	ReasonApplied                = "Applied"
-	ReasonProgressing            = "Progressing"
-	ReasonReady                  = "Ready"
-	ReasonManifestInvalid        = "ManifestInvalid"
-	ReasonManifestEmpty          = "ManifestEmpty"
-	ReasonSourceUnavailable      = "SourceUnavailable"
-	ReasonServiceAccountRequired = "ServiceAccountRequired"
-	ReasonOutOfScope             = "OutOfScope"
-	ReasonKindUnavailable        = "KindUnavailable"
-	ReasonAdoptionRefused        = "AdoptionRefused"
-	ReasonOwnershipConflict      = "OwnershipConflict"
-	ReasonNamespaceTerminating   = "NamespaceTerminating"
-	ReasonApplyFailed            = "ApplyFailed"
-	ReasonReplaced               = "Replaced"
-	ReasonKindChanged            = "KindChanged"
-	ReasonUnmatchedIgnoreRules   = "UnmatchedIgnoreRules"
-	ReasonWarned                 = "Warned"
-	ReasonRecovered              = "Recovered"
-	ReasonDriftDetected          = "DriftDetected"
-	ReasonDriftCorrected         = "DriftCorrected"
-	ReasonChangeReverted         = "ChangeReverted"
-	ReasonDriftContended         = "DriftContended"
-	ReasonDriftSettled           = "DriftSettled"
-	ReasonCompleted              = "Completed"
-	ReasonPruned                 = "Pruned"
-	ReasonPruneFailed            = "PruneFailed"
-	ReasonDeletionStarted        = "DeletionStarted"
-	ReasonDeletionBlocked        = "DeletionBlocked"
-	ReasonWatchFailed            = "WatchFailed"
-	ReasonWatchRestored          = "WatchRestored"
-	ReasonDestinationUnreachable = "DestinationUnreachable"
-	ReasonDestinationRestored    = "DestinationRestored"
-	ReasonKubeconfigChanged      = "KubeconfigChanged"
-	ReasonNearSizeLimit          = "NearSizeLimit"
-	ReasonUnhealthy              = "Unhealthy"
-	ReasonHealthy                = "Healthy"
-	ReasonSuspended              = "Suspended"
-	ReasonResumed                = "Resumed"
-	ReasonDeletionSuspended      = "DeletionSuspended"
-	ReasonBreakGlassAccepted     = "BreakGlassAccepted"
-	ReasonBreakGlassIgnored      = "BreakGlassIgnored"
-	ReasonBreakGlassEnded        = "BreakGlassEnded"
+	ReasonReady                = "Ready"
+	ReasonReplaced             = "Replaced"
+	ReasonKindChanged          = "KindChanged"
+	ReasonUnmatchedIgnoreRules = "UnmatchedIgnoreRules"
+	ReasonRecovered            = "Recovered"
+	ReasonDriftCorrected       = "DriftCorrected"
+	ReasonChangeReverted       = "ChangeReverted"
+	ReasonDriftSettled         = "DriftSettled"
+	ReasonCompleted            = "Completed"
+	ReasonPruned               = "Pruned"
+	ReasonDeletionStarted      = "DeletionStarted"
+	ReasonWatchRestored        = "WatchRestored"
+	ReasonDestinationRestored  = "DestinationRestored"
+	ReasonKubeconfigChanged    = "KubeconfigChanged"
+	ReasonResumed              = "Resumed"
+	ReasonBreakGlassAccepted   = "BreakGlassAccepted"
+	ReasonBreakGlassIgnored    = "BreakGlassIgnored"
+	ReasonBreakGlassEnded      = "BreakGlassEnded"
 )
 
 // Actions of Events: the activity of the reconciler.
@@ -96,11 +73,11 @@ const (
 
 var catalogue = []Entry{
 	{
-		Reason: ReasonApplied, Type: normal, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonApplied, Type: normal, Actions: []string{ActionApply},
 		When: "A reconcile created or changed objects as the manifest says. The note has how many, and names them.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonProgressing, Type: normal, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonProgressing, Type: normal, Actions: []string{ActionApply},
 		When: "An apply takes longer than 10 seconds. The note has how many objects are applied so far, of those that differed from the manifest or were new, and how many failed. There is one every 10 seconds for a minute, if more objects are done, and then one after 80 seconds, 160 seconds and so on. What failed has an Event with a reason of its own at the same time.",
 		Do:   "Nothing. If the API server is slow, look for a slow admission webhook.",
 	}, {
@@ -108,51 +85,51 @@ var catalogue = []Entry{
 		When: "The condition Ready became True for the first time: all objects are applied and watched, and healthy if `spec.wait` is true. `status.firstReadyTime` has the time.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonManifestInvalid, Type: warning, Actions: []string{ActionApply},
 		When: "The manifest or an ignore rule cannot be read, or the API server calls an object invalid. What was applied before stays. While a manifest in the spec cannot be read, edits are reported and not reverted.",
 		Do:   "Fix `spec.manifest`. The note names the document, the object and the field.",
 	}, {
-		Reason: ReasonManifestEmpty, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonManifestEmpty, Type: warning, Actions: []string{ActionApply},
 		When: "The manifest holds no object. What was applied before stays. Edits are reported and not reverted.",
 		Do:   "To remove all objects, delete the VidraResource. Otherwise see what writes the manifest: a template may have rendered nothing.",
 	}, {
-		Reason: ReasonSourceUnavailable, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonSourceUnavailable, Type: warning, Actions: []string{ActionApply},
 		When: "A ConfigMap or Secret that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Vidra applies no new manifest and removes nothing. It reverts edits to what it read last, unless the spec changed or Vidra was restarted.",
 		Do:   "Create it, or mark it as optional. Vidra notices it.",
 	}, {
-		Reason: ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},
 		When: "The operator runs with `--require-service-account`, and `spec.serviceAccountName` is not set, or names an account of kube-system or of the namespace of the operator. Or it runs with `--impersonation-namespaces`, and the namespace of the account does not have these labels. Nothing is applied or removed: a VidraResource that is being deleted waits.",
 		Do:   "Set it, and grant that account what the manifest needs. To delete the VidraResource and leave its objects in place, set `spec.deletionPolicy: Orphan`.",
 	}, {
-		Reason: ReasonOutOfScope, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonOutOfScope, Type: warning, Actions: []string{ActionApply},
 		When: "An object is in a namespace in which this Vidra does nothing, or in none, because the operator runs with `--namespaces`, or because the kubeconfig has the annotation `allowed-namespaces`. Vidra sends no request about it: it is not applied, and what was applied before stays and is remembered. Objects in other namespaces are managed on.",
 		Do:   "Move or remove the object, or add its namespace to the flag or to the annotation, with the rights there. To delete the VidraResource and leave such objects in place, set `spec.deletionPolicy: Orphan`.",
 	}, {
-		Reason: ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonKindUnavailable, Type: warning, Actions: []string{ActionApply},
 		When: "The API server does not serve the kind of an object. When it does, the object is applied at once.",
 		Do:   "Install the CustomResourceDefinition, or correct apiVersion and kind.",
 	}, {
-		Reason: ReasonAdoptionRefused, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonAdoptionRefused, Type: warning, Actions: []string{ActionApply},
 		When: "An object exists that Vidra does not manage, and `spec.adopt` forbids to take it. The note has the fields that differ.",
 		Do:   "Make the manifest equal to the object, set `spec.adopt: Always`, or delete the object.",
 	}, {
-		Reason: ReasonOwnershipConflict, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonOwnershipConflict, Type: warning, Actions: []string{ActionApply},
 		When: "Another VidraResource wants another value in the same field of the same object.",
 		Do:   "Remove the field from one of the two manifests. The note names both VidraResources, and the field.",
 	}, {
-		Reason: ReasonNamespaceTerminating, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonNamespaceTerminating, Type: warning, Actions: []string{ActionApply},
 		When: "The namespace of an object is being deleted, so nothing is reverted there. When the namespace exists again, Vidra creates the object again.",
 		Do:   "If the deletion is intended, delete the VidraResource, or remove the object from the manifest. Otherwise create the namespace again when it is gone.",
 	}, {
-		Reason: ReasonApplyFailed, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonApplyFailed, Type: warning, Actions: []string{ActionApply},
 		When: "The API server did not accept an object, or one more: a missing right, a quota, a webhook, a missing namespace, an immutable field. Vidra retries it.",
 		Do:   "Read the note, which has the answer of the API server.",
 	}, {
-		Reason: ReasonWarned, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonWarned, Type: warning, Actions: []string{ActionApply},
 		When: "The API server accepted an object with a warning, for example about a deprecated version, or stored it with another value, because a mutating webhook changed it. Vidra does not revert the value: the webhook would change it again.",
 		Do:   "Read the note. Set the value of the webhook in the manifest, remove the field from it, or change the webhook.",
 	}, {
-		Reason: ReasonNearSizeLimit, Type: warning, Actions: []string{ActionApply},
+		Reason: v1alpha1.ReasonNearSizeLimit, Type: warning, Actions: []string{ActionApply},
 		When: "The VidraResource takes more than 80 % of the bytes that it may have with the status of its objects. Beyond the limit nothing is applied.",
 		Do:   "Move the manifest into ConfigMaps with `spec.manifestFrom`, or make several VidraResources of it.",
 	}, {
@@ -172,7 +149,7 @@ var catalogue = []Entry{
 		When: "A problem of the manifest or of an object is over, also while others last: a failure, a change that was not reverted, an object that had failed by its own status, a warning, an ignore rule that matched nothing. The note says what was wrong. The action is the one that had failed, Detect after a change that was not reverted, or Check where the object had failed by its own status and has not any more. The ends of failures of a watch and of the destination, and of a suspension, have Events of their own.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect}, OnBoth: true,
+		Reason: v1alpha1.ReasonDriftDetected, Type: warning, Actions: []string{ActionDetect}, OnBoth: true,
 		When: "An object was changed or deleted, and Vidra does not revert that, because of `spec.drift`, `spec.suspend` or break-glass. The note has fields, values, the field manager, and the cause. The Event that regards the object names the VidraResource.",
 		Do:   "Put the change into the manifest, undo it, or end the exception.",
 	}, {
@@ -184,7 +161,7 @@ var catalogue = []Entry{
 		When: "The same as DriftCorrected, regarding the object, where its user finds it. The note names the VidraResource. Objects in other clusters have none.",
 		Do:   "As for DriftCorrected. The operator's flag `--object-events=false` turns these Events off.",
 	}, {
-		Reason: ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},
+		Reason: v1alpha1.ReasonDriftContended, Type: warning, Actions: []string{ActionRestore},
 		When: "Another writer keeps changing an object: Vidra reverted one of its fields more often within a minute than `spec.drift.healsPerMinute` (default 5). The note names the writer, the field, and the ignore rule that ends the contention. Vidra keeps reverting it. Only under sustained load reverts are delayed: after 100 reverts of the object, 10 a second in the first minute and 1 a second after it, and at the latest after `spec.drift.maxExposure` (default 10 s).",
 		Do:   "Stop the other writer, or add the rule of the note to `spec.drift.ignore`.",
 	}, {
@@ -200,7 +177,7 @@ var catalogue = []Entry{
 		When: "Objects left the manifest, or their VidraResource is being deleted. The note says which were deleted, which stay because another VidraResource owns them, and which stay unmanaged.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonPruneFailed, Type: warning, Actions: []string{ActionPrune},
+		Reason: v1alpha1.ReasonPruneFailed, Type: warning, Actions: []string{ActionPrune},
 		When: "An object that left the manifest, or whose VidraResource is being deleted, cannot be removed. Vidra retries it, and the object stays in the inventory.",
 		Do:   "Read the note, which has the answer of the API server.",
 	}, {
@@ -208,11 +185,11 @@ var catalogue = []Entry{
 		When: "The VidraResource is being deleted. The note has how many objects Vidra removes, or leaves in place as `spec.deletionPolicy` says.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonDeletionBlocked, Type: warning, Actions: []string{ActionPrune},
+		Reason: v1alpha1.ReasonDeletionBlocked, Type: warning, Actions: []string{ActionPrune},
 		When: "An object that Vidra removes, or that another client deleted, has been terminating for 30 seconds or more, and waits for its finalizers, which the note names; or the VidraResource itself waits for finalizers of other controllers, after all its objects are gone. Vidra removes no finalizer of another controller.",
 		Do:   "Fix the controller that the finalizer belongs to. If that controller is gone for good, remove the finalizer from the object.",
 	}, {
-		Reason: ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},
+		Reason: v1alpha1.ReasonWatchFailed, Type: warning, Actions: []string{ActionWatch},
 		When: "A kind of the manifest, or one more, cannot be watched. Until it can, changes are found at the next interval only.",
 		Do:   "Read the note: missing rights to list and watch, a kind that is not served, a broken conversion webhook.",
 	}, {
@@ -220,7 +197,7 @@ var catalogue = []Entry{
 		When: "A kind that could not be watched can be watched again, or is not in the manifest any more. The note says so where every kind is watched again. Vidra finds what changed meanwhile.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonDestinationUnreachable, Type: warning, Actions: []string{ActionConnect},
+		Reason: v1alpha1.ReasonDestinationUnreachable, Type: warning, Actions: []string{ActionConnect},
 		When: "The destination cluster does not answer or refuses the credentials, or no Secret with the label `cluster-kubeconfig` has a kubeconfig for it. What was applied stays in the inventory.",
 		Do:   "Read the note: fix the network, or the Secret that it names. Vidra keeps retrying, and notices both.",
 	}, {
@@ -232,15 +209,15 @@ var catalogue = []Entry{
 		When: "The kubeconfig of the destination was changed, and Vidra uses it from now on. Vidra notices that without a restart, and after one, too.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
+		Reason: v1alpha1.ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
 		When: "The objects are applied, and one of them, or one more, has failed, as its own status says (kstatus). An object that is still starting has no Event.",
 		Do:   "See the object that the note names, and the objects that it creates, such as its Pods.",
 	}, {
-		Reason: ReasonHealthy, Type: normal, Actions: []string{ActionCheck},
+		Reason: v1alpha1.ReasonHealthy, Type: normal, Actions: []string{ActionCheck},
 		When: "All objects are healthy, as far as their status says, after one was not or did not exist yet.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonSuspended, Type: normal, Actions: []string{ActionSuspend},
+		Reason: v1alpha1.ReasonSuspended, Type: normal, Actions: []string{ActionSuspend},
 		When: "`spec.suspend` became true: Vidra writes no object, and reports changes.",
 		Do:   "Nothing.",
 	}, {
@@ -248,7 +225,7 @@ var catalogue = []Entry{
 		When: "`spec.suspend` is no longer true: changes made meanwhile are handled as `spec.drift` says.",
 		Do:   "Nothing.",
 	}, {
-		Reason: ReasonDeletionSuspended, Type: warning, Actions: []string{ActionPrune},
+		Reason: v1alpha1.ReasonDeletionSuspended, Type: warning, Actions: []string{ActionPrune},
 		When: "A VidraResource was deleted while `spec.suspend` is true. Its objects are not removed, and it waits.",
 		Do:   "Set `spec.suspend: false` to remove the objects, or `spec.deletionPolicy: Orphan` to leave them in place.",
 	}, {

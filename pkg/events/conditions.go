@@ -28,12 +28,12 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionWatching)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching)
 	var all []Event
-	if is != nil && was != nil && was.Reason == ReasonWatchFailed && is.Reason != v1alpha1.ReasonEventsOff {
+	if is != nil && was != nil && was.Reason == v1alpha1.ReasonWatchFailed && is.Reason != v1alpha1.ReasonEventsOff {
 		restored := Event{Type: normal, Reason: ReasonWatchRestored, Action: ActionWatch, Regarding: owner}
 		complete := fmt.Sprintf("Every kind in the manifest of VidraResource %s can be watched again", owner.Name)
-		all = eventOf(restored, noLonger, gone(before, after, ReasonWatchFailed, withoutMessage), nil, false)
+		all = eventOf(restored, noLonger, gone(before, after, v1alpha1.ReasonWatchFailed, withoutMessage), nil, false)
 		switch {
-		case is.Reason == ReasonWatchFailed:
+		case is.Reason == v1alpha1.ReasonWatchFailed:
 		case len(all) == 0: // an earlier version wrote the status
 			restored.Note = complete
 			all = []Event{restored}
@@ -41,8 +41,8 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 			all[0].Note = complete + ". " + all[0].Note
 		}
 	}
-	return append(all, eventOf(Event{Type: warning, Reason: ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
-		"", begun(before, after, only(ReasonWatchFailed), withoutMessage), nil, false)...)
+	return append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
+		"", begun(before, after, only(v1alpha1.ReasonWatchFailed), withoutMessage), nil, false)...)
 }
 
 // only returns a function that reports whether a reason is the given one.
@@ -53,7 +53,7 @@ func only(reason string) func(string) bool { return func(other string) bool { re
 func destinationEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := readyReason(after)
-	if was == nil || was.Reason != ReasonDestinationUnreachable || is == ReasonDestinationUnreachable || is == "" {
+	if was == nil || was.Reason != v1alpha1.ReasonDestinationUnreachable || is == v1alpha1.ReasonDestinationUnreachable || is == "" {
 		return nil // the destination is checked first in each reconcile
 	}
 	note := fmt.Sprintf("The destination of VidraResource %s answers again. No longer the case: %s", owner.Name, was.Message)
@@ -69,22 +69,22 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHealthy)
 	var all []Event
 	if is != nil { // otherwise nothing is known of health
-		well := slices.DeleteFunc(gone(before, after, ReasonUnhealthy, withoutMessage), func(p v1alpha1.Problem) bool { return p.Object == nil })
+		well := slices.DeleteFunc(gone(before, after, v1alpha1.ReasonUnhealthy, withoutMessage), func(p v1alpha1.Problem) bool { return p.Object == nil })
 		all = recoveredEvents(owner, ActionCheck, well, after.ManagedResources)
 	}
 	if is != nil && is.Status == metav1.ConditionTrue && was != nil && was.Status != metav1.ConditionTrue {
 		all = append(all, Event{
-			Type: normal, Reason: ReasonHealthy, Action: ActionCheck, Regarding: owner,
+			Type: normal, Reason: v1alpha1.ReasonHealthy, Action: ActionCheck, Regarding: owner,
 			Note: fmt.Sprintf("All objects of VidraResource %s are healthy", owner.Name),
 		})
 	}
-	return append(all, eventOf(Event{Type: warning, Reason: ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
-		"", begun(before, after, only(ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
+	return append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
+		"", begun(before, after, only(v1alpha1.ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
 }
 
 // warnings are the reasons of problems that do not affect Ready, with the reasons of their Events.
 var warnings = []struct{ reason, event string }{
-	{ReasonWarned, ReasonWarned}, {ReasonNearSizeLimit, ReasonNearSizeLimit}, {v1alpha1.ReasonNothingMatches, ReasonUnmatchedIgnoreRules},
+	{v1alpha1.ReasonWarned, v1alpha1.ReasonWarned}, {v1alpha1.ReasonNearSizeLimit, v1alpha1.ReasonNearSizeLimit}, {v1alpha1.ReasonNothingMatches, ReasonUnmatchedIgnoreRules},
 }
 
 // warningEvents reports problems that do not affect Ready, and their ends.
@@ -102,7 +102,7 @@ func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 func suspensionEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionSuspended)
 	is := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended)
-	e := Event{Type: normal, Reason: ReasonSuspended, Action: ActionSuspend, Regarding: owner,
+	e := Event{Type: normal, Reason: v1alpha1.ReasonSuspended, Action: ActionSuspend, Regarding: owner,
 		Note: fmt.Sprintf("spec.suspend of VidraResource %s is true: no object is written, what changes is reported", owner.Name)}
 	switch {
 	case was == is:

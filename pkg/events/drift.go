@@ -12,19 +12,14 @@ import (
 // driftEvents reports drift that is not reverted, for the VidraResource and for the object, contention and
 // its end, and replacement.
 func driftEvents(owner corev1.ObjectReference, change Change) []Event {
-	e := Event{Type: warning, Regarding: owner, Fields: change.Fields}
-	switch change.Action {
-	case Detected:
-		e.Reason, e.Action, e.Note = ReasonDriftDetected, ActionDetect, change.name()+": "+change.Note
-	case Contended:
-		e.Reason, e.Action, e.Note = ReasonDriftContended, ActionRestore, change.name()+": "+change.Note
-	case Settled:
-		e.Type, e.Reason, e.Action = normal, ReasonDriftSettled, ActionRestore
-		e.Note = change.name() + ": no longer contended: no other writer has changed it for a minute"
-	case Replaced:
-		e.Type, e.Reason, e.Action, e.Note = normal, ReasonReplaced, ActionApply, change.name()+": "+change.Note
-	case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Retyped, Deleted, Rotated, Progressed, Answered:
+	means := meanings[change.Action]
+	if means.topic != ofDrift {
 		return nil
+	}
+	e := means.event()
+	e.Regarding, e.Fields, e.Note = owner, change.Fields, change.name()+": "+change.Note
+	if change.Action == Settled {
+		e.Note = change.name() + ": no longer contended: no other writer has changed it for a minute"
 	}
 	object := change.Object
 	object.FieldPath = fieldPath(change.Fields)

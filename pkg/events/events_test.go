@@ -1,6 +1,8 @@
 package events
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -42,6 +44,18 @@ func TestTransitions(t *testing.T) {
 			}
 			require.Equal(t, tc.want, got, tc.reason)
 		})
+	}
+}
+
+// TestEveryActionHasAMeaning: an Action that the table lacks has no Event.
+func TestEveryActionHasAMeaning(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("transitions.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`\w+ Action = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, declared, len(meanings))
+	for _, d := range declared {
+		require.Contains(t, meanings, Action(d[1]))
 	}
 }
 

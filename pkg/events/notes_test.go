@@ -53,7 +53,7 @@ func TestNotesNameEveryObject(t *testing.T) {
 // TestRelated: an Event about one object says which it is, so that it is found by it.
 func TestRelated(t *testing.T) {
 	web := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	namespace := of(corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, problem(ReasonApplyFailed, "", "no"))
+	namespace := of(corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, problem(v1alpha1.ReasonApplyFailed, "", "no"))
 	two := listing(broken, namespace)
 	for name, tc := range map[string]struct {
 		reason        string
@@ -67,7 +67,7 @@ func TestRelated(t *testing.T) {
 			reason: "Another object fails.", before: failing(namespace), after: two, want: &web,
 		},
 		"Several":     {reason: "Several objects fail.", before: fine, after: two},
-		"NoObject":    {reason: "The manifest is no object.", before: fine, after: failed(ReasonManifestInvalid, "document 1: bad")},
+		"NoObject":    {reason: "The manifest is no object.", before: fine, after: failed(v1alpha1.ReasonManifestInvalid, "document 1: bad")},
 		"Unhealthy":   {reason: "It does not work.", before: fine, after: listing(fine, sick), want: &web},
 		"Warned":      {reason: "It is warned of.", before: fine, after: listing(fine, of(web, warned("", "old"))), want: &web},
 		"Pruned":      {reason: "One object went.", before: fine, after: fine, changes: []Change{{Action: Pruned, Object: web}}, want: &web},
@@ -87,9 +87,9 @@ func TestRelated(t *testing.T) {
 // long text has no room for its end.
 func TestVariants(t *testing.T) {
 	long := strings.Repeat("it is denied for a long reason ", 100)
-	one := failing(problem(ReasonApplyFailed, "a", long))
-	two := listing(one, problem(ReasonApplyFailed, "b", long))
-	three := listing(one, problem(ReasonApplyFailed, "c", long))
+	one := failing(problem(v1alpha1.ReasonApplyFailed, "a", long))
+	two := listing(one, problem(v1alpha1.ReasonApplyFailed, "b", long))
+	three := listing(one, problem(v1alpha1.ReasonApplyFailed, "c", long))
 	a, ab, ac := Transitions(owner, fine, one, nil), Transitions(owner, fine, two, nil), Transitions(owner, fine, three, nil)
 	require.NotEqual(t, a[0].Variant, ab[0].Variant)
 	require.NotEqual(t, ab[0].Variant, ac[0].Variant)

@@ -90,7 +90,7 @@ func TestAnnotationIsBounded(t *testing.T) {
 
 // TestObjectsOfAProblem: several objects that fail in one reconcile share an Event, which has all.
 func TestObjectsOfAProblem(t *testing.T) {
-	status := failing(problem(ReasonApplyFailed, "a", "no"), problem(ReasonApplyFailed, "b", "no"), problem(ReasonApplyFailed, "", "no"))
+	status := failing(problem(v1alpha1.ReasonApplyFailed, "a", "no"), problem(v1alpha1.ReasonApplyFailed, "b", "no"), problem(v1alpha1.ReasonApplyFailed, "", "no"))
 	all := Transitions(owner, fine, status, nil)
 	require.Len(t, all, 1)
 	require.Equal(t, []corev1.ObjectReference{

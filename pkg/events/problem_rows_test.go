@@ -37,8 +37,8 @@ func problemRows() map[string]transition {
 
 // severalRows tell of several objects that have failed.
 func severalRows() map[string]transition {
-	a, b, c := problem(ReasonApplyFailed, "a", "no"), problem(ReasonApplyFailed, "b", "never"), problem(ReasonManifestInvalid, "c", "bad")
-	unpruned := problem(ReasonPruneFailed, "b", "cannot be removed: no")
+	a, b, c := problem(v1alpha1.ReasonApplyFailed, "a", "no"), problem(v1alpha1.ReasonApplyFailed, "b", "never"), problem(v1alpha1.ReasonManifestInvalid, "c", "bad")
+	unpruned := problem(v1alpha1.ReasonPruneFailed, "b", "cannot be removed: no")
 	deleting := problem(v1alpha1.ReasonProgressing, "b", "is being deleted")
 	one, two := failing(a), failing(a, b)
 	unconfirmed := b
@@ -65,7 +65,7 @@ func severalRows() map[string]transition {
 			reason: "What is merely on its way has not recovered.", before: two, after: failing(a, deleting, unconfirmed),
 		},
 		"OneOfSeveralFailsInAnotherWay": {
-			reason: "It has not recovered.", before: two, after: failing(a, problem(ReasonAdoptionRefused, "b", "another")),
+			reason: "It has not recovered.", before: two, after: failing(a, problem(v1alpha1.ReasonAdoptionRefused, "b", "another")),
 			want: []string{"Warning AdoptionRefused/Apply VidraResource web: ConfigMap shop/b: another"},
 		},
 		"OneOfManyIsNotNamed": {
@@ -79,7 +79,7 @@ func severalRows() map[string]transition {
 			reason: "Nor does the inventory show it.", before: two, after: holding(unlisted(20, a), "b", v1alpha1.ObjectFailed),
 		},
 		"NobodyLooks": {
-			reason: "What cannot be read says nothing of the objects.", before: two, after: between(two, ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
+			reason: "What cannot be read says nothing of the objects.", before: two, after: between(two, v1alpha1.ReasonSourceUnavailable, "ConfigMap shop/parts: no"),
 			want: []string{"Warning SourceUnavailable/Apply VidraResource web: ConfigMap shop/parts: no"},
 		},
 		"AnotherIsUnderWay": {reason: "That is nothing that is wrong.", before: one, after: failing(a, deleting)},
@@ -110,7 +110,7 @@ func severalRows() map[string]transition {
 		"ItFailsAgain":   {reason: "It was reported, and its end was not.", before: between(one, v1alpha1.ReasonProgressing, "waits"), after: one},
 		"AnotherVersion": {reason: "An object is the same in each version of its kind.", before: one, after: failing(inVersion(a, "v2"))},
 		"HostileText": {
-			reason: "What a message quotes is no problem.", before: failing(problem(ReasonApplyFailed, "a", "no; ConfigMap shop/b: never")), after: two,
+			reason: "What a message quotes is no problem.", before: failing(problem(v1alpha1.ReasonApplyFailed, "a", "no; ConfigMap shop/b: never")), after: two,
 			want: []string{"Warning ApplyFailed/Apply VidraResource web: ConfigMap shop/a: no; ConfigMap shop/b: never"},
 		},
 	}
@@ -131,7 +131,7 @@ func inVersion(p v1alpha1.Problem, version string) v1alpha1.Problem {
 
 // endRows tell that a problem is over.
 func endRows() map[string]transition {
-	unpruned := failing(problem(ReasonPruneFailed, "a", "cannot be removed: no"))
+	unpruned := failing(problem(v1alpha1.ReasonPruneFailed, "a", "cannot be removed: no"))
 	return map[string]transition{
 		"ProblemGoes": {
 			reason: "An end of a problem is said with what it was.", before: broken, after: fine,
@@ -152,7 +152,7 @@ func endRows() map[string]transition {
 			want:   []string{"Normal Recovered/Prune VidraResource web: No longer the case: ConfigMap shop/a: cannot be removed: no"},
 		},
 		"OverWhileAWatchFails": {
-			reason: "The objects are as they should be, whatever else is wrong.", before: broken, after: with(fine, v1alpha1.ConditionReady, metav1.ConditionFalse, ReasonWatchFailed, "Cannot watch things"),
+			reason: "The objects are as they should be, whatever else is wrong.", before: broken, after: with(fine, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWatchFailed, "Cannot watch things"),
 			want: []string{"Normal Recovered/Apply VidraResource web: No longer the case: Deployment shop/web: no"},
 		},
 		"OverWhileOneIsUnhealthy": {
@@ -187,7 +187,7 @@ func endRows() map[string]transition {
 		},
 		"SeenAfterTheWatchIsBack": {
 			reason: "WatchRestored told it.", after: fine,
-			before: between(failed(ReasonWatchFailed, "Cannot watch v1/secrets: Forbidden: no"), v1alpha1.ReasonProgressing, "Secret shop/a is not seen yet"),
+			before: between(failed(v1alpha1.ReasonWatchFailed, "Cannot watch v1/secrets: Forbidden: no"), v1alpha1.ReasonProgressing, "Secret shop/a is not seen yet"),
 		},
 	}
 }
@@ -195,9 +195,9 @@ func endRows() map[string]transition {
 // destinationRows tell of a destination that is away, and of what is wrong besides.
 func destinationRows() map[string]transition {
 	const far = "the API server https://far:6443 cannot be reached: connection refused"
-	away := failed(ReasonDestinationUnreachable, far)
+	away := failed(v1alpha1.ReasonDestinationUnreachable, far)
 	back := "Normal DestinationRestored/Connect VidraResource web: The destination of VidraResource web answers again. No longer the case: " + far
-	blocked := between(broken, ReasonDestinationUnreachable, far)
+	blocked := between(broken, v1alpha1.ReasonDestinationUnreachable, far)
 	return map[string]transition{
 		"DestinationComesBack": {
 			reason: "The destination is told to be back, and nothing else.", before: away, after: fine, want: []string{back},
@@ -207,7 +207,7 @@ func destinationRows() map[string]transition {
 			want: []string{back, "Warning ApplyFailed/Apply VidraResource web: Deployment shop/web: no"},
 		},
 		"DestinationComesBackToABadManifest": {
-			reason: "The destination is asked before the manifest is read.", before: away, after: failed(ReasonManifestEmpty, "no object"),
+			reason: "The destination is asked before the manifest is read.", before: away, after: failed(v1alpha1.ReasonManifestEmpty, "no object"),
 			want: []string{back, "Warning ManifestEmpty/Apply VidraResource web: no object"},
 		},
 		"DestinationGoesDuringAProblem": {

@@ -14,20 +14,20 @@ import (
 // problems are the reasons of problems of the manifest, of the destination and of objects
 // that have an Event when they begin, and the action that failed.
 var problems = map[string]string{
-	ReasonManifestInvalid:        ActionApply,
-	ReasonManifestEmpty:          ActionApply,
-	ReasonKindUnavailable:        ActionApply,
-	ReasonOutOfScope:             ActionApply,
-	ReasonAdoptionRefused:        ActionApply,
-	ReasonOwnershipConflict:      ActionApply,
-	ReasonNamespaceTerminating:   ActionApply,
-	ReasonApplyFailed:            ActionApply,
-	ReasonSourceUnavailable:      ActionApply,
-	ReasonServiceAccountRequired: ActionApply,
-	ReasonDestinationUnreachable: ActionConnect,
-	ReasonPruneFailed:            ActionPrune,
-	ReasonDeletionBlocked:        ActionPrune,
-	ReasonDeletionSuspended:      ActionPrune,
+	v1alpha1.ReasonManifestInvalid:        ActionApply,
+	v1alpha1.ReasonManifestEmpty:          ActionApply,
+	v1alpha1.ReasonKindUnavailable:        ActionApply,
+	v1alpha1.ReasonOutOfScope:             ActionApply,
+	v1alpha1.ReasonAdoptionRefused:        ActionApply,
+	v1alpha1.ReasonOwnershipConflict:      ActionApply,
+	v1alpha1.ReasonNamespaceTerminating:   ActionApply,
+	v1alpha1.ReasonApplyFailed:            ActionApply,
+	v1alpha1.ReasonSourceUnavailable:      ActionApply,
+	v1alpha1.ReasonServiceAccountRequired: ActionApply,
+	v1alpha1.ReasonDestinationUnreachable: ActionConnect,
+	v1alpha1.ReasonPruneFailed:            ActionPrune,
+	v1alpha1.ReasonDeletionBlocked:        ActionPrune,
+	v1alpha1.ReasonDeletionSuspended:      ActionPrune,
 }
 
 // IsProblem reports whether a problem with a reason has an Event when it begins, and one when it ends, as problemEvents
@@ -43,7 +43,7 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 		all = append(all, eventOf(e, "", group, after.ManagedResources, true)...)
 	}
 	action := func(p v1alpha1.Problem) string {
-		if p.Reason == ReasonDriftDetected {
+		if p.Reason == v1alpha1.ReasonDriftDetected {
 			return ActionDetect
 		}
 		return problems[p.Reason]
@@ -88,7 +88,7 @@ func withMessage(p v1alpha1.Problem) problemKey {
 
 // withStableMessage is withMessage, except for a blocked deletion: a terminating Namespace counts its remaining objects.
 func withStableMessage(p v1alpha1.Problem) problemKey {
-	if p.Reason == ReasonDeletionBlocked {
+	if p.Reason == v1alpha1.ReasonDeletionBlocked {
 		return withoutMessage(p)
 	}
 	return withMessage(p)
@@ -123,7 +123,7 @@ func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) 
 func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alpha1.Problem {
 	open := map[v1alpha1.Subject]bool{}
 	for _, p := range after.Problems {
-		if IsProblem(p.Reason) || p.Reason == ReasonDriftDetected || p.Reason == ReasonDriftContended {
+		if IsProblem(p.Reason) || p.Reason == v1alpha1.ReasonDriftDetected || p.Reason == v1alpha1.ReasonDriftContended {
 			open[p.Subject()] = true
 		}
 	}
@@ -136,15 +136,13 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 	}
 	reverted := map[v1alpha1.Subject]bool{}
 	for _, change := range changes {
-		switch change.Action {
-		case Restored, Recreated, Relabelled:
+		if change.Action.Reverts() {
 			reverted[subjectOf(change.Object)] = true
-		case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Progressed, Detected, Contended, Settled, Answered:
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(was), func(p v1alpha1.Problem) bool {
-		reported := IsProblem(p.Reason) && p.Reason != ReasonDestinationUnreachable
-		unreverted := p.Reason == ReasonDriftDetected && p.In(v1alpha1.ConditionReady) && !reverted[p.Subject()]
+		reported := IsProblem(p.Reason) && p.Reason != v1alpha1.ReasonDestinationUnreachable
+		unreverted := p.Reason == v1alpha1.ReasonDriftDetected && p.In(v1alpha1.ConditionReady) && !reverted[p.Subject()]
 		return open[p.Subject()] || !reported && !unreverted
 	})
 }
@@ -168,7 +166,7 @@ func ofEarlierVersion(status v1alpha1.VidraResourceStatus) bool {
 	}
 	wrong := func(c metav1.Condition) bool {
 		switch c.Reason {
-		case ReasonWatchFailed, ReasonUnhealthy, ReasonWarned:
+		case v1alpha1.ReasonWatchFailed, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonWarned:
 			return true
 		}
 		return false

@@ -246,8 +246,8 @@ func changeRows() map[string]transition {
 			},
 		},
 		"BlockedOtherwise": {
-			reason: "A terminating Namespace counts what it still holds.", before: failing(problem(ReasonDeletionBlocked, "a", "3 remain")),
-			after: failing(problem(ReasonDeletionBlocked, "a", "2 remain")),
+			reason: "A terminating Namespace counts what it still holds.", before: failing(problem(v1alpha1.ReasonDeletionBlocked, "a", "3 remain")),
+			after: failing(problem(v1alpha1.ReasonDeletionBlocked, "a", "2 remain")),
 		},
 		"Relabelled": {
 			reason: "A label is no field of the manifest.", before: fine, after: fine,
@@ -304,10 +304,10 @@ func changeRows() map[string]transition {
 func watchRows() map[string]transition {
 	const kind, no = v1alpha1.ConditionWatching, metav1.ConditionFalse
 	fails := func(problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
-		return with(failing(problems...), kind, no, ReasonWatchFailed, problems[0].Message)
+		return with(failing(problems...), kind, no, v1alpha1.ReasonWatchFailed, problems[0].Message)
 	}
 	of := func(resource, why string) v1alpha1.Problem {
-		p := problem(ReasonWatchFailed, "", "Cannot watch v1/"+resource+": "+why, kind)
+		p := problem(v1alpha1.ReasonWatchFailed, "", "Cannot watch v1/"+resource+": "+why, kind)
 		p.Object = &v1alpha1.ProblemObject{APIVersion: "v1", Resource: resource}
 		return p
 	}
@@ -343,7 +343,7 @@ func watchRows() map[string]transition {
 			before: with(ready(no, v1alpha1.ReasonStarting, "Starting to watch"), kind, no, v1alpha1.ReasonStarting, "Starting to watch"),
 		},
 		"WatchIsNotWanted": {
-			reason: "A user who turns events off knows that nothing is watched.", before: with(fine, kind, no, ReasonWatchFailed, things.Message),
+			reason: "A user who turns events off knows that nothing is watched.", before: with(fine, kind, no, v1alpha1.ReasonWatchFailed, things.Message),
 			after: with(fine, kind, no, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false"),
 		},
 	}
@@ -355,8 +355,8 @@ func upgradeRows() map[string]transition {
 	unknown := sick
 	unknown.Object = nil
 	altered := with(listing(fine, warned("a", "data.x is 1")), v1alpha1.ConditionWarnings, metav1.ConditionTrue, v1alpha1.ReasonWarned, "ConfigMap shop/a: data.x is 1")
-	away := failed(ReasonDestinationUnreachable, "https://far:6443 is away")
-	unwatched := with(failing(problem(ReasonWatchFailed, "", "Cannot watch v1/things", v1alpha1.ConditionWatching)), v1alpha1.ConditionWatching, metav1.ConditionFalse, ReasonWatchFailed, "Cannot watch v1/things")
+	away := failed(v1alpha1.ReasonDestinationUnreachable, "https://far:6443 is away")
+	unwatched := with(failing(problem(v1alpha1.ReasonWatchFailed, "", "Cannot watch v1/things", v1alpha1.ConditionWatching)), v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonWatchFailed, "Cannot watch v1/things")
 	return map[string]transition{
 		"UpgradeWhileBroken":    {reason: "The earlier version reported it.", before: earlier(broken), after: broken},
 		"UpgradeWhileUnhealthy": {reason: "So with health.", before: earlier(unhealthy), after: unhealthy},
@@ -468,7 +468,7 @@ func breakGlassRows() map[string]transition {
 			},
 		},
 		"DeletionSuspended": {
-			reason: "A deletion that waits is told.", before: fine, after: failed(ReasonDeletionSuspended, waits),
+			reason: "A deletion that waits is told.", before: fine, after: failed(v1alpha1.ReasonDeletionSuspended, waits),
 			want: []string{"Warning DeletionSuspended/Prune VidraResource web: " + waits},
 		},
 	}
@@ -493,7 +493,7 @@ func suspendRows() map[string]transition {
 		},
 		"PausedDuringAProblem": {
 			reason: "What is not written has not recovered.", before: broken,
-			after: with(between(broken, ReasonSuspended, "Deployment shop/web: is not applied while spec.suspend is true"), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
+			after: with(between(broken, v1alpha1.ReasonSuspended, "Deployment shop/web: is not applied while spec.suspend is true"), v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true"),
 			want:  []string{"Normal Suspended/Suspend VidraResource web: spec.suspend of VidraResource web is true: no object is written, what changes is reported"},
 		},
 		"Unpaused": {

@@ -160,7 +160,7 @@ func OfEdit(owner corev1.ObjectReference, change Change) []Event {
 // appliedEvents reports which objects a reconcile created or changed. They share one Event, so
 // that a first apply costs one request however many objects there are (ADR 40).
 func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
-	e := Event{Type: normal, Reason: ReasonApplied, Action: ActionApply, Regarding: owner}.about(changes, Created, Configured)
+	e := Event{Type: normal, Reason: v1alpha1.ReasonApplied, Action: ActionApply, Regarding: owner}.about(changes, Created, Configured)
 	if len(e.Objects) == 0 {
 		return nil
 	}
@@ -185,19 +185,14 @@ func appliedEvents(owner corev1.ObjectReference, changes []Change) []Event {
 func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 	var all []Event
 	for _, change := range changes {
-		e := Event{Type: normal, Regarding: owner, Note: change.name() + " " + change.Note}
-		switch change.Action {
-		case Retyped:
-			object := change.Object
-			e.Reason, e.Action, e.Related = ReasonKindChanged, ActionApply, &object
-		case Deleted:
-			e.Reason, e.Action = ReasonDeletionStarted, ActionPrune
-		case Rotated:
-			e.Reason, e.Action = ReasonKubeconfigChanged, ActionConnect
-		case Progressed:
-			e.Reason, e.Action = ReasonProgressing, ActionApply
-		case Created, Configured, Restored, Recreated, Relabelled, Pruned, Released, Orphaned, Replaced, Detected, Contended, Settled, Answered:
+		means := meanings[change.Action]
+		if means.topic != ofOwner {
 			continue
+		}
+		e := means.event()
+		e.Regarding, e.Note = owner, change.name()+" "+change.Note
+		if object := change.Object; change.Action == Retyped {
+			e.Related = &object
 		}
 		e.Variant = e.Note
 		all = append(all, e)
@@ -207,19 +202,19 @@ func noteEvents(owner corev1.ObjectReference, changes []Change) []Event {
 
 // revertEvents reports the reverted fields, for the VidraResource and for the object.
 func revertEvents(owner corev1.ObjectReference, change Change) []Event {
-	what := ""
-	switch change.Action {
-	case Restored:
-		what = Fields(change.Fields)
-	case Recreated:
-		what = "created it again after it had been deleted"
-	case Relabelled:
-		what = fmt.Sprintf("restored the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
-		if fields := Fields(change.Fields); fields != "" {
-			what += ". " + strings.ToUpper(fields[:1]) + fields[1:]
-		}
-	case Created, Configured, Pruned, Released, Orphaned, Replaced, Retyped, Deleted, Rotated, Progressed, Detected, Contended, Settled, Answered:
+	if !change.Action.Reverts() {
 		return nil
+	}
+	what := Fields(change.Fields)
+	if change.Action == Recreated {
+		what = "created it again after it had been deleted"
+	}
+	if change.Action == Relabelled {
+		label := fmt.Sprintf("restored the label %s=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+		if what != "" {
+			label += ". " + strings.ToUpper(what[:1]) + what[1:]
+		}
+		what = label
 	}
 	if change.Note != "" {
 		what += ". But " + change.Note

@@ -44,7 +44,7 @@ func TestInHistory(t *testing.T) {
 		"once more":    {reason: "the status has not counted it yet", event: event(1200*time.Millisecond, 3)},
 		"later":        {reason: "a new series of the same edit", event: event(time.Hour, 1)},
 		"other value":  {reason: "another edit", event: event(time.Second, 1), change: func(e *eventsv1.Event, _ *v1alpha1.HistoryEntry) { e.Note += "!" }},
-		"other result": {reason: "another edit", event: event(time.Second, 1), change: func(e *eventsv1.Event, _ *v1alpha1.HistoryEntry) { e.Reason = events.ReasonDriftDetected }},
+		"other result": {reason: "another edit", event: event(time.Second, 1), change: func(e *eventsv1.Event, _ *v1alpha1.HistoryEntry) { e.Reason = v1alpha1.ReasonDriftDetected }},
 		"other object": {reason: "another edit", event: event(time.Second, 1), change: func(_ *eventsv1.Event, h *v1alpha1.HistoryEntry) { h.Object.Name = "other" }},
 		"other owner":  {reason: "each has its own history", event: event(time.Second, 1), change: func(e *eventsv1.Event, _ *v1alpha1.HistoryEntry) { e.Regarding.Name = "other" }},
 		"long": {reason: "the history has the begin of a long note", event: event(time.Second, 1), want: true,

@@ -40,7 +40,7 @@ func TestContentionAboutAnObject(t *testing.T) {
 	for _, e := range told.all {
 		require.Empty(t, e.Fields, "%s: %s", e.Reason, e.Note)
 	}
-	contended := told.withReason(events.ReasonDriftContended)
+	contended := told.withReason(v1alpha1.ReasonDriftContended)
 	require.Len(t, contended, 1)
 	require.Contains(t, contended[0].Note, "another writer keeps changing the object")
 }
@@ -90,7 +90,7 @@ func TestTwoWriters(t *testing.T) {
 		require.True(t, held)
 		require.LessOrEqual(t, passes, 2*heals+int(lasts/plan.HealFlush), "a held heal is scheduled for the time at which it is due")
 		require.LessOrEqual(t, statuses, 5+int(lasts/(plan.HealFlush+contention.DelayedFlush)), "the status gathers heals")
-		require.Len(t, told.withReason(events.ReasonDriftContended), 1)
+		require.Len(t, told.withReason(v1alpha1.ReasonDriftContended), 1)
 		require.Len(t, told.withReason(events.ReasonDriftCorrected), heals, "each heal is told; the recorder makes a series of them")
 		require.Empty(t, told.withReason(events.ReasonDriftSettled))
 		require.Equal(t, v1alpha1.ObjectContended, l.get(t).Status.ManagedResources[0].State)
@@ -101,7 +101,7 @@ func TestTwoWriters(t *testing.T) {
 		l.mustPass(t)
 		l.mustPass(t, "a")
 		require.Equal(t, v1alpha1.ObjectContended, l.get(t).Status.ManagedResources[0].State)
-		require.Len(t, told.withReason(events.ReasonDriftContended), 1)
+		require.Len(t, told.withReason(v1alpha1.ReasonDriftContended), 1)
 
 		// A quiet minute ends it, and gives the burst back.
 		result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})

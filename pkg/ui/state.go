@@ -138,6 +138,6 @@ var advices = func() map[string]string {
 			all[e.Reason] = strings.ReplaceAll(e.Do, "`", "")
 		}
 	}
-	all[events.ReasonDriftDetected] = "Put the change into the manifest, undo it, or end what keeps Vidra from the revert: the message names it."
+	all[v1alpha1.ReasonDriftDetected] = "Put the change into the manifest, undo it, or end what keeps Vidra from the revert: the message names it."
 	return all
 }()

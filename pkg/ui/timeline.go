@@ -53,8 +53,8 @@ type fieldChange struct {
 var outcomes = map[string][2]string{
 	events.ReasonDriftCorrected:     {"Reverted by Vidra", toneReverted},
 	events.ReasonChangeReverted:     {"Reverted by Vidra", toneReverted},
-	events.ReasonDriftDetected:      {"Not reverted", "drifted"},
-	events.ReasonDriftContended:     {"Contended: made again after each revert", "drifted"},
+	v1alpha1.ReasonDriftDetected:    {"Not reverted", "drifted"},
+	v1alpha1.ReasonDriftContended:   {"Contended: made again after each revert", "drifted"},
 	events.ReasonDriftSettled:       {"Contention is over", "ok"},
 	events.ReasonReplaced:           {"Replaced by Vidra", "progress"},
 	events.ReasonBreakGlassAccepted: {"Exemption began: edits stay", "suspended"},
@@ -80,7 +80,7 @@ func timelineOf(name string, history []v1alpha1.HistoryEntry, observed []edit, o
 		}
 		m := moment{
 			Time: h.LastTime.Time, Object: id, VidraResource: name, User: h.User, Manager: h.Manager, Message: h.Message,
-			Count: h.Count, First: h.FirstTime.Time, Outcome: h.Reason, Tone: "progress", Gone: len(h.Fields) == 0 && isEdit(h.Reason), IsEdit: isEdit(h.Reason) || h.Reason == events.ReasonDriftContended,
+			Count: h.Count, First: h.FirstTime.Time, Outcome: h.Reason, Tone: "progress", Gone: len(h.Fields) == 0 && isEdit(h.Reason), IsEdit: isEdit(h.Reason) || h.Reason == v1alpha1.ReasonDriftContended,
 		}
 		if outcome, known := outcomes[h.Reason]; known {
 			m.Outcome, m.Tone = outcome[0], outcome[1]
@@ -112,7 +112,7 @@ func timelineOf(name string, history []v1alpha1.HistoryEntry, observed []edit, o
 
 // isEdit reports whether a reason is about an edit, rather than about an exemption or a contention.
 func isEdit(reason string) bool {
-	return slices.Contains([]string{events.ReasonDriftCorrected, events.ReasonChangeReverted, events.ReasonDriftDetected}, reason)
+	return slices.Contains([]string{events.ReasonDriftCorrected, events.ReasonChangeReverted, v1alpha1.ReasonDriftDetected}, reason)
 }
 
 // sameFields reports whether an entry of the history with fields can be about an observed edit.

@@ -119,14 +119,14 @@ func startSending(t *testing.T, c *Sink) (stop func()) {
 
 // sayApplied is an Event with a note.
 func sayApplied(note string) []events.Event {
-	return []events.Event{{Type: "Normal", Reason: events.ReasonApplied, Action: events.ActionApply, Note: note, Regarding: owner}}
+	return []events.Event{{Type: "Normal", Reason: v1alpha1.ReasonApplied, Action: events.ActionApply, Note: note, Regarding: owner}}
 }
 
 // outcomesOf is what became of the CloudEvents about an apply.
 func outcomesOf(c *Sink) map[string]int {
 	found := map[string]int{}
 	for _, outcome := range []string{outcomeDelivered, outcomeNotSent, outcomeRejected, outcomeFailed} {
-		if n := int(testutil.ToFloat64(c.total.WithLabelValues(events.ReasonApplied, outcome))); n > 0 {
+		if n := int(testutil.ToFloat64(c.total.WithLabelValues(v1alpha1.ReasonApplied, outcome))); n > 0 {
 			found[outcome] = n
 		}
 	}

@@ -49,7 +49,7 @@ func TestWhatIsOneSeries(t *testing.T) {
 		"related":  {"The object was written in between.", func(e *events.Event) { e.Related.ResourceVersion = "2" }, true},
 		"note":     {"The first note is kept.", func(e *events.Event) { e.Note = "reverted another value" }, true},
 		"type":     {"A warning is something else.", func(e *events.Event) { e.Type = warning }, false},
-		"reason":   {"Another reason.", func(e *events.Event) { e.Reason = events.ReasonDriftDetected }, false},
+		"reason":   {"Another reason.", func(e *events.Event) { e.Reason = v1alpha1.ReasonDriftDetected }, false},
 		"action":   {"Another action.", func(e *events.Event) { e.Action = events.ActionDetect }, false},
 		"object":   {"Another object.", func(e *events.Event) { e.Related.Name = "b" }, false},
 		"field":    {"Another field.", func(e *events.Event) { e.Related.FieldPath = "data.b" }, false},

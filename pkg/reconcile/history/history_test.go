@@ -60,7 +60,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 	answer := &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassIgnored, Message: "no"}
 	for action, reason := range map[events.Action]string{
 		events.Restored: events.ReasonDriftCorrected, events.Recreated: events.ReasonDriftCorrected, events.Relabelled: events.ReasonDriftCorrected,
-		events.Replaced: events.ReasonReplaced, events.Detected: events.ReasonDriftDetected, events.Contended: events.ReasonDriftContended,
+		events.Replaced: events.ReasonReplaced, events.Detected: v1alpha1.ReasonDriftDetected, events.Contended: v1alpha1.ReasonDriftContended,
 		events.Settled: events.ReasonDriftSettled, events.Answered: events.ReasonBreakGlassIgnored,
 		events.Created: "", events.Configured: "", events.Pruned: "", events.Released: "", events.Orphaned: "",
 	} {

@@ -173,14 +173,11 @@ func (p *Recorder) emit(r apply.Result) {
 		}
 		return note(change)
 	}
-	switch r.Action {
-	case "":
-	case events.Restored, events.Recreated, events.Relabelled:
+	if r.Action.Reverts() {
 		s.Healed(revert(r.Action, r.Fields), p.Now, r.Known.Contention.FlushDelay())
 		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
 		p.Contend(r.Known, r.Fields, r.Requests())
-	case events.Created, events.Configured, events.Replaced, events.Pruned, events.Released, events.Orphaned,
-		events.Retyped, events.Deleted, events.Rotated, events.Progressed, events.Detected, events.Contended, events.Settled, events.Answered:
+	} else if r.Action != "" {
 		note(events.Change{Action: r.Action, Adopted: r.Why == plan.WhyNew && r.Cause.Found != nil && !r.Begun})
 	}
 	if len(r.Reverted) > 0 {

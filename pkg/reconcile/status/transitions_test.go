@@ -184,7 +184,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 						ready++
 						continue
 					}
-					if events.IsProblem(e.Reason) && e.Reason != events.ReasonDestinationUnreachable || e.Reason == events.ReasonRecovered {
+					if events.IsProblem(e.Reason) && e.Reason != v1alpha1.ReasonDestinationUnreachable || e.Reason == events.ReasonRecovered {
 						told += " " + strings.TrimPrefix(e.Note, "No longer the case: ")
 					}
 					got = append(got, told)
