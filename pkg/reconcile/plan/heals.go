@@ -51,18 +51,8 @@ func (p *Planner) Note(change events.Change) {
 
 // DropFoundAgain forgets the changes that the next reconcile finds again, because no status has them.
 func (s *State) DropFoundAgain() {
-	s.PendingEvents = slices.DeleteFunc(s.PendingEvents, foundAgain)
+	s.PendingEvents = slices.DeleteFunc(s.PendingEvents, func(change events.Change) bool { return change.Action.Rediscovered() })
 	s.History.DropFoundAgain()
-}
-
-// foundAgain reports whether the next reconcile finds a change again that no status has.
-func foundAgain(change events.Change) bool {
-	switch change.Action {
-	case events.Created, events.Configured, events.Retyped, events.Deleted, events.Rotated, events.Progressed, events.Detected, events.Contended, events.Settled, events.Answered:
-		return true
-	case events.Restored, events.Recreated, events.Relabelled, events.Replaced, events.Pruned, events.Released, events.Orphaned:
-	}
-	return false
 }
 
 // Unwritten reports whether there are heals that the status does not count, or edits that it does not
