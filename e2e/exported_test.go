@@ -84,9 +84,10 @@ func TestFieldsThatControllersFill(t *testing.T) {
 			ns := newNamespace(t)
 			manifest := strings.ReplaceAll(tc.manifest, "<ns>", ns)
 			object := declared(t, ns, manifest)[0]
-			if name == "RootCA" { // it exists in each namespace
-				await(t, func(c *assert.CollectT) { get(c, object) })
-			}
+			await(t, func(c *assert.CollectT) { // a token of an account that does not exist is deleted
+				get(c, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "default"}})
+				get(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "kube-root-ca.crt"}})
+			})
 			mark := auditMark(t)
 			newVidraResource(t, ns, manifest, func(v *v1alpha1.VidraResource) { v.Spec.Adopt = v1alpha1.AdoptAlways })
 			awaitReady(t, ns)

@@ -281,12 +281,12 @@ func TestOptionalPartGoesWithItsNamespace(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: teamB}}
 	require.NoError(t, admin.Delete(t.Context(), part))
 	require.NoError(t, admin.Delete(t.Context(), namespace.DeepCopy()))
-	t.Cleanup(func() {
+	defer func() { // the context of the test ends before its cleanups
 		suite.AwaitFor(t, 2*suite.Patience, func(c *assert.CollectT) {
 			require.NoError(c, client.IgnoreAlreadyExists(admin.Create(context.Background(), namespace.DeepCopy())))
 		})
 		grant(t, teamB)
-	})
+	}()
 	cluster.AwaitGoneFor(t, 2*suite.Patience, namespace)
 	require.Never(t, func() bool { return cluster.Get(t, page(teamA, "parted")).GetUID() != uid }, 20*time.Second, 500*time.Millisecond, "longer than the grace of an optional part")
 	require.NotEqual(t, metav1.ConditionTrue, suite.Condition(t, cluster.GetVidraResource(t, v.Name), v1alpha1.ConditionReady).Status)
