@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +24,19 @@ var (
 	cluster = &suite.Cluster{}
 	// admin is a client of its administrator.
 	admin client.Client
-	// operator runs with default flags. Plans kill and start it.
-	operator       *testenv.Operator
+	// operators are those of the cluster: one with default flags, but in searches with shards.
+	operators      []*process
 	operatorBinary string
 	// cli is the command line, and adminKubeconfig its kubeconfig.
 	cli, adminKubeconfig string
-	// proxies are between the operator and the API server: the first one for the cluster that it runs in, the second one for the destination at
-	// another URL.
-	proxies [2]*faultproxy.Proxy
+	// proxies are between operators and the API server: the first one for the cluster that the operator runs in, the second one for the destination at
+	// another URL, the third one for the cluster of the operator of the other shard.
+	proxies [3]*faultproxy.Proxy
+)
+
+const (
+	destinationProxy = 1
+	otherShardProxy  = 2
 )
 
 func TestMain(m *testing.M) {
@@ -77,14 +83,75 @@ func setUp(ctx context.Context) (err error) {
 	if err := admin.Create(ctx, kubeconfigOf(proxies[1], config.BearerToken)); err != nil {
 		return err
 	}
-	return startOperator(ctx)
+	operators = []*process{{proxy: proxies[0]}}
+	return startOperators(ctx)
 }
 
-func startOperator(ctx context.Context) (err error) {
-	operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{
-		Binary: operatorBinary, Config: proxies[0].Config(), Args: []string{"--kubeconfig-namespace=" + testenv.OperatorNamespace},
+// process is an operator, which searches kill and start.
+type process struct {
+	// proxy is between it and the cluster in which it runs.
+	proxy *faultproxy.Proxy
+	args  []string
+	// mu is held while it is started or killed.
+	mu sync.Mutex
+	*testenv.Operator
+}
+
+// start starts the operator unless it is running.
+func (p *process) start(ctx context.Context) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running() {
+		return nil
+	}
+	p.Operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{
+		Binary: operatorBinary, Config: p.proxy.Config(), Args: append([]string{"--kubeconfig-namespace=" + testenv.OperatorNamespace}, p.args...),
 	})
 	return err
+}
+
+// kill kills the operator if it is running.
+func (p *process) kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running() {
+		return nil
+	}
+	kills.Add(1)
+	return p.Kill()
+}
+
+func (p *process) running() bool {
+	if p.Operator == nil {
+		return false
+	}
+	select {
+	case <-p.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// kills counts the kills of operators.
+var kills atomic.Int64
+
+func startOperators(ctx context.Context) error {
+	for _, p := range operators {
+		if err := p.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func killOperators() error {
+	for _, p := range operators {
+		if err := p.kill(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kubeconfigOf returns the Secret with which the operator reaches a destination.
@@ -101,20 +168,5 @@ func kubeconfigOf(p *faultproxy.Proxy, token string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "other", Labels: map[string]string{"cluster-kubeconfig": "other"}},
 		Data:       map[string][]byte{"kubeconfig": text},
-	}
-}
-
-// starting is held while ensureOperator starts the operator.
-var starting sync.Mutex
-
-// ensureOperator starts the operator unless it is running.
-func ensureOperator(ctx context.Context) error {
-	starting.Lock()
-	defer starting.Unlock()
-	select {
-	case <-operator.Done():
-		return startOperator(ctx)
-	default:
-		return nil
 	}
 }

@@ -3,10 +3,13 @@ package search
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 const (
@@ -106,6 +109,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 	for _, l := range []string{"managed-by", "kubernetes.io/metadata.name", mine} {
 		delete(labels, l)
 	}
+	maps.DeleteFunc(labels, func(key, _ string) bool { return v1alpha1.IsShardLabel(key) })
 	found := map[string]any{"labels": labels}
 	for _, path := range [][]string{
 		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"data", mine}, {"spec", mine}, {"spec", "selector", mine}, {"spec", "template", "metadata", "labels", mine},

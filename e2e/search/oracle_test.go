@@ -3,11 +3,13 @@ package search
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,27 +39,51 @@ func (r *run) freshOf(ctx context.Context, object string, variant int) map[strin
 	} else {
 		u.SetNamespace(r.mirror())
 	}
-	require.NoError(r, admin.Create(ctx, u, client.DryRunAll))
+	require.NoError(r, admin.Create(context.WithoutCancel(ctx), u, client.DryRunAll))
 	fresh.known[key] = content(u)
 	return fresh.known[key]
 }
 
-// wrong returns the promises that do not hold now.
-func (r *run) wrong(ctx context.Context) (wrong []string) {
+// wrong yields the promises that do not hold now.
+func (r *run) wrong(ctx context.Context) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for o := range r.held {
+			r.release(ctx, o)
+		}
+		all := &v1alpha1.VidraResourceList{}
+		found, settled := r.wrongOwners(ctx, all)
+		found = append(found, r.wrongHistories(all.Items)...)
+		for _, text := range found {
+			if !yield(text) {
+				return
+			}
+		}
+		for _, o := range pool {
+			for _, text := range r.wrongObject(ctx, o, settled) {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// wrongOwners reads the VidraResources, and returns which promises about them do not hold, and whether all are Ready.
+func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) (wrong []string, settled bool) {
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	wanted := r.wanted()
 	disagree := map[string]bool{}
-	for o, vs := range wanted {
+	for o, vs := range r.wanted() {
 		disagree[o] = slices.ContainsFunc(vs, func(v int) bool { return v != vs[0] })
 	}
 	suspended := r.suspended()
-	settled := !suspended
+	settled = !suspended
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		s, v := r.owners[name], &v1alpha1.VidraResource{}
 		if err := admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v); err != nil {
 			complain("%s: %v", name, err)
 			continue
 		}
+		all.Items = append(all.Items, *v)
 		c := ready(v)
 		settled = settled && c.Reason == v1alpha1.ReasonApplied
 		if !suspended && !slices.Contains(r.reasons(s, disagree), c.Reason) {
@@ -66,42 +92,50 @@ func (r *run) wrong(ctx context.Context) (wrong []string) {
 		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
 			wrong = append(wrong, r.wrongInventory(name, s, v)...)
 		}
+		if shards := s.shards(); !slices.Equal(v.Status.Shards, shards) {
+			complain("%s: status.shards is %v, and its operator has %v", name, v.Status.Shards, shards)
+		}
 	}
-	quiet := func(o string) bool { // no policy keeps a difference of the object
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.owners)), func(name string) bool {
-			s := r.owners[name]
-			_, wants := r.read[name][o]
-			return wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "")
-		})
+	return wrong, settled
+}
+
+// heals reports whether no policy keeps a difference of an object, or of one without which it cannot exist.
+func (r *run) heals(o string) bool {
+	for name, s := range r.owners {
+		for _, part := range with(o) {
+			if _, wants := r.read[name][part]; wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "") {
+				return false
+			}
+		}
 	}
-	for _, o := range pool {
-		u := r.object(o, 0)
-		err := admin.Get(ctx, client.ObjectKeyFromObject(u), u)
-		exists := err == nil
-		if exists {
-			r.release(ctx, u)
+	return true
+}
+
+// wrongObject returns which promises about an object do not hold. settled is whether all VidraResources are Ready.
+func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []string) {
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	u, wanted := r.object(o, 0), r.wanted()[o]
+	err := admin.Get(ctx, client.ObjectKeyFromObject(u), u)
+	exists := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return []string{fmt.Sprintf("%s: %v", o, err)}
+	}
+	switch {
+	case o == "ConfigMap/foreign" && !r.adopted:
+		if !exists || u.GetUID() != r.foreign.GetUID() || u.GetResourceVersion() != r.foreign.GetResourceVersion() {
+			complain("the object of another user was changed or deleted")
 		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			complain("%s: %v", o, err)
-			continue
+	case len(wanted) == 0:
+		if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
+			complain("%s is in no manifest, and exists: labels %v, deleted %v", o, u.GetLabels(), u.GetDeletionTimestamp())
 		}
-		switch {
-		case o == "ConfigMap/foreign" && !r.adopted:
-			if !exists || u.GetUID() != r.foreign.GetUID() || u.GetResourceVersion() != r.foreign.GetResourceVersion() {
-				complain("the object of another user was changed or deleted")
-			}
-		case len(wanted[o]) == 0:
-			if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
-				complain("%s is in no manifest, and exists: labels %v, deleted %v", o, u.GetLabels(), u.GetDeletionTimestamp())
-			}
-		case !quiet(o) || r.unmanaged[o] || o == "ConfigMap/foreign":
-		case !exists:
-			complain("%s is missing", o)
-		case u.GetDeletionTimestamp() != nil:
-			complain("%s is being deleted", o)
-		default:
-			wrong = append(wrong, r.wrongContent(ctx, o, u, wanted[o])...)
-		}
+	case !r.heals(o) || r.unmanaged[o] || o == "ConfigMap/foreign":
+	case !exists:
+		complain("%s is missing", o)
+	case u.GetDeletionTimestamp() != nil:
+		complain("%s is being deleted", o)
+	default:
+		wrong = append(wrong, r.wrongContent(ctx, o, u, wanted)...)
 	}
 	return wrong
 }
@@ -157,10 +191,43 @@ func (r *run) wrongInventory(name string, s spec, v *v1alpha1.VidraResource) (wr
 	return wrong
 }
 
+// managers are the field managers of users.
+var managers = []string{"", "kubectl-edit", "kubectl-replace", "other-tool", "hold-controller"}
+
+// wrongHistories compares the histories of VidraResources with the edits of users.
+func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
+	objects := map[string]string{}
+	for _, o := range pool {
+		u := r.object(o, 0)
+		objects[u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName()] = o
+	}
+	listed := map[string]time.Time{}
+	for _, v := range all {
+		for _, e := range v.Status.History {
+			o := objects[e.Object.Kind+" "+e.Object.Namespace+"/"+e.Object.Name]
+			if listed[o].Before(e.LastTime.Time) {
+				listed[o] = e.LastTime.Time
+			}
+			if !r.touched[o] || !slices.Contains(managers, e.Manager) {
+				wrong = append(wrong, fmt.Sprintf("%s: the history has an edit that no user made: %s of %q: %s", v.Name, e.Reason, o, e.Message))
+			}
+		}
+	}
+	for o, edit := range r.owed {
+		if listed[o].Before(edit.at) && edit.kills == kills.Load() {
+			wrong = append(wrong, fmt.Sprintf("no history has the edit of %s at %s", o, edit.at.Format(time.TimeOnly)))
+		}
+	}
+	return wrong
+}
+
 // wrongContent compares an object with the fresh applies of the variants that VidraResources want.
 func (r *run) wrongContent(ctx context.Context, o string, u *unstructured.Unstructured, wanted []int) (wrong []string) {
 	if u.GetLabels()[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
 		wrong = append(wrong, o+" does not have the label of Vidra")
+	}
+	if found, shards := shardLabels(u), r.shardLabelsOf(o); !slices.Equal(found, shards) {
+		wrong = append(wrong, fmt.Sprintf("%s has the labels of shards %v, and its owners %v", o, found, shards))
 	}
 	live := content(u)
 	for _, variant := range wanted {

@@ -45,6 +45,8 @@ type spec struct {
 	Additions string `json:"additions,omitempty"`
 	// Remote is a destination at another URL.
 	Remote bool `json:"remote,omitempty"`
+	// Shard is the shard of the VidraResource, in searches with shards: that of the others if it is empty.
+	Shard string `json:"shard,omitempty"`
 	// Others are the other fields of the spec, by their paths.
 	Others map[string]any `json:"others,omitempty"`
 	// Invalid is the field that has a value of another type if Broken is "field".

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -28,58 +26,99 @@ const (
 	// together is how many scenarios share a kill of the operator. The writes of all of them are held until it: more of them would hold all
 	// workers of the operator.
 	together = 6
-	// rest is how long the operator writes nothing at the end of a scenario without faults.
+	// rest is how long the operator writes nothing at the end of a scenario.
 	rest = 400 * time.Millisecond
-	// reached bounds the wait for a write. A scenario may have fewer writes than the run without faults.
-	reached = 4 * time.Second
+	// attempts is how often a scenario may end without the write that its point names: statuses have the news of more or of less time.
+	attempts = 4
 )
 
-// point is a write of a scenario at which the operator is killed.
+// point is a write of a scenario at which operators are killed.
 type point struct {
 	scenario string
-	// at is the index of the proxy through which the write goes. write counts from 1.
-	at, write int
+	operation
 	// committed is whether the API server has done what the write asks.
 	committed bool
 }
 
+// operation is a write of an operator.
+type operation struct {
+	// at is the index of the proxy through which the write goes.
+	at int
+	// request has the verb, the resource, and the name of the object without the prefix of the run.
+	request string
+	// nth counts the equal ones from 1.
+	nth int
+}
+
 func (p point) String() string {
-	return fmt.Sprintf("%s%s, write %d, %s", p.scenario, []string{"", " (destination)"}[p.at], p.write, map[bool]string{true: "committed", false: "not sent"}[p.committed])
+	return fmt.Sprintf("%s, %s %d%s, %s", p.scenario, p.request, p.nth, map[int]string{destinationProxy: " at the destination", otherShardProxy: " of the other shard"}[p.at],
+		map[bool]string{true: "committed", false: "not sent"}[p.committed])
 }
 
 // TestCrashPoints kills the operator at each write of each scenario, before the API server gets the write and after it has committed it,
 // and starts it again. Then everything is as after a run without a kill: the oracles of TestTransitions hold.
 func TestCrashPoints(t *testing.T) {
-	begin, scenarios := time.Now(), scenarios(t)
+	crashPoints(t, scenarios(t, "points"), 5*together)
+}
+
+// TestCrashPointsOfShards does so while VidraResources move between the operators of two shards. The operator of the write is killed.
+func TestCrashPointsOfShards(t *testing.T) {
+	divide(t)
+	crashPoints(t, scenarios(t, "shards"), 2*together)
+}
+
+// crashPoints kills operators at the writes of scenarios; at some of them unless at full size.
+func crashPoints(t *testing.T, scenarios map[string]plan, some int) {
+	t.Helper()
+	begin := time.Now()
 	var all []point
 	for name, seen := range undisturbed(t, scenarios) {
-		for at, writes := range seen.writes {
-			for write := range writes {
-				all = append(all, point{name, at, write + 1, false}, point{name, at, write + 1, true})
-			}
+		for _, w := range seen.writes {
+			all = append(all, point{name, w, false}, point{name, w, true})
 		}
 	}
-	points, hit := choose(t, all), 0
-	for batch := range slices.Chunk(points, together) {
-		hit += killAt(t, scenarios, batch)
+	points, e := choose(t, all, some), ends{t: t}
+	logScenarios(t, all)
+	left := points
+	for range attempts {
+		var missed []point
+		for batch := range slices.Chunk(left, together) {
+			missed = append(missed, killAt(&e, scenarios, batch)...)
+		}
+		left = missed
 	}
-	requireReached(t, len(all), len(points), hit, begin)
+	e.wait()
+	t.Logf("not reached: %v", left)
+	requireReached(t, len(all), len(points), len(points)-len(left), begin)
+}
+
+// logScenarios logs how many points each scenario has, for docs/failures.md.
+func logScenarios(t *testing.T, all []point) {
+	t.Helper()
+	counts, text := map[string]int{}, ""
+	for _, p := range all {
+		counts[p.scenario]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		text += fmt.Sprintf("\n%s %d", name, counts[name])
+	}
+	t.Logf("points of the scenarios:%s", text)
 }
 
 // requireReached requires that most of the chosen points were reached, unless VIDRA_POINTS has chosen them.
 func requireReached(t *testing.T, all, chosen, reached int, begin time.Time) {
 	t.Helper()
-	t.Logf("%d points; %d of %d were reached, in %s", all, reached, chosen, time.Since(begin).Round(time.Second))
+	t.Logf("%d points; %d of %d were reached, in %s; at most %d requests after a fault", all, reached, chosen, time.Since(begin).Round(time.Second), requested.Load())
 	if os.Getenv("VIDRA_POINTS") == "" {
-		require.Greater(t, reached, chosen/2, "most points are reached")
+		require.GreaterOrEqual(t, reached, chosen*9/10, "most points are reached")
 	}
 }
 
-// scenarios reads the scenarios.
-func scenarios(t *testing.T) map[string]plan {
+// scenarios reads the scenarios of a folder.
+func scenarios(t *testing.T, folder string) map[string]plan {
 	t.Helper()
 	all := map[string]plan{}
-	files, err := filepath.Glob("testdata/points/*.yaml")
+	files, err := filepath.Glob("testdata/" + folder + "/*.yaml")
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -91,11 +130,11 @@ func scenarios(t *testing.T) map[string]plan {
 	return all
 }
 
-// choose returns all points at full size, and always the same choice of them otherwise. VIDRA_POINTS, a regular expression, chooses by their names.
+// choose returns all points at full size, and always the same choice of some of them otherwise. VIDRA_POINTS, a regular expression, chooses by their names.
 func choose[T interface {
 	comparable
 	fmt.Stringer
-}](t *testing.T, all []T) []T {
+}](t *testing.T, all []T, some int) []T {
 	t.Helper()
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.String(), b.String()) })
 	if given := os.Getenv("VIDRA_POINTS"); given != "" {
@@ -104,7 +143,7 @@ func choose[T interface {
 	}
 	rng := rand.New(rand.NewPCG(suite.Seed(t), 0)) //nolint:gosec // a seed that repeats the choice
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:min(len(all), suite.Size(5*together, len(all)))]
+	return all[:min(len(all), suite.Size(some, len(all)))]
 }
 
 // beside calls f for each run at the same time, and ends the test when one has failed.
@@ -120,22 +159,90 @@ func beside[T any](t *testing.T, all []T, f func(T)) {
 	}
 }
 
-// writesOf selects the writes of the operator in a run, without Events.
-func (r *run) writesOf() faultproxy.Match {
-	return faultproxy.Match{Where: func(q faultproxy.Request) bool {
-		switch q.Verb {
-		case "create", "update", "patch", "delete":
-			return q.Resource != "events" && !q.Query.Has("dryRun") && (r.word.MatchString(q.Namespace) || r.word.MatchString(q.Name))
-		}
-		return false
-	}}
+// ends ends runs while other ones begin.
+type ends struct {
+	t     *testing.T
+	group sync.WaitGroup
 }
 
-// beginBeside returns a run beside others.
-func beginBeside(ctx context.Context, t *testing.T) *run {
-	r := newRun(ctx, t, t.Logf)
-	r.beside = true
-	return r
+// add ends a run. Its point is logged if that fails.
+func (e *ends) add(ctx context.Context, r *run, point fmt.Stringer) {
+	e.group.Go(func() {
+		defer r.explain(e.t, point)
+		r.end(ctx)
+	})
+}
+
+// wait waits for the runs, and ends the test if one has failed.
+func (e *ends) wait() {
+	e.group.Wait()
+	if e.t.Failed() {
+		e.t.FailNow()
+	}
+}
+
+// writeOf returns the write of a request in a run, and whether it is one: Events are not.
+func (r *run) writeOf(at int, q faultproxy.Request) (operation, bool) {
+	switch q.Verb {
+	case "create", "update", "patch", "delete":
+		resource := strings.Trim(q.Resource+"/"+q.Subresource, "/")
+		is := q.Resource != "events" && !q.Query.Has("dryRun") && r.named(q.Namespace, q.Name)
+		return operation{at: at, request: q.Verb + " " + resource + " " + strings.TrimPrefix(q.Name, r.prefix+"-")}, is
+	}
+	return operation{}, false
+}
+
+// writes returns the writes of a run since marks at the proxies.
+func (r *run) writes(marks [len(proxies)]faultproxy.Mark) (all []operation) {
+	counts := map[operation]int{}
+	for at, proxy := range proxies {
+		for _, q := range proxy.Requests(marks[at], faultproxy.Match{}) {
+			if w, is := r.writeOf(at, q); is {
+				counts[w]++
+				w.nth = counts[w]
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// mostRequests bounds the requests of operators about a scenario, with up to six objects and two VidraResources, after the fault.
+const mostRequests = 150
+
+// requireFewRequests requires that operators have sent at most mostRequests about a run since marks at the proxies.
+func (r *run) requireFewRequests(since [len(proxies)]faultproxy.Mark) {
+	n := 0
+	for at, proxy := range proxies {
+		n += len(proxy.Requests(since[at], faultproxy.Match{Where: func(q faultproxy.Request) bool { return q.Verb != "watch" && r.named(q.Namespace, q.Name) }}))
+	}
+	for most := requested.Load(); int64(n) > most && !requested.CompareAndSwap(most, int64(n)); most = requested.Load() {
+	}
+	require.LessOrEqual(r, n, mostRequests, "requests about %s after the fault", r.prefix)
+}
+
+// requested is the largest number of requests that requireFewRequests has found.
+var requested atomic.Int64
+
+// marks returns the ends of the records of the proxies.
+func marks() (all [len(proxies)]faultproxy.Mark) {
+	for at, proxy := range proxies {
+		all[at] = proxy.Mark()
+	}
+	return all
+}
+
+// silence waits until the operator writes nothing for rest, after everything is as the promises say. It returns the writes since marks.
+func (r *run) silence(ctx context.Context, since [len(proxies)]faultproxy.Mark) (all []operation) {
+	for n := -1; n != len(all) && ctx.Err() == nil; {
+		n = len(all)
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+		}
+		all = r.writes(since)
+	}
+	return all
 }
 
 // prepare does all steps of a plan but the last one.
@@ -149,8 +256,7 @@ func (p plan) last() step { return p.Steps[len(p.Steps)-1] }
 
 // seen is what the last step of a scenario does without a fault.
 type seen struct {
-	// writes are those through each proxy.
-	writes [len(proxies)]int
+	writes []operation
 	events int
 }
 
@@ -161,18 +267,28 @@ func onEvents(decide func(faultproxy.Request, []byte) faultproxy.EventFault) {
 	}
 }
 
-// undisturbed runs the scenarios without a fault, and counts the writes of the operator and the events of its watches in their last steps.
+// known has what undisturbed has found.
+var known = map[string]seen{}
+
+// undisturbed runs the scenarios without a fault, and returns the writes of the operators and the events of their watches in the last steps.
 func undisturbed(t *testing.T, scenarios map[string]plan) map[string]seen {
 	t.Helper()
-	ctx, mu, counts := t.Context(), sync.Mutex{}, map[string]seen{}
-	for batch := range slices.Chunk(slices.Sorted(maps.Keys(scenarios)), together) {
+	ctx, mu, found, e := t.Context(), sync.Mutex{}, map[string]seen{}, ends{t: t}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(scenarios)), func(name string) bool {
+		s, is := known[name]
+		if is {
+			found[name] = s
+		}
+		return is
+	})
+	for batch := range slices.Chunk(names, 2*together) {
 		runs, events := make([]*run, len(batch)), make([]atomic.Int64, len(batch))
 		indexes := make([]int, len(batch))
 		for i := range batch {
 			indexes[i] = i
 		}
 		beside(t, indexes, func(i int) {
-			runs[i] = beginBeside(ctx, t)
+			runs[i] = newRun(ctx, t, t.Logf)
 			runs[i].prepare(ctx, scenarios[batch[i]])
 		})
 		onEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
@@ -185,38 +301,33 @@ func undisturbed(t *testing.T, scenarios map[string]plan) map[string]seen {
 		})
 		defer onEvents(nil)
 		beside(t, indexes, func(i int) {
-			r, writes, marks := runs[i], [len(proxies)]int{}, [len(proxies)]faultproxy.Mark{}
-			for at, proxy := range proxies {
-				marks[at] = proxy.Mark()
-			}
+			r, since := runs[i], marks()
 			r.step(ctx, scenarios[batch[i]].last())
 			r.settle(ctx)
-			for {
-				before := writes
-				for at, proxy := range proxies {
-					writes[at] = len(proxy.Requests(marks[at], r.writesOf()))
-				}
-				if writes == before {
-					break
-				}
-				time.Sleep(rest)
-			}
+			s := seen{r.silence(ctx, since), int(events[i].Load())}
+			require.NotEmpty(t, s.writes, batch[i])
 			mu.Lock()
-			counts[batch[i]] = seen{writes, int(events[i].Load())}
-			mu.Unlock()
-			r.end(ctx)
+			defer mu.Unlock()
+			found[batch[i]] = s
 		})
 		onEvents(nil)
+		for i, r := range runs {
+			e.add(ctx, r, scenarioName(batch[i]))
+		}
 	}
-	for name, n := range counts {
-		require.Positive(t, n.writes[0], "%s has writes", name)
-	}
-	return counts
+	e.wait()
+	maps.Copy(known, found)
+	return found
 }
 
-// killAt runs scenarios until each has reached its point, kills the operator, starts it again, and checks what comes of them. It returns
-// how many have reached their points.
-func killAt(t *testing.T, scenarios map[string]plan, points []point) (hit int) {
+type scenarioName string
+
+func (n scenarioName) String() string { return string(n) }
+
+// killAt runs scenarios until each has reached its point, kills the operators of the points, starts them again, and checks what comes of them.
+// It returns the points that were not reached.
+func killAt(e *ends, scenarios map[string]plan, points []point) (missed []point) {
+	t := e.t
 	t.Helper()
 	type scene struct {
 		point
@@ -225,35 +336,67 @@ func killAt(t *testing.T, scenarios map[string]plan, points []point) (hit int) {
 	}
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
-		scenes[i] = &scene{point: p, run: beginBeside(ctx, t)}
+		scenes[i] = &scene{point: p, run: newRun(ctx, t, t.Logf)}
 	}
 	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
+	e.wait()
 	for _, s := range scenes {
 		fault := faultproxy.Stall()
 		if s.committed {
 			fault = faultproxy.Late()
 		}
-		s.rule = proxies[s.at].Inject(s.writesOf(), fault.Nth(s.point.write))
+		s.rule = proxies[s.at].Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
+			w, is := s.writeOf(s.at, q)
+			w.nth = s.nth
+			return is && w == s.operation
+		}}, fault.Nth(s.nth))
 		defer s.rule.Remove()
 	}
 	beside(t, scenes, func(s *scene) {
+		since := marks()
 		s.step(ctx, scenarios[s.scenario].last())
-		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, reached, true, func(context.Context) (bool, error) { return s.rule.Holding() > 0, nil })
-		require.True(s, err == nil || errors.Is(err, context.DeadlineExceeded), "%v", err)
+		waiting, stop := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for s.rule.Holding() == 0 && waiting.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			stop()
+		})
+		if s.settles(waiting) { // without the point, or before it
+			s.silence(waiting, since)
+		}
+		stop()
+		watch.Wait()
 	})
+	killed := map[*process]bool{}
 	for _, s := range scenes {
-		hit += s.rule.Hits()
+		if s.rule.Hits() == 0 {
+			missed = append(missed, s.point)
+		}
+		p := operators[0]
+		if s.at == otherShardProxy {
+			p = operators[1]
+		}
+		killed[p] = true
 	}
-	require.NoError(t, operator.Kill())
+	for p := range killed {
+		require.NoError(t, p.kill())
+	}
 	for _, s := range scenes {
 		require.Eventually(t, func() bool { return s.rule.Holding() == 0 }, patience, time.Millisecond, "the connections of the operator end")
 		s.rule.Remove()
 	}
-	require.NoError(t, startOperator(ctx))
+	beside(t, scenes, func(s *scene) { s.lost(ctx) })
+	since := marks()
+	require.NoError(t, startOperators(ctx))
 	beside(t, scenes, func(s *scene) {
 		defer s.explain(t, s.point)
 		s.settle(ctx)
-		s.end(ctx)
+		s.requireFewRequests(since)
 	})
-	return hit
+	for _, s := range scenes {
+		e.add(ctx, s.run, s.point)
+	}
+	return missed
 }

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -51,22 +53,93 @@ type run struct {
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
 	foreign *unstructured.Unstructured
 	adopted bool
-	mark    testenv.AuditMark
-	// beside is whether other runs are under way, and word matches the names of this one.
-	beside bool
-	word   *regexp.Regexp
+	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
+	touched, held map[string]bool
+	owed          map[string]owed
+	// word matches the names of this run.
+	word *regexp.Regexp
+}
+
+// owed is an edit that a history must list.
+type owed struct {
+	// at is its time, in seconds as in histories.
+	at time.Time
+	// kills is how many operators had been killed then. A killed one may lose an edit that it has reverted.
+	kills int64
 }
 
 var runs atomic.Int64
 
-// execute runs a plan in namespaces of its own, and fails t when a promise is broken.
-func execute(t require.TestingT, logf func(format string, args ...any), p plan) {
-	ctx := context.Background()
-	r := newRun(ctx, t, logf)
-	for _, s := range p.Steps {
-		r.step(ctx, s)
+// failing is the TestingT of one of several runs of a test. FailNow ends the goroutine of the run.
+type failing struct {
+	logf   func(format string, args ...any)
+	failed atomic.Bool
+}
+
+func (f *failing) Errorf(format string, args ...any) {
+	f.failed.Store(true)
+	f.logf(format, args...)
+}
+
+func (f *failing) FailNow() {
+	f.failed.Store(true)
+	runtime.Goexit()
+}
+
+// execute runs plans at the same time, each in namespaces of its own, and returns those that have broken a promise.
+func execute(logf func(format string, args ...any), plans []plan) (failed []plan) {
+	type scene struct {
+		plan
+		failing
+		*run
 	}
-	r.finish(ctx)
+	ctx, scenes := context.Background(), make([]*scene, len(plans))
+	for i, p := range plans {
+		scenes[i] = &scene{plan: p, failing: failing{logf: logf}}
+	}
+	each := func(f func(*scene)) (ok bool) {
+		var group sync.WaitGroup
+		for _, s := range scenes {
+			if !s.failed.Load() {
+				group.Go(func() { f(s) })
+			}
+		}
+		group.Wait()
+		return !slices.ContainsFunc(scenes, func(s *scene) bool { return s.failed.Load() })
+	}
+	once := func(f func()) {
+		each(func(s *scene) {
+			if s == scenes[0] {
+				f()
+			}
+		})
+	}
+	ok := each(func(s *scene) {
+		s.run = newRun(ctx, &s.failing, logf)
+		for _, step := range s.Steps {
+			s.step(ctx, step)
+		}
+		s.finish(ctx)
+	})
+	if ok {
+		rest := func() { requireQuiet(ctx, &scenes[0].failing, nil) } // of all
+		once(rest)
+		each(func(s *scene) { s.diff(ctx) })
+		mark := cluster.Env.AuditMark()
+		once(func() {
+			require.NoError(&scenes[0].failing, killOperators())
+			require.NoError(&scenes[0].failing, startOperators(ctx))
+			rest()
+		})
+		each(func(s *scene) { s.requireUnwritten(ctx, mark) })
+	}
+	each(func(s *scene) { s.end(ctx) })
+	for _, s := range scenes {
+		if s.failed.Load() {
+			failed = append(failed, s.plan)
+		}
+	}
+	return failed
 }
 
 // newRun returns a run in namespaces of its own, with the object of another user.
@@ -74,6 +147,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{},
+		touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -89,7 +163,11 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 func (r *run) step(ctx context.Context, s step) {
 	r.note(ctx)
 	if s.Kill {
-		require.NoError(r, operator.Kill())
+		require.NoError(r, killOperators())
+		r.lost(ctx)
+	}
+	if len(s.Delete)+len(s.Apply) > 0 { // the edits may be of objects that have no owner any more, or other values
+		clear(r.owed)
 	}
 	for _, name := range s.Delete {
 		r.delete(ctx, name)
@@ -102,7 +180,7 @@ func (r *run) step(ctx context.Context, s step) {
 		r.edit(ctx, e)
 	}
 	if s.Kill {
-		require.NoError(r, startOperator(ctx))
+		require.NoError(r, startOperators(ctx))
 	}
 	if s.Settle {
 		r.settle(ctx)
@@ -175,7 +253,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 		if v.DeletionTimestamp == nil {
 			break
 		}
-		require.NoError(r, ensureOperator(ctx))
+		require.NoError(r, startOperators(ctx))
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
 			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -197,7 +275,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 // sent returns a VidraResource with the fields of a spec that fill does not know.
 func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured {
 	v.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("VidraResource"))
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	content, err := k8sruntime.DefaultUnstructuredConverter.ToUnstructured(v)
 	require.NoError(r, err)
 	set := func(path string, value any) {
 		require.NoError(r, unstructured.SetNestedField(content, value, append([]string{"spec"}, strings.Split(path, ".")...)...), path)
@@ -218,13 +296,17 @@ func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured
 // fill sets the spec of a VidraResource, and writes the ConfigMap with its part.
 func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 	inline, part := r.manifest(s)
+	delete(v.Labels, shardKey)
+	if s.Shard != "" {
+		v.Labels = map[string]string{shardKey: s.Shard}
+	}
 	v.Spec = v1alpha1.VidraResourceSpec{
 		Destination: v1alpha1.Destination{Namespace: r.main()}, Manifest: inline, Prune: new(!s.NoPrune), Suspend: s.Suspend, Force: s.Force, Wait: s.Wait,
 		Adopt: v1alpha1.AdoptPolicy(s.Adopt),
 		Drift: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftMode(s.Mode), Additions: v1alpha1.AdditionsPolicy(s.Additions)},
 	}
 	if s.Remote {
-		v.Spec.Destination.Server = proxies[1].Config().Host
+		v.Spec.Destination.Server = proxies[destinationProxy].Config().Host
 	}
 	if s.Orphan {
 		v.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
@@ -283,6 +365,8 @@ func (r *run) edit(ctx context.Context, e edit) {
 	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
 		return
 	}
+	wasInOrder, at := r.inOrder(ctx, e.Object, u), time.Now().Truncate(time.Second)
+	r.touched[e.Object] = true
 	patch := func(value any) {
 		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
 		switch r.kindOf(e.Object) {
@@ -301,6 +385,7 @@ func (r *run) edit(ctx context.Context, e edit) {
 	}
 	switch e.How {
 	case "hold":
+		r.held[e.Object] = true
 		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": append(u.GetFinalizers(), hold)}})
 	case "change":
 		patch("ZWRpdGVk") // base64, for Secrets
@@ -323,17 +408,46 @@ func (r *run) edit(ctx context.Context, e edit) {
 	case "delete":
 		delete(r.uids, e.Object)
 		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, u)))
+		u.Object = nil
 	case "take-over":
-		o := r.object(e.Object, 2)
-		err := admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("other-tool"), client.ForceOwnership)
+		u = r.object(e.Object, 2)
+		err := admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("other-tool"), client.ForceOwnership)
 		require.NoError(r, client.IgnoreNotFound(err))
 	case "replace":
 		u.SetLabels(map[string]string{"variant": "replaced"})
 		if data, has := u.Object["data"].(map[string]any); has {
 			delete(data, "value")
 		}
-		if err := admin.Update(ctx, u, client.FieldOwner("kubectl-replace")); !apierrors.IsConflict(err) {
-			require.NoError(r, client.IgnoreNotFound(err))
+		err := admin.Update(ctx, u, client.FieldOwner("kubectl-replace"))
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return
+		}
+		require.NoError(r, err)
+	}
+	if wasInOrder && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
+		r.owed[e.Object] = owed{at, kills.Load()}
+	}
+}
+
+// inOrder reports whether an object has the content that a VidraResource wants. Without content, it does not exist.
+func (r *run) inOrder(ctx context.Context, o string, u *unstructured.Unstructured) bool {
+	wanted := r.wanted()[o]
+	return len(wanted) > 0 && u.Object != nil && u.GetDeletionTimestamp() == nil && len(r.wrongContent(ctx, o, u, wanted)) == 0
+}
+
+// lost drops, after a kill, the edits that the operator had reverted: what it had not written to a history is lost. The others it has to find.
+func (r *run) lost(ctx context.Context) {
+	for o, edit := range r.owed {
+		u := r.object(o, 0)
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(u), u); apierrors.IsNotFound(err) {
+			u.Object = nil
+		} else {
+			require.NoError(r, err)
+		}
+		if edit.kills = kills.Load(); r.inOrder(ctx, o, u) {
+			delete(r.owed, o)
+		} else {
+			r.owed[o] = edit
 		}
 	}
 }
@@ -341,12 +455,15 @@ func (r *run) edit(ctx context.Context, e edit) {
 // hold is the finalizer of a controller that releases objects that are being deleted.
 const hold = "search.example.com/hold"
 
-// release removes hold from an object that is being deleted. After a write of another client, the next call does.
-func (r *run) release(ctx context.Context, u *unstructured.Unstructured) {
+// release removes hold from an object if it is being deleted. After a write of another client, the next call does.
+func (r *run) release(ctx context.Context, o string) {
+	u := r.object(o, 0)
+	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
+		return
+	}
 	if i := slices.Index(u.GetFinalizers(), hold); i >= 0 && u.GetDeletionTimestamp() != nil {
-		released := u.DeepCopy()
-		released.SetFinalizers(slices.Delete(released.GetFinalizers(), i, i+1))
-		err := admin.Update(ctx, released, client.FieldOwner("hold-controller"))
+		u.SetFinalizers(slices.Delete(u.GetFinalizers(), i, i+1))
+		err := admin.Update(ctx, u, client.FieldOwner("hold-controller"))
 		require.True(r, err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil, "%v", err)
 	}
 }
@@ -360,27 +477,47 @@ func (r *run) merge(ctx context.Context, u *unstructured.Unstructured, fields ma
 
 // settle waits until everything is as the promises say, and notes the uids.
 func (r *run) settle(ctx context.Context) {
-	var wrong []string
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		now := r.wrong(ctx)
-		if ctx.Err() == nil { // otherwise the answers are errors
-			wrong = now
-		}
-		return len(now) == 0, nil
-	})
-	if err != nil {
-		r.logf("%s: %s\noperator log: %s", r.prefix, join(wrong), operator.Log)
-		require.FailNow(r, "a promise is broken")
+	if !r.settles(ctx) {
+		r.broken(slices.Collect(r.wrong(ctx)))
 	}
-	if r.suspended() && !r.beside { // nothing else shows that the operator has done what it may
-		r.quiet(ctx)
+	if r.suspended() { // nothing else shows that the operator has done what it may
+		requireQuiet(ctx, r, r)
 	}
+	clear(r.owed)
 	r.before = r.wanted()
 	r.note(ctx)
 	if moved := r.moved(ctx); len(moved) > 0 {
-		r.logf("%s: deleted and created again: %v", r.prefix, moved)
-		require.FailNow(r, "a promise is broken")
+		r.broken([]string{fmt.Sprintf("deleted and created again: %v", moved)})
 	}
+}
+
+// settles waits until everything is as the promises say, and reports whether it is in time.
+func (r *run) settles(ctx context.Context) bool {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		for range r.wrong(ctx) {
+			return false, nil
+		}
+		return ctx.Err() == nil, nil
+	}) == nil
+}
+
+// broken ends the run with the promises that are broken.
+func (r *run) broken(wrong []string) {
+	r.logf("%s: %s", r.prefix, join(wrong))
+	for _, p := range operators {
+		if p.Operator != nil {
+			r.logf("operator log: %s", p.Log)
+		}
+	}
+	for name := range r.owners {
+		v := &v1alpha1.VidraResource{}
+		if admin.Get(context.Background(), client.ObjectKey{Name: r.owner(name)}, v) == nil {
+			for _, e := range v.Status.History {
+				r.logf("history of %s: %s %s/%s at %s: %s", name, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.LastTime.Format(time.TimeOnly), e.Message)
+			}
+		}
+	}
+	require.FailNow(r, "a promise is broken")
 }
 
 // suspended reports whether a VidraResource is suspended. What moves to it waits, and its former owner reports that.
@@ -414,7 +551,7 @@ func (r *run) moved(ctx context.Context) (found []string) {
 	return found
 }
 
-// finish ends the policies that keep differences, compares everything, and deletes all VidraResources.
+// finish ends the policies that keep differences, and compares everything.
 func (r *run) finish(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		s := r.owners[name]
@@ -423,9 +560,6 @@ func (r *run) finish(ctx context.Context) {
 	}
 	r.forget()
 	r.settle(ctx)
-	r.quiet(ctx)
-	r.diff(ctx)
-	r.end(ctx)
 }
 
 // diff requires that vidra diff finds nothing to do about the VidraResources that are Ready.
@@ -458,19 +592,47 @@ func (r *run) end(ctx context.Context) {
 	}
 }
 
-// quiet requires that the operator sends no request while nothing changes.
-func (r *run) quiet(ctx context.Context) {
+// requireQuiet requires that operators end to send requests about a run; nil for all.
+func requireQuiet(ctx context.Context, t require.TestingT, of *run) {
 	const window = 1200 * time.Millisecond
 	var sent suite.Requests
-	err := wait.PollUntilContextTimeout(ctx, window, 30*window, true, func(context.Context) (bool, error) {
-		all, err := cluster.AuditSince(r.mark)
-		r.mark = cluster.Env.AuditMark()
-		sent = suite.Requests(all).Only(func(q suite.Request) bool {
-			return q.User == suite.OperatorUser && q.Resource != "leases" && q.Verb != "watch" && q.Resource != "events"
+	mark := cluster.Env.AuditMark()
+	err := wait.PollUntilContextTimeout(ctx, window, 30*window, false, func(context.Context) (bool, error) {
+		all, err := cluster.AuditSince(mark)
+		mark = cluster.Env.AuditMark()
+		sent = byOperators(all).Only(func(q suite.Request) bool {
+			return of == nil || of.named(q.Namespace, q.Name)
 		})
 		return len(sent) == 0, err
 	})
-	require.NoError(r, err, "%s: the operator sends requests at rest:\n%s", r.prefix, sent)
+	require.NoError(t, err, "operators send requests at rest:\n%s", sent)
+}
+
+// byOperators returns the requests of operators that come from their work.
+func byOperators(all []testenv.AuditEvent) suite.Requests {
+	return suite.Requests(all).Only(func(q suite.Request) bool {
+		return q.User == suite.OperatorUser && q.Resource != "leases" && q.Verb != "watch" && q.Resource != "events"
+	})
+}
+
+// requireUnwritten requires that operators have written nothing since a mark, if all VidraResources are Ready.
+func (r *run) requireUnwritten(ctx context.Context, mark testenv.AuditMark) {
+	for name := range r.owners {
+		v := &v1alpha1.VidraResource{}
+		require.NoError(r, admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v))
+		if ready(v).Reason != v1alpha1.ReasonApplied {
+			return
+		}
+	}
+	all, err := cluster.AuditSince(mark)
+	require.NoError(r, err)
+	writes := byOperators(all).Writes().Only(func(q suite.Request) bool { return r.named(q.Namespace, q.Name) })
+	require.Empty(r, writes, "writes after a start:\n%s", writes)
+}
+
+// named reports whether an object is of the run.
+func (r *run) named(namespace, name string) bool {
+	return r.word.MatchString(namespace) || r.word.MatchString(name)
 }
 
 func ready(v *v1alpha1.VidraResource) metav1.Condition {

@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
@@ -30,7 +32,19 @@ func (p eventPoint) String() string {
 // TestUnseenEvents has, of the events that a scenario causes, one that the operator does not see, sees twice, or sees late. The end is as
 // without the fault.
 func TestUnseenEvents(t *testing.T) {
-	begin, scenarios := time.Now(), scenarios(t)
+	unseenEvents(t, scenarios(t, "points"), 5*together)
+}
+
+// TestUnseenEventsOfShards does so while VidraResources move between the operators of two shards.
+func TestUnseenEventsOfShards(t *testing.T) {
+	divide(t)
+	unseenEvents(t, scenarios(t, "shards"), 2*together)
+}
+
+// unseenEvents has a fault in the events of scenarios; in some of them unless at full size.
+func unseenEvents(t *testing.T, scenarios map[string]plan, some int) {
+	t.Helper()
+	begin := time.Now()
 	var all []eventPoint
 	for name, seen := range undisturbed(t, scenarios) {
 		for event := range seen.events {
@@ -39,15 +53,17 @@ func TestUnseenEvents(t *testing.T) {
 			}
 		}
 	}
-	points, hit := choose(t, all), 0
-	for batch := range slices.Chunk(points, together) {
-		hit += faultyEvents(t, scenarios, batch)
+	points, hit, e := choose(t, all, some), 0, ends{t: t}
+	for batch := range slices.Chunk(points, 2*together) {
+		hit += faultyEvents(&e, scenarios, batch)
 	}
+	e.wait()
 	requireReached(t, len(all), len(points), hit, begin)
 }
 
 // faultyEvents runs scenarios with one faulty event in each, and returns how many had it.
-func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) int {
+func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) int {
+	t := e.t
 	t.Helper()
 	type scene struct {
 		eventPoint
@@ -57,7 +73,7 @@ func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) 
 	var hit atomic.Int64
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
-		scenes[i] = &scene{eventPoint: p, run: beginBeside(ctx, t)}
+		scenes[i] = &scene{eventPoint: p, run: newRun(ctx, t, t.Logf)}
 	}
 	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
 	onEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
@@ -72,11 +88,15 @@ func faultyEvents(t *testing.T, scenarios map[string]plan, points []eventPoint) 
 	defer onEvents(nil)
 	beside(t, scenes, func(s *scene) {
 		defer s.explain(t, s.eventPoint)
+		since := marks()
 		s.step(ctx, scenarios[s.scenario].last())
 		s.settle(ctx)
+		s.requireFewRequests(since)
 	})
 	onEvents(nil)
-	beside(t, scenes, func(s *scene) { s.end(ctx) })
+	for _, s := range scenes {
+		e.add(ctx, s.run, s.eventPoint)
+	}
 	return int(hit.Load())
 }
 
@@ -87,19 +107,26 @@ func (r *run) explain(t *testing.T, point fmt.Stringer) {
 	}
 }
 
-// dwell is how long the operator works on a stale view.
-const dwell = time.Second
+const (
+	// dwell is how long the operator works on a stale view.
+	dwell = time.Second
+	// manyPlans is how many plans run at the same time.
+	manyPlans = 2 * together
+)
 
 // TestStaleViews has the operator start against an API server whose watches show a former state, with generated plans. Half of the
 // plans have a change that happens while the operator is down, and that it does not see at first. In the other half the operator has carried
 // out the change, and sees the state before it again. Then the view becomes current, and all is as without the fault; after that, the operator starts
 // against the former state once more.
 func TestStaleViews(t *testing.T) {
-	begin, n, seed := time.Now(), suite.Size(8*together, 1000), suite.Seed(t)
-	generator, steps := rapid.Custom(plans), 0
-	for first := 0; first < n; first += together {
+	begin, n, seed := time.Now(), planCount(t, 4*manyPlans, 1000), suite.Seed(t)
+	generator, steps, e := rapid.Custom(plans), 0, ends{t: t}
+	found := slices.Collect(maps.Values(scenarios(t, "stale"))) // by former runs
+	staleViews(&e, found, true)
+	staleViews(&e, found, false)
+	for first := 0; first < n; first += manyPlans {
 		var batch []plan
-		for i := range min(together, n-first) {
+		for i := range min(manyPlans, n-first) {
 			p := generator.Example(int((seed + uint64(first+i)) % (1 << 31)))
 			for j := range p.Steps {
 				p.Steps[j].Kill, p.Steps[j].Settle = false, true
@@ -107,14 +134,25 @@ func TestStaleViews(t *testing.T) {
 			p.Steps = p.Steps[:min(len(p.Steps), 4)]
 			batch, steps = append(batch, p), steps+len(p.Steps)
 		}
-		staleViews(t, batch, first/together%2 == 0)
+		staleViews(&e, batch, first/manyPlans%2 == 0)
 	}
+	e.wait()
 	t.Logf("%d plans, %d steps, in %s", n, steps, time.Since(begin).Round(time.Second))
+}
+
+// String returns the plan as YAML.
+func (p plan) String() string {
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		panic(err) // a struct of texts and numbers
+	}
+	return string(text)
 }
 
 // staleViews runs plans at the same time. The last step of each happens while the operator is down, or before the operator sees the former state
 // again.
-func staleViews(t *testing.T, batch []plan, down bool) {
+func staleViews(e *ends, batch []plan, down bool) {
+	t := e.t
 	t.Helper()
 	type scene struct {
 		plan
@@ -122,55 +160,41 @@ func staleViews(t *testing.T, batch []plan, down bool) {
 	}
 	ctx, scenes := t.Context(), make([]*scene, len(batch))
 	for i, p := range batch {
-		scenes[i] = &scene{plan: p, run: beginBeside(ctx, t)}
+		scenes[i] = &scene{plan: p, run: newRun(ctx, t, t.Logf)}
 	}
-	failed := func(s *scene) {
-		if t.Failed() {
-			t.Logf("a run of this batch has failed (down: %t): %s is\n%s", down, s.prefix, yamlOf(t, s.plan))
-		}
+	each := func(f func(*scene)) {
+		beside(t, scenes, func(s *scene) {
+			defer s.explain(t, s.plan)
+			f(s)
+		})
 	}
-	beside(t, scenes, func(s *scene) {
-		defer failed(s)
-		s.prepare(ctx, s.plan)
-	})
+	each(func(s *scene) { s.prepare(ctx, s.plan) })
+	e.wait()
 	var views [len(proxies)]faultproxy.View
 	for i, proxy := range proxies {
 		views[i] = proxy.View()
 	}
-	last := func() {
-		beside(t, scenes, func(s *scene) {
-			defer failed(s)
-			s.step(ctx, s.last())
-		})
-	}
 	if down {
-		require.NoError(t, operator.Kill())
+		require.NoError(t, killOperators())
 		for _, s := range scenes {
 			s.Steps[len(s.Steps)-1].Settle = false
 		}
-		last()
-	} else {
-		last()
-		require.NoError(t, operator.Kill())
 	}
+	each(func(s *scene) { s.step(ctx, s.last()) })
 	for range 2 {
+		require.NoError(t, killOperators())
+		each(func(s *scene) { s.lost(ctx) })
 		for i, proxy := range proxies {
 			proxy.Freeze(views[i])
 		}
-		require.NoError(t, startOperator(ctx))
+		require.NoError(t, startOperators(ctx))
 		time.Sleep(dwell)
 		for _, proxy := range proxies {
 			proxy.Thaw()
 		}
-		beside(t, scenes, func(s *scene) {
-			defer failed(s)
-			s.settle(ctx)
-		})
-		require.NoError(t, operator.Kill())
+		each(func(s *scene) { s.settle(ctx) })
 	}
-	require.NoError(t, startOperator(ctx))
-	beside(t, scenes, func(s *scene) {
-		defer failed(s)
-		s.end(ctx)
-	})
+	for _, s := range scenes {
+		e.add(ctx, s.run, s.plan)
+	}
 }
