@@ -157,6 +157,9 @@ func (r *run) reasons(s spec, disagree map[string]bool) []string {
 			allowed = append(allowed, v1alpha1.ReasonProgressing)
 		}
 	}
+	if s.Mode == "Warn" {
+		allowed = append(allowed, v1alpha1.ReasonDriftDetected)
+	}
 	if s.Wait {
 		allowed = append(allowed, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy)
 	}
@@ -191,6 +194,9 @@ func (r *run) wrongInventory(name string, s spec, v *v1alpha1.VidraResource) (wr
 	return wrong
 }
 
+// reconciling bounds the time of a reconcile. An edit that it finds is listed with the time of its begin.
+const reconciling = 5 * time.Second
+
 // managers are the field managers of users.
 var managers = []string{"", "kubectl-edit", "kubectl-replace", "other-tool", "hold-controller"}
 
@@ -214,7 +220,7 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 		}
 	}
 	for o, edit := range r.owed {
-		if listed[o].Before(edit.at) && edit.kills == kills.Load() {
+		if listed[o].Before(edit.at.Add(-reconciling)) && edit.kills == kills.Load() {
 			wrong = append(wrong, fmt.Sprintf("no history has the edit of %s at %s", o, edit.at.Format(time.TimeOnly)))
 		}
 	}

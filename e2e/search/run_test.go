@@ -62,7 +62,7 @@ type run struct {
 
 // owed is an edit that a history must list.
 type owed struct {
-	// at is its time, in seconds as in histories.
+	// at is its time.
 	at time.Time
 	// kills is how many operators had been killed then. A killed one may lose an edit that it has reverted.
 	kills int64
@@ -281,7 +281,9 @@ func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured
 		require.NoError(r, unstructured.SetNestedField(content, value, append([]string{"spec"}, strings.Split(path, ".")...)...), path)
 	}
 	for path, value := range s.Others {
-		set(path, value)
+		if path != "interval" || s.Broken != "short-interval" {
+			set(path, value)
+		}
 	}
 	if s.Broken == "field" {
 		for _, f := range others() {
@@ -365,7 +367,7 @@ func (r *run) edit(ctx context.Context, e edit) {
 	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
 		return
 	}
-	wasInOrder, at := r.inOrder(ctx, e.Object, u), time.Now().Truncate(time.Second)
+	wasInOrder, at := r.inOrder(ctx, e.Object, u), time.Now()
 	r.touched[e.Object] = true
 	patch := func(value any) {
 		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
