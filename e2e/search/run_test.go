@@ -56,6 +56,8 @@ type run struct {
 	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
 	touched, held map[string]bool
 	owed          map[string]owed
+	// behind is whether an operator sees former states again. It then lists its own changes as edits.
+	behind bool
 	// word matches the names of this run.
 	word *regexp.Regexp
 }

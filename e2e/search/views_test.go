@@ -161,6 +161,7 @@ func staleViews(e *ends, batch []plan, down bool) {
 	ctx, scenes := t.Context(), make([]*scene, len(batch))
 	for i, p := range batch {
 		scenes[i] = &scene{plan: p, run: newRun(ctx, t, t.Logf)}
+		scenes[i].behind = true
 	}
 	each := func(f func(*scene)) {
 		beside(t, scenes, func(s *scene) {
