@@ -20,8 +20,8 @@ const (
 	// promptHeal is how long an edit stands at most while other objects wait, also on a busy machine. The API server
 	// waits 20 s for the webhooks of these tests.
 	promptHeal = 8 * time.Second
-	// promptHeals is how often an object is edited meanwhile.
-	promptHeals = 5
+	// promptHeals is how often an object is edited meanwhile: so often that it is contended.
+	promptHeals = 8
 )
 
 // stalledWebhook is a webhook that does not answer requests of the operator about some objects until it is released.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -211,11 +211,14 @@ func delayingWebhook(server *httptest.Server) *admissionregistrationv1.Validatin
 func (l *lab) awaitWebhook(ctx context.Context) error {
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, time.Second)
-		_, err := l.dynamic.Resource(configMap.gvr).Namespace(waitingNamespace).Patch(short, slowPrefix+"probe", types.ApplyPatchType,
-			[]byte(`{"apiVersion":"v1","kind":"ConfigMap"}`), metav1.PatchOptions{FieldManager: editor, DryRun: []string{metav1.DryRunAll}})
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: waitingNamespace, Name: slowPrefix + "probe"}}
+		err := l.client.Create(short, probe, client.DryRunAll)
 		cancel()
-		if err != nil && (errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)) {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsInternalError(err):
 			return nil
+		case err != nil:
+			return err
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
 			return err

@@ -20,15 +20,15 @@ func (f *Factory) EndContention(owner Owner, key ObjectKey) { f.pending.removeCo
 // EndContentions removes the marks of all contended objects of an owner.
 func (f *Factory) EndContentions(owner Owner) { f.pending.removeAllContended(owner) }
 
-// queueOptions returns the priority and delay for the drift of an object, and whether the object is contended.
-func (p *pendingCauses) queueOptions(owner Owner, key ObjectKey) (opts priorityqueue.AddOpts, contended bool) {
+// queueOptions returns the priority and delay for the drift of an object.
+func (p *pendingCauses) queueOptions(owner Owner, key ObjectKey) priorityqueue.AddOpts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	notBefore, contended := p.contended[owner][key]
 	if !contended {
-		return priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}, false
+		return priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}
 	}
-	return priorityqueue.AddOpts{Priority: ptr.To(ContendedPriority), After: max(0, time.Until(notBefore))}, true
+	return priorityqueue.AddOpts{Priority: ptr.To(ContendedPriority), After: max(0, time.Until(notBefore))}
 }
 
 func (p *pendingCauses) addContended(owner Owner, key ObjectKey, notBefore time.Time) {

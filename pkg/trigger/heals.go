@@ -38,11 +38,11 @@ func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
 	return f.heals
 }
 
-// note adds the cause of an event, and enqueues the object. A reconcile of the owner heals contended objects.
+// note adds the cause of an event, and enqueues the object. A reconcile of the owner holds the heals of contended objects that are not due.
 func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
-	opts, contended := f.pending.queueOptions(owner, key)
-	if f.pending.add(owner, key, cause, !contended && f.healQueue() != nil) {
-		f.EnqueueHeal(Heal{owner, key})
+	opts := f.pending.queueOptions(owner, key)
+	if f.pending.add(owner, key, cause, opts.After == 0 && f.healQueue() != nil) {
+		f.enqueueHeal(Heal{owner, key}, opts)
 		return
 	}
 	f.enqueue(owner, opts)
@@ -50,9 +50,13 @@ func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 
 // EnqueueHeal enqueues an object.
 func (f *Factory) EnqueueHeal(h Heal) {
+	f.enqueueHeal(h, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+}
+
+func (f *Factory) enqueueHeal(h Heal, opts priorityqueue.AddOpts) {
 	queue := f.healQueue()
 	if pq, ok := queue.(priorityqueue.PriorityQueue[Heal]); ok {
-		pq.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}, h)
+		pq.AddWithOpts(opts, h)
 	} else if queue != nil {
 		queue.Add(h)
 	}

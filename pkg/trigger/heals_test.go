@@ -57,10 +57,16 @@ func TestMailbox(t *testing.T) {
 			r.event(t, configMap("red", "101"))
 			r.event(t, configMap("green", "102"))
 		}, one, 0, true, false},
-		"Contended": {"Contended objects are healed by reconciles.", func(t *testing.T, r *healRig) {
+		"ContendedAndDue": {"The heal waits for no other object, either.", func(t *testing.T, r *healRig) {
 			t.Helper()
 			r.Contend(owner, key, time.Now())
 			r.event(t, configMap("red", "101"))
+		}, one, 0, true, false},
+		"ContendedAndHeld": {"A reconcile holds the heal.", func(t *testing.T, r *healRig) {
+			t.Helper()
+			r.Contend(owner, key, time.Now().Add(time.Second))
+			r.event(t, configMap("red", "101"))
+			time.Sleep(time.Second)
 		}, nil, 1, false, true},
 		"HandedOver": {"A reconcile decides.", func(t *testing.T, r *healRig) {
 			t.Helper()

@@ -186,7 +186,7 @@ func (g *Gate) next() (woken []trigger.Heal) {
 				passed = append(passed, owner)
 			}
 		}
-		g.turns = append(passed, served...)
+		g.turns = slices.Concat(passed, served)
 	}
 	return woken
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
@@ -9,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// HealTask returns the task that reverts a change of an object of the manifest. ok is false if a reconcile of the VidraResource
+// HealTask returns the task that reverts a change of an object of the manifest, which counts for the budget of contended objects. ok is false if a reconcile of the VidraResource
 // decides. The task has copies of all that changes meanwhile.
 func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) (t Task, ok bool) {
 	if !p.Heals(ctx, o) {
@@ -17,6 +18,16 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 	}
 	if cause.Found != nil {
 		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {
+			return Task{}, false
+		}
+	}
+	if c := o.Contention; c.Contended() {
+		since := cause.Since
+		if since.IsZero() {
+			since = p.Now
+		}
+		at := c.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Budget.Take(p.Owner, p.Now, must) })
+		if at.After(p.Now) { // a reconcile holds it
 			return Task{}, false
 		}
 	}
@@ -28,10 +39,10 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 // Heals reports whether a change of an object is reverted without a reconcile of the VidraResource: the object is applied as the
 // manifest has it now, nothing is wrong with it, and no policy has the change stay or wait.
 func (p *Planner) Heals(ctx context.Context, o *Object) bool {
-	if o == nil || o.Desired == nil || !o.In(v1alpha1.ObjectApplied) || o.Entry.UID == "" || o.Entry.Configuration == "" || o.Desired.Body == nil {
+	if o == nil || o.Desired == nil || !o.In(v1alpha1.ObjectApplied) && !o.In(v1alpha1.ObjectContended) || o.Entry.UID == "" || o.Entry.Configuration == "" || o.Desired.Body == nil {
 		return false
 	}
-	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil && !o.Contention.Contended() &&
+	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil &&
 		o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
 		p.State.Watches[p.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
 }
