@@ -130,6 +130,9 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 	} else {
 		live, err = p.change(ctx)
 	}
+	if err == nil && (p.Why == plan.WhyChanged || p.Why == plan.WhyRetry) {
+		live, err = p.removeMirrors(ctx, live)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +208,23 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 	return p.apply(ctx, p.Why, live)
 }
 
+// removeMirrors removes a field that the manifest has dropped under one of its two names, and that the API server keeps under the other.
+func (p *procedure) removeMirrors(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	mirrored := false
+	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
+		managedFields, changed := ownership.WithMirrors(live, p.settings.Manager, p.settings.Tools, p.Unstructured().Object)
+		mirrored = mirrored || changed
+		return managedFields, changed, nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("take the account of the Pods, which the manifest has dropped: %w", err)
+	case !mirrored:
+		return live, nil
+	}
+	return p.apply(ctx, p.Why, live)
+}
+
 // hasStaleOwners reports whether owners that state no lasting wish own fields that we applied.
 func (p *procedure) hasStaleOwners(live *unstructured.Unstructured) bool {
 	if live == nil {
@@ -265,7 +285,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 			repairs++
 			readable = !repaired || repairs == maxRepairs
 		case exact && apierrors.IsConflict(err) && len(owners.FieldConflictsIn(err)) == 0:
-			return p.applyAgain(ctx, as, live, err)
+			return p.applyAgain(ctx, as, err)
 		case forced || !apierrors.IsConflict(err):
 			return nil, err
 		default:
@@ -283,7 +303,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 			case refused == nil && (exact || as == plan.WhyDrift || as == plan.WhyChanged && len(others) == 0):
 				force = true
 			case refused == nil && as == plan.WhyNew: // another client may have created it
-				return p.applyAgain(ctx, as, live, err)
+				return p.applyAgain(ctx, as, err)
 			case refused == nil:
 				live, exact, force = found, true, true
 			case as == plan.WhyNew && live != nil && !slices.Contains(ownership.Managers(live, p.settings.Manager), p.settings.Manager):
@@ -351,7 +371,7 @@ func (p *procedure) confirm(ctx context.Context, written *unstructured.Unstructu
 }
 
 // applyAgain applies the configuration after another client has written the object. refused is the answer of the last apply.
-func (p *procedure) applyAgain(ctx context.Context, as plan.Why, live *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+func (p *procedure) applyAgain(ctx context.Context, as plan.Why, refused error) (*unstructured.Unstructured, error) {
 	p.rechecks++
 	var found *unstructured.Unstructured
 	var err error
