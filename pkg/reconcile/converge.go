@@ -42,6 +42,13 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 	if one == nil {
 		return reconcile.Result{}, nil
 	}
+	if one.losesLabel() && one.pass.leftShard(ctx) { // the other shard heals the object, and its label is no edit
+		s := one.pass.state
+		s.lane.mu.Lock()
+		defer s.lane.mu.Unlock()
+		s.lane.endLocked(one.object)
+		return reconcile.Result{}, nil
+	}
 	ended := false
 	defer func() { // it has panicked otherwise
 		if !ended {
@@ -66,6 +73,19 @@ type healing struct {
 	pass   *pass
 	object *plan.Object
 	task   plan.Task
+}
+
+// losesLabel reports whether the object has lost a label of its shard. The watch of a shard shows that as a deletion.
+func (one *healing) losesLabel() bool {
+	cause := one.task.Cause
+	return one.pass.Shard != "" && (cause.Deleted || cause.Found != nil && one.pass.applier.Signature().MissingLabel(cause.Found) != "")
+}
+
+// leftShard reads the VidraResource from the API server, as a cache may be behind, and reports whether another shard reconciles it.
+func (p *pass) leftShard(ctx context.Context) bool {
+	now := &v1alpha1.VidraResource{}
+	err := p.API.Get(ctx, p.Owner, now)
+	return err == nil && !p.Shard.Has(now)
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
