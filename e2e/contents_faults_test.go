@@ -93,7 +93,7 @@ func TestDefinitionOfAManagedKindIsTerminating(t *testing.T) {
 	setManifest(t, pruned, configMap(pruned, "hello"))
 	awaitNotReady(t, pruned, v1alpha1.ReasonProgressing, "Thing", ns+"/"+pruned, "is being deleted, and waits for its finalizers (example.com/wait)")
 	awaitNotReady(t, deleted, v1alpha1.ReasonProgressing, "Thing", ns+"/"+deleted, "is being deleted, and waits for its finalizers (example.com/wait)")
-	require.Len(t, getVidraResource(t, deleted).Status.ManagedResources, 1)
+	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, deleted).Status.ManagedResources, 1) }) // the ConfigMap is gone
 	for _, name := range []string{pruned, stays} {
 		require.Len(t, getVidraResource(t, name).Status.ManagedResources, 2)
 		requireInOrder(t, name, declaredObject(t, ns, configMap(name, "hello"), "ConfigMap", name))
