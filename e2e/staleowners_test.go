@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 // twoKeys is a ConfigMap of which the manifest drops the key "dropped".
@@ -111,47 +107,4 @@ func TestStaleOwnersOfNamedTools(t *testing.T) {
 		names = append(names, port.(map[string]any)["name"])
 	}
 	require.ElementsMatch(t, []any{"kept", "flux"}, names)
-}
-
-// TestDroppedAccount drops the account of the Pods from the manifest, which the API server keeps under its other name.
-func TestDroppedAccount(t *testing.T) {
-	t.Parallel()
-	const pods = "metadata: {labels: {app: web}}, spec: {%scontainers: [{name: web, image: registry.example/web}]}"
-	templates := map[string]string{
-		"Deployment":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {" + pods + "}}\n",
-		"StatefulSet": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec: {replicas: 0, serviceName: web, selector: {matchLabels: {app: web}}, template: {" + pods + "}}\n",
-		"CronJob":     "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec: {schedule: \"0 0 1 1 *\", suspend: true, jobTemplate: {spec: {template: {metadata: {labels: {app: web}}, spec: {restartPolicy: Never, %scontainers: [{name: web, image: registry.example/web}]}}}}}\n",
-		"PodTemplate": "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web}\ntemplate: {" + pods + "}\n",
-	}
-	for kind, template := range templates {
-		for _, account := range []string{"serviceAccountName", "serviceAccount"} {
-			for _, creator := range []string{"", "kubectl-client-side-apply"} {
-				t.Run(strings.Join([]string{kind, account, creator}, " "), func(t *testing.T) {
-					t.Parallel()
-					ns := newNamespace(t)
-					with := fmt.Sprintf(template, account+": robot, ")
-					obj := declaredObject(t, ns, with, kind, "web")
-					if creator != "" {
-						require.NoError(t, admin.Create(t.Context(), obj.DeepCopy(), client.FieldOwner(creator)))
-					}
-					newVidraResource(t, ns, with)
-					awaitReadyIgnoringHealth(t, ns)
-					without := fmt.Sprintf(template, "")
-					setManifest(t, ns, without)
-					awaitReadyIgnoringHealth(t, ns)
-					text, err := json.Marshal(contentOf(get(t, obj)))
-					require.NoError(t, err)
-					require.NotContains(t, string(text), "robot")
-					requireDiff(t, ns, without, insight.ActionNone)
-				})
-			}
-		}
-	}
-}
-
-// contentOf is an object without its metadata.
-func contentOf(u *unstructured.Unstructured) map[string]any {
-	u = u.DeepCopy()
-	delete(u.Object, "metadata")
-	return u.Object
 }

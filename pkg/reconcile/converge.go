@@ -42,19 +42,17 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 	if one == nil {
 		return reconcile.Result{}, nil
 	}
-	if one.losesLabel() && one.pass.leftShard(ctx) { // the other shard heals the object, and its label is no edit
-		s := one.pass.state
-		s.lane.mu.Lock()
-		defer s.lane.mu.Unlock()
-		s.lane.endLocked(one.object)
-		return reconcile.Result{}, nil
-	}
 	ended := false
 	defer func() { // it has panicked otherwise
 		if !ended {
 			r.abandonHeal(h, one)
 		}
 	}()
+	if one.losesLabel() && one.pass.leftShard(ctx) { // the other shard heals the object, and its label is no edit
+		ended = true
+		one.pass.state.lane.end(one.object)
+		return reconcile.Result{}, nil
+	}
 	answer = limits.Unanswered
 	traced, span := tracing.Heal(ctx, h.Owner)
 	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
@@ -162,10 +160,7 @@ func (p *pass) connectAgain(ctx context.Context) bool {
 
 // abandonHeal ends a heal of which it is not known what came of it.
 func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
-	s := one.pass.state
-	s.lane.mu.Lock()
-	s.lane.endLocked(one.object)
-	s.lane.mu.Unlock()
+	one.pass.state.lane.end(one.object)
 	one.task.Cause.Unanswered = true
 	r.Trigger.HandOver(h, one.task.Cause)
 }
@@ -176,19 +171,24 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 	p := one.pass
 	s := p.state
 	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination)) // all that fails may fail for that
-	s.lane.mu.Lock()
-	if unknown || result.Replaced != "" { // the status has to say so before an object is replaced
-		s.lane.endLocked(one.object)
-		s.lane.mu.Unlock()
+	if unknown || result.Replaced != "" {                                                       // the status has to say so before an object is replaced
+		s.lane.end(one.object)
 		cause := one.task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
 		r.Trigger.HandOver(h, cause)
 		return
 	}
-	reverts, report, after := p.recordHeal(one, result)
-	s.lane.endLocked(one.object)
-	reported := s.Status
-	s.lane.mu.Unlock()
+	var reported v1alpha1.VidraResourceStatus
+	var reverts []events.Change
+	var report bool
+	var after time.Duration
+	func() { // a panic leaves the lane open
+		s.lane.mu.Lock()
+		defer s.lane.mu.Unlock()
+		defer s.lane.endLocked(one.object)
+		reverts, report, after = p.recordHeal(one, result)
+		reported = s.Status
+	}()
 	r.record(h.Owner, object.ReferenceToOwner(p.VR), reported, reported, reverts)
 	if report {
 		r.Trigger.Report(h.Owner, after)

@@ -67,7 +67,9 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	isRemote := is && destination != p.Local
 	if isRemote {
 		p.Watches.AddCluster(remote.Name(), remote)
-		p.noteKubeconfig(remote)
+		if p.noteKubeconfig(remote); p.state.Kubeconfig != kubeconfig {
+			p.state.ClusterUID = "" // of another cluster, as far as is known
+		}
 	} else {
 		p.state.Kubeconfig, p.state.ClusterUID = "", ""
 	}

@@ -22,12 +22,12 @@ import (
 
 // finalize removes the applied objects of a VidraResource that is being deleted, and removes the finalizer when all are gone.
 func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
+	s := p.state
+	s.lane.closeLocked() // a heal would create removed objects again
 	if !controllerutil.ContainsFinalizer(p.VR, p.Installation.Finalizer()) {
 		p.forget(p.Owner)
 		return reconcile.Result{}, nil
 	}
-	s := p.state
-	s.lane.closeLocked() // a heal would create again what is removed
 	s.Shards = p.shards
 	if s.Generation != p.VR.Generation || len(s.Manifest)+len(s.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.VR.Generation, nil, nil)

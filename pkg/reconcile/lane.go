@@ -79,6 +79,13 @@ func (l *lane) endLocked(o *plan.Object) {
 	}
 }
 
+// end is endLocked, with the lock.
+func (l *lane) end(o *plan.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endLocked(o)
+}
+
 // closeLocked has no heal begin any more, and waits for those that run. mu must be held.
 func (l *lane) closeLocked() {
 	l.closed = true

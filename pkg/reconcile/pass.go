@@ -278,9 +278,18 @@ func (p *pass) stale(ctx context.Context) error {
 }
 
 // mayTake reports whether a VidraResource of the same destination may apply an object, with the rights of its account.
+//
+// Another installation has rules about accounts of its own. In this one, the Namespace of an account may be created by the same apply.
 func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
-	client, user, why := p.accounts().ClientOf(ctx, vr, p.applier.Destination)
-	if why != nil || user == "" {
+	accounts := p.accounts()
+	if v1alpha1.InstallationOf(vr) != p.Installation {
+		accounts.Required, accounts.Impersonated = false, nil
+	}
+	client, user, why := accounts.ClientOf(ctx, vr, p.applier.Destination)
+	switch {
+	case why != nil && vr.Spec.ServiceAccountName != "" && accounts.Unread(ctx, vr):
+		return false, errors.New(why.Message)
+	case why != nil || user == "":
 		return why == nil, nil
 	}
 	return access.Allowed(ctx, client, access.Subject{Cluster: key.Cluster, User: user}.Right(key, "patch"))

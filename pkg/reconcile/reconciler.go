@@ -131,6 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.endHeals(owner)
 		r.reportLast(ctx, owner)
 		r.forget(owner)
+		r.caughtUp.forget(owner.Name)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -231,7 +232,6 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.sources.Release(owner)
 	r.obstacles.Release(owner)
 	r.named.Forget(owner.Name)
-	r.caughtUp.forget(owner.Name)
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}

@@ -72,6 +72,7 @@ func (f *Factory) TakeHeal(h Heal) (cause Cause, found bool) {
 		return Cause{}, false
 	}
 	cause = c.Objects[h.Key]
+	cause.single = false
 	delete(c.Objects, h.Key)
 	if c.Empty() {
 		delete(p.causes, h.Owner)

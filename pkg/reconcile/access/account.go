@@ -117,6 +117,16 @@ func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 			"ask the administrators of the cluster to set them", in, a.Impersonated)}
 }
 
+// Unread reports whether the cache lacks the Namespace of the account of a VidraResource: it may be new.
+func (a Accounts) Unread(ctx context.Context, vr *v1alpha1.VidraResource) bool {
+	if a.Impersonated == nil {
+		return false
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return a.Cache.Get(ctx, client.ObjectKey{Name: vr.Spec.Destination.Namespace}, namespace) != nil
+}
+
 // GetAsVidra reads an object with the rights of Vidra itself; nil if it does not exist.
 // Its callers report only whether the object exists, or is to be kept. It lists, because
 // Vidra itself may list and watch in config/restricted, and get nothing.

@@ -45,9 +45,6 @@ func (k known) unmet() bool {
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
-	if err := a.referencesExist(ctx, t); err != nil {
-		return k, err
-	}
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Key)
 		if err != nil {
@@ -83,8 +80,11 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	}
 	k.Decision, k.glass = a.Decide(k.Task)
 	var err error
+	if k.Decision.Reverts() && !k.asExpected {
+		err = a.referencesExist(ctx, t)
+	}
 	switch {
-	case k.asExpected || found != nil:
+	case err != nil, k.asExpected, found != nil:
 	case !k.Decision.Reverts() && !k.Decision.Silent: // an object without its label looks deleted
 		k.Cause.Found, err = a.Get(ctx, t.Key)
 	case k.Decision.Reverts() && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():

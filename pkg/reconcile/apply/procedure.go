@@ -130,9 +130,6 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 	} else {
 		live, err = p.change(ctx)
 	}
-	if err == nil && (p.Why == plan.WhyChanged || p.Why == plan.WhyRetry) {
-		live, err = p.removeMirrors(ctx, live)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -204,23 +201,6 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 		return live, nil
 	case p.isEdited(p.Why, live):
 		return p.undoEdit(ctx)
-	}
-	return p.apply(ctx, p.Why, live)
-}
-
-// removeMirrors removes a field that the manifest has dropped under one of its two names, and that the API server keeps under the other.
-func (p *procedure) removeMirrors(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	mirrored := false
-	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		managedFields, changed := ownership.WithMirrors(live, p.settings.Manager, p.settings.Tools, p.Unstructured().Object)
-		mirrored = mirrored || changed
-		return managedFields, changed, nil
-	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("take the account of the Pods, which the manifest has dropped: %w", err)
-	case !mirrored:
-		return live, nil
 	}
 	return p.apply(ctx, p.Why, live)
 }

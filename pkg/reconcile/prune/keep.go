@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
@@ -50,14 +51,18 @@ func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1
 	if known && (live == nil || !a.Owns(live, e)) {
 		return Removal{Gone: true, Absent: live == nil}
 	}
-	return Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
+	done := Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
+	if known {
+		about := a.departure(key, live, e)
+		decision, err := policy.Decide(ctx, about.of, about)
+		done.unsure = err != nil || !decision.Removes()
+	}
+	return done
 }
 
-// keptUnread finds out, as Vidra itself, whether an object asks to be left in place that
-// the account of the VidraResource may not read.
-func (a *Remover) keptUnread(ctx context.Context, key trigger.ObjectKey) (kept, unsure bool) {
-	live, known := a.readAsVidra(ctx, key)
-	return live != nil && policy.KeptByAnnotation(live), !known
+// exempts reports whether break-glass exempts an object of the manifest from a removal with its container.
+func (a *Remover) exempts(e *v1alpha1.ManagedResourceStatus, d *desired.Object, live *unstructured.Unstructured) bool {
+	return breakglass.Exempts(a.AnswerTo(e, d, live).Status, a.Plan.Now)
 }
 
 // exclude returns the exclusions of a removal of objects. It reads the objects of the manifest
@@ -86,11 +91,11 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		d := within[i].Desired
 		switch live, err := a.Get(ctx, d.Key); {
 		case err != nil && !object.KindGone(err):
-			found[i].kept, found[i].unsure = a.keptUnread(ctx, d.Key)
+			live, known := a.readAsVidra(ctx, d.Key)
+			found[i].kept, found[i].unsure = live != nil && policy.KeptByAnnotation(live), !known || live != nil && a.exempts(entries[i], d, live)
 		case live != nil:
 			found[i].kept = policy.KeptByAnnotation(live)
-			glass := a.AnswerTo(entries[i], d, live)
-			found[i].unsure = breakglass.Exempts(glass.Status, a.Plan.Now)
+			found[i].unsure = a.exempts(entries[i], d, live)
 		}
 	})
 	for i, o := range within {

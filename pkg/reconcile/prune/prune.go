@@ -194,6 +194,7 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 		done = a.carryOut(ctx, about, decision)
 	}
 	done.kept = decision.Reason != policy.Wanted && policy.KeptByAnnotation(live)
+	done.unsure = done.Err != nil && !decision.Removes() // its container would take it along
 	return done
 }
 
