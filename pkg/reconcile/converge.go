@@ -170,8 +170,9 @@ func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
 func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, result apply.Result) {
 	p := one.pass
 	s := p.state
-	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination)) // all that fails may fail for that
-	if unknown || result.Replaced != "" {                                                       // the status has to say so before an object is replaced
+	// Each failure may have that cause.
+	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination))
+	if unknown || result.Replaced != "" { // the status has to say so before an object is replaced
 		s.lane.end(one.object)
 		cause := one.task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)

@@ -106,9 +106,7 @@ func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 	if a.Impersonated == nil || vr.Spec.ServiceAccountName == "" {
 		return nil
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := a.Cache.Get(ctx, client.ObjectKey{Name: in}, namespace)
+	namespace, err := a.namespaceOf(ctx, vr)
 	if err == nil && a.Impersonated.Matches(labels.Set(namespace.Labels)) {
 		return nil
 	}
@@ -122,9 +120,15 @@ func (a Accounts) Unread(ctx context.Context, vr *v1alpha1.VidraResource) bool {
 	if a.Impersonated == nil {
 		return false
 	}
+	_, err := a.namespaceOf(ctx, vr)
+	return err != nil
+}
+
+// namespaceOf reads the Namespace of the account of a VidraResource from the cache.
+func (a Accounts) namespaceOf(ctx context.Context, vr *v1alpha1.VidraResource) (*metav1.PartialObjectMetadata, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return a.Cache.Get(ctx, client.ObjectKey{Name: vr.Spec.Destination.Namespace}, namespace) != nil
+	return namespace, a.Cache.Get(ctx, client.ObjectKey{Name: vr.Spec.Destination.Namespace}, namespace)
 }
 
 // GetAsVidra reads an object with the rights of Vidra itself; nil if it does not exist.
