@@ -116,6 +116,10 @@ func TestWritersOf(t *testing.T) {
 			require.Equal(t, tt.want, managers, tt.reason)
 		})
 	}
+	require.True(t, writers.OwnsWhole("spec", "selector"))
+	require.False(t, writers.OwnsWhole("spec", "template"), "its fields have owners of their own")
+	require.False(t, writers.OwnsWhole("spec", "selector", "matchLabels"), "the field above has the owner")
+	require.False(t, writers.OwnsWhole("spec", "strategy"), "no manager owns it")
 }
 
 func TestMask(t *testing.T) {

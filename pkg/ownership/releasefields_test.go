@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,75 @@ func TestReleaseFields(t *testing.T) {
 			fields, err := json.Marshal(managedFields[0].(map[string]any)["fieldsV1"])
 			require.NoError(t, err)
 			require.JSONEq(t, tc.fields, string(fields), tc.reason)
+		})
+	}
+}
+
+// TestSetBy lists the fields of a configuration that other managers own.
+func TestSetBy(t *testing.T) {
+	t.Parallel()
+	const both = `{"f:spec":{"f:replicas":{},"f:paused":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:image":{}},"k:{\"name\":\"other\"}":{".":{},"f:name":{}}}}}}}`
+	var configuration map[string]any
+	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"side"},{"name":"web","image":"web:1"}]}}}}`), &configuration))
+	obj := widget(t, `"spec":{}`, ours(both), theirs("kubectl-edit", both), theirs("other", `{"f:spec":{"f:replicas":{}}}`))
+	want := [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}
+	require.Equal(t, want, SetBy(obj, []string{"kubectl-edit"}, configuration), "the key of an item is left out, and so is a field that only the object has")
+	require.Equal(t, append(want, want[0]), SetBy(obj, []string{"kubectl-edit", "other"}, configuration))
+	require.Empty(t, SetBy(obj, []string{"nobody"}, configuration))
+	require.Equal(t, [][]string{{"spec", "list", "0"}}, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
+		map[string]any{"spec": map[string]any{"list": []any{"a"}}}), "an item by its index")
+}
+
+// TestWhole cuts a path at the first part that the manager owns as a whole.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	var configuration map[string]any
+	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"selector":{"matchLabels":{"app":"web"}},"parts":[{"name":"x"},{"name":"a","size":{"x":1}}]}}`), &configuration))
+	obj := widget(t, `"spec":{}`, ours(`{"f:spec":{"f:selector":{},"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:size":{}}}}}`))
+	tests := map[string]struct {
+		reason     string
+		path, want []string
+	}{
+		"Map":     {"An atomic map.", []string{"spec", "selector", "matchLabels", "app"}, []string{"spec", "selector"}},
+		"Item":    {"A field of an item.", []string{"spec", "parts", "1", "size", "x"}, []string{"spec", "parts", "1", "size"}},
+		"Leaf":    {"A field that is no map.", []string{"spec", "parts", "1", "name"}, []string{"spec", "parts", "1", "name"}},
+		"Unowned": {"A field of another manager.", []string{"spec", "other", "x"}, []string{"spec", "other", "x"}},
+		"Above":   {"A path that ends above.", []string{"spec", "parts"}, []string{"spec", "parts"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, Whole(obj, manager, configuration, tt.path), tt.reason)
+		})
+	}
+}
+
+// TestTransfer gives the applied fields of one manager to another.
+func TestTransfer(t *testing.T) {
+	t.Parallel()
+	const a, b, both = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:b":{}}}`, `{"f:data":{"f:a":{},"f:b":{}}}`
+	from := func(operation, fields string) string {
+		return managed("vidra/old", operation, "2026-01-02T03:05:00Z", fields)
+	}
+	cases := map[string]struct {
+		reason     string
+		have, want []string
+	}{
+		"Given":     {"The entry takes the other name.", []string{from("Apply", a)}, []string{managed(manager, "Apply", "2026-01-02T03:05:00Z", a)}},
+		"Beside":    {"Both sets of fields are joined.", []string{ours(b), from("Apply", a), theirs("kubectl", b)}, []string{theirs("kubectl", b), managed(manager, "Apply", "2026-01-02T03:05:00Z", both)}},
+		"Updates":   {"Other entries of the former manager go.", []string{from("Update", b), from("Apply", a)}, []string{managed(manager, "Apply", "2026-01-02T03:05:00Z", a)}},
+		"OurUpdate": {"An Update of the new manager stays.", []string{theirs(manager, b), from("Apply", a)}, []string{theirs(manager, b), managed(manager, "Apply", "2026-01-02T03:05:00Z", a)}},
+		"None":      {"Without an apply, the entries of the former manager go.", []string{from("Update", b), ours(a)}, []string{ours(a)}},
+		"NoneLeft":  {"The API server ignores an empty list.", []string{from("Update", b)}, []string{`{}`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			obj := widget(t, `"data":{}`, tc.have...)
+			list, err := json.Marshal(Transfer(obj, "vidra/old", manager))
+			require.NoError(t, err)
+			require.JSONEq(t, "["+strings.Join(tc.want, ",")+"]", string(list), tc.reason)
+			require.Equal(t, widget(t, `"data":{}`, tc.have...), obj, "the object is not modified")
 		})
 	}
 }

@@ -91,3 +91,37 @@ func TestToolsDigest(t *testing.T) {
 	}
 	require.NotEqual(t, added, object("", "", size, `,"size":"small"`), "another value")
 }
+
+// TestKeptAddition lists the writes of tools that are never an addition.
+func TestKeptAddition(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		path   []string
+		want   bool
+	}{
+		"nothing":           {"the object itself", nil, false},
+		"status":            {"is reported, and no configuration", []string{"status"}, true},
+		"status below":      {"is reported, and no configuration", []string{"status", "phase"}, true},
+		"metadata":          {"the map of all", []string{"metadata"}, false},
+		"finalizers":        {"metadata is Kubernetes' own", []string{"metadata", "finalizers"}, true},
+		"labels":            {"the map of labels", []string{"metadata", "labels"}, false},
+		"label":             {"is an addition", []string{"metadata", "labels", "app"}, false},
+		"annotation":        {"is an addition", []string{"metadata", "annotations", "app"}, false},
+		"restart":           {"requests a rollout", []string{"metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, true},
+		"restart of a Pod":  {"requests a rollout", []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, true},
+		"last applied":      {"is the record of kubectl", []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}, true},
+		"for Vidra":         {"is set for Vidra", []string{"metadata", "annotations", "vidraresource.infrahub.operators.com/break-glass-until"}, true},
+		"label for Vidra":   {"is set for Vidra", []string{"metadata", "labels", "infrahub.operators.com/x"}, true},
+		"domain alike":      {"is another domain", []string{"metadata", "annotations", "infrahub.operators.com.example.org/x"}, false},
+		"field of a domain": {"is no annotation", []string{"data", "infrahub.operators.com/x"}, false},
+		"field":             {"is an addition", []string{"spec", "replicas"}, false},
+		"one name":          {"is an addition", []string{"data"}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, KeptAddition(tt.path), tt.reason)
+		})
+	}
+}

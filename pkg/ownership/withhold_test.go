@@ -193,3 +193,23 @@ func TestWithholdValues(t *testing.T) {
 	t.Cleanup(func() { allSensitive.Store(false) })
 	require.True(t, Disclose(false, false, false).Withholds())
 }
+
+// TestInEnvironment finds the environment of a container in a path.
+func TestInEnvironment(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		path   []string
+		want   bool
+	}{
+		"Value":    {"The value of a variable.", []string{"spec", "containers", "[0]", "env", "[0]", "value"}, true},
+		"Variable": {"A variable.", []string{"spec", "containers", "[name=a]", "env", "[name=b]"}, true},
+		"List":     {"All variables.", []string{"spec", "containers", "[0]", "env"}, true},
+		"Image":    {"Another field of the container.", []string{"spec", "containers", "[0]", "image"}, false},
+		"Object":   {"The object itself.", nil, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, InEnvironment(tt.path...), tt.reason)
+		})
+	}
+}

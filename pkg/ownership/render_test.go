@@ -1,0 +1,19 @@
+package ownership
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFieldPath writes a field below a path as kubectl does.
+func TestFieldPath(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "spec", FieldPath("", "spec"))
+	require.Equal(t, "spec.replicas", FieldPath("spec", "replicas"))
+	for _, name := range []string{"a.b", "a/b", "a b", "a[0]", `a"b`, ""} {
+		require.Equal(t, `data["`+strings.ReplaceAll(name, `"`, `\"`)+`"]`, FieldPath("data", name))
+	}
+	require.Less(t, len(FieldPath("data", strings.Repeat("n", 2*maxName))), maxName+10, "a long name is cut")
+}
