@@ -42,9 +42,9 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 		}
 		run.While(func() {
 			apply.Parallel(p.applier.Limit, len(tasks), func(i int) {
-				p.state.lane.await(tasks[i].Known)
-				if results[i] = p.applier.Apply(ctx, tasks[i]); results[i].Unmet {
-					results[i] = p.applier.ApplyUnmet(ctx, tasks[i], results[i])
+				t := p.await(tasks[i])
+				if results[i] = p.applier.Apply(ctx, t); results[i].Unmet {
+					results[i] = p.applier.ApplyUnmet(ctx, t, results[i])
 				}
 				status.Count(run, results[i])
 			})
@@ -58,6 +58,15 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 		reserved[i] = tasks[i].Known
 	}
 	p.release(reserved)
+}
+
+// await waits for the heal of the object of a task, which may have reverted the cause of the task. It is called apart.
+func (p *pass) await(t plan.Task) plan.Task {
+	l := &p.state.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaitLocked(t.Known)
+	return t.Settled(p.Now)
 }
 
 func (r *Reconciler) limit() int {
@@ -111,8 +120,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	}
 	results := make([]apply.Result, len(tasks))
 	p.applier.Parallel(len(tasks), func(i int) {
-		p.state.lane.await(tasks[i].Known)
-		results[i] = p.applier.Apply(ctx, tasks[i])
+		results[i] = p.applier.Apply(ctx, p.await(tasks[i]))
 	})
 	for _, r := range results {
 		if r.Err == nil {

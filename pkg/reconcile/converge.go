@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,11 +49,6 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 			r.abandonHeal(h, one)
 		}
 	}()
-	if one.losesLabel() && one.pass.leftShard(ctx) { // the other shard heals the object, and its label is no edit
-		ended = true
-		one.pass.state.lane.end(one.object)
-		return reconcile.Result{}, nil
-	}
 	answer = limits.Unanswered
 	traced, span := tracing.Heal(ctx, h.Owner)
 	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
@@ -73,17 +69,13 @@ type healing struct {
 	task   plan.Task
 }
 
-// losesLabel reports whether the object has lost a label of its shard. The watch of a shard shows that as a deletion.
-func (one *healing) losesLabel() bool {
-	cause := one.task.Cause
-	return one.pass.Shard != "" && (cause.Deleted || cause.Found != nil && one.pass.applier.Signature().MissingLabel(cause.Found) != "")
-}
-
 // leftShard reads the VidraResource from the API server, as a cache may be behind, and reports whether another shard reconciles it.
-func (p *pass) leftShard(ctx context.Context) bool {
+func (p *pass) leftShard(ctx context.Context) (bool, error) {
 	now := &v1alpha1.VidraResource{}
-	err := p.API.Get(ctx, p.Owner, now)
-	return err == nil && !p.Shard.Has(now)
+	if err := p.API.Get(ctx, p.Owner, now); err != nil {
+		return false, fmt.Errorf("read VidraResource %s, which another shard may reconcile: %w", p.Owner.Name, err)
+	}
+	return !p.Shard.Has(now), nil
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -25,9 +28,12 @@ type objectLoop struct {
 	queue priorityqueue.PriorityQueue[trigger.Heal]
 }
 
-func newObjectLoop(t *testing.T, text string) *objectLoop {
+func newObjectLoop(t *testing.T, text string, with ...func(o *objectLoop)) *objectLoop {
 	t.Helper()
 	o := &objectLoop{lab: newLab(t, text), queue: priorityqueue.New[trigger.Heal](t.Name())}
+	for _, set := range with {
+		set(o)
+	}
 	t.Cleanup(o.queue.ShutDown)
 	require.NoError(t, o.Trigger.HealSource().Start(t.Context(), o.queue))
 	o.gate = limits.NewGate(o.Trigger.EnqueueHeal)
@@ -193,17 +199,22 @@ func TestHealResumesAfterTheReconcile(t *testing.T) {
 
 // TestLane: a reconcile waits for the heal of an object that it needs, a closed lane for all heals, and neither holds the lock meanwhile.
 func TestLane(t *testing.T) {
+	await := func(l *lane, o *plan.Object) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.awaitLocked(o)
+	}
 	cases := map[string]struct {
 		reason string
 		wait   func(l *lane, o *plan.Object)
 	}{
-		"Await": {"The object is in the hand of a heal.", func(l *lane, o *plan.Object) { l.await(o) }},
+		"Await": {"The object is in the hand of a heal.", await},
 		"Close": {"The VidraResource is given away.", func(l *lane, _ *plan.Object) { l.close() }},
 		"CloseOfAReconcile": {"It is given away by a reconcile, which sends no request before.", func(l *lane, _ *plan.Object) {
 			l.enter()
 			defer l.leave()
 			l.closeLocked()
-			l.apart(func() { l.await(&plan.Object{}) })
+			l.apart(func() { await(l, &plan.Object{}) })
 		}},
 	}
 	for name, tc := range cases {
@@ -221,7 +232,7 @@ func TestLane(t *testing.T) {
 					require.Fail(t, tc.reason)
 				default:
 				}
-				l.await(other)
+				await(l, other)
 				l.mu.Lock()
 				l.endLocked(o)
 				l.mu.Unlock()
@@ -263,4 +274,107 @@ func TestAbandonedHeal(t *testing.T) {
 	o.abandonHeal(healOf("a"), one)
 	require.Zero(t, o.states[faulty].lane.healing)
 	require.True(t, o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key].Unanswered)
+}
+
+// TestCauseThatAHealHasReverted: the cause of a change that a reconcile gets after a heal of the object is not reverted a second time.
+func TestCauseThatAHealHasReverted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a", "b"), func(o *objectLoop) { o.kept = map[string]*unstructured.Unstructured{} })
+		held := time.Now() // by a reconcile, which has taken it
+		time.Sleep(time.Second)
+		o.deleted(t, "a")
+		o.work(t)
+		require.Equal(t, []string{"a"}, o.done)
+		o.told = nil
+		o.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{healOf("a").Key: {Deleted: true, Since: held}}})
+		require.Empty(t, o.mustPass(t))
+		require.Empty(t, o.told)
+		require.EqualValues(t, 1, o.states[faulty].Heals)
+		delete(o.kept, "a")
+		require.Equal(t, []string{"a"}, o.mustPass(t, "a"), "a later change is reverted")
+	})
+}
+
+// TestHealsOfAChangedManifest: an edit of an object that a changed manifest has unchanged is reverted as soon as the manifest is read.
+func TestHealsOfAChangedManifest(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		during bool
+	}{
+		"Before": {"The reconcile gets the cause with the change.", false},
+		"During": {"The loop of objects hands the cause over.", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjectLoop(t, colors("a"))
+				o.edit(t, colors("new", "a"))
+				edit := func() {
+					o.resolving = nil
+					o.deleted(t, "a")
+					o.work(t)
+					require.Empty(t, o.Trigger.Heals(faulty), "the present manifest may not have it so")
+				}
+				if tc.during {
+					o.resolving = edit
+				} else {
+					edit()
+				}
+				var meanwhile []string
+				o.applying = func(name string) {
+					if name == "new" {
+						o.work(t)
+						meanwhile = o.done
+					}
+				}
+				o.mustPass(t)
+				require.Equal(t, []string{"status", "new", "a"}, meanwhile, tc.reason)
+			})
+		})
+	}
+}
+
+// shardReader has the VidraResource as the API server has it.
+type shardReader struct {
+	client.Reader
+	labels map[string]string
+	err    error
+}
+
+func (s *shardReader) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	obj.SetLabels(s.labels)
+	return s.err
+}
+
+// TestLabelOfAnotherShard: an object whose label the operator of another shard may have changed is not reverted, in either loop.
+func TestLabelOfAnotherShard(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		now    shardReader
+		// done are the requests of the loop of objects, and later those of a reconcile.
+		done, later []string
+	}{
+		"Here":    {"Its label is an edit.", shardReader{labels: map[string]string{"team": "one"}}, []string{"a"}, []string{"a"}},
+		"Left":    {"The other shard heals it.", shardReader{labels: map[string]string{"team": "two"}}, nil, nil},
+		"Unknown": {"The VidraResource may have left.", shardReader{err: errors.New("the API server is away")}, nil, []string{"status"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjectLoop(t, colors("a"), func(o *objectLoop) { o.Shard, o.API = "team=one", &tc.now })
+				o.deleted(t, "a")
+				o.work(t)
+				require.Equal(t, tc.done, o.done, tc.reason)
+				if tc.now.err == nil {
+					o.mustPass(t)
+					require.Equal(t, tc.later, o.mustPass(t, "a"), tc.reason)
+					return
+				}
+				require.Equal(t, tc.later, o.mustPass(t), "%s That is reported.", tc.reason)
+				tc.now = shardReader{labels: map[string]string{"team": "one"}}
+				o.states[faulty].Schedule.Retry = time.Now()
+				require.Contains(t, o.mustPass(t), "a", "The cause waits until it is known.")
+			})
+		})
+	}
 }

@@ -62,6 +62,10 @@ type lab struct {
 	writing func()
 	// applying is called while an object is applied. Optional.
 	applying func(name string)
+	// resolving is called while a kind of the manifest is resolved. Optional.
+	resolving func()
+	// kept are the applied objects, if they can be read. Optional.
+	kept map[string]*unstructured.Unstructured
 	// done are the requests that change something, in order: "status" or the
 	// name of an applied object.
 	done []string
@@ -103,6 +107,9 @@ func (l *lab) restart() {
 }
 
 func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
+	if l.resolving != nil {
+		l.resolving()
+	}
 	if gvk.Kind == "Secret" && !l.serves {
 		return cluster.Mapping{}, errors.New("discovery does not answer")
 	}
@@ -176,6 +183,9 @@ func (l *lab) Dynamic() dynamic.Interface {
 	c := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	c.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		name := a.(clienttesting.GetAction).GetName()
+		if u := l.kept[name]; u != nil {
+			return true, u.DeepCopy(), nil
+		}
 		if !l.foreign[name] {
 			return false, nil, nil
 		}
@@ -197,6 +207,9 @@ func (l *lab) Dynamic() dynamic.Interface {
 			return true, nil, errors.New("denied")
 		}
 		u.SetUID(types.UID("uid-" + patch.GetName()))
+		if l.kept != nil {
+			l.kept[patch.GetName()] = u.DeepCopy()
+		}
 		return true, u, err
 	})
 	return c

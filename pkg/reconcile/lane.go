@@ -58,10 +58,8 @@ func (l *lane) waitLocked(done func() bool) {
 	}
 }
 
-// await waits for the heal of an object. It is called apart.
-func (l *lane) await(o *plan.Object) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// awaitLocked waits for the heal of an object. mu must be held.
+func (l *lane) awaitLocked(o *plan.Object) {
 	l.waitLocked(func() bool { return !o.Healing })
 }
 

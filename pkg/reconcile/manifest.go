@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // read reads the manifest into the state, unless the state has it. It returns why
@@ -76,7 +77,18 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 			p.Index.Forget(p.Owner, was.Key)
 		}
 	}
+	p.returnHeals(ctx)
 	return nil
+}
+
+// returnHeals gives the loop of objects the causes that it handed over while the manifest was still to be read: of the objects that
+// the manifest does not change. They wait for no other object then.
+func (p *pass) returnHeals(ctx context.Context) {
+	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.Causes.Objects})
+	p.Causes.Objects = p.Trigger.ReturnHeals(p.Owner, func(key trigger.ObjectKey) bool {
+		o := p.state.At(key)
+		return p.Watched && p.Heals(ctx, o) && !o.Contention.Contended()
+	})
 }
 
 // identities returns the objects of the manifest.

@@ -88,6 +88,9 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
+	if r.Shard != "" {
+		p.applier.LeftShard = p.leftShard
+	}
 	p.Recorder = status.Recorder{Planner: p.Planner, Applier: p.applier}
 	p.Terminating = p.isTerminating(map[string]bool{})
 	return p

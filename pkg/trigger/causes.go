@@ -178,6 +178,26 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	return *c
 }
 
+// takeObjects returns the causes of objects and removes them, but for those that the loop of objects takes, as it does those
+// that single accepts.
+func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) map[ObjectKey]Cause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, taken := p.causes[owner], map[ObjectKey]Cause{}
+	if c == nil {
+		return taken
+	}
+	for key, cause := range c.Objects {
+		if cause.single = cause.single || single(key); cause.single {
+			c.Objects[key] = cause
+			continue
+		}
+		taken[key] = cause
+		delete(c.Objects, key)
+	}
+	return taken
+}
+
 // removeAll removes all causes of an owner.
 func (p *pendingCauses) removeAll(owner Owner) {
 	p.mu.Lock()

@@ -120,6 +120,16 @@ func (f *Factory) HandOver(h Heal, cause Cause) {
 	f.enqueue(h.Owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
 }
 
+// ReturnHeals has the loop of objects take the causes of an owner that heals accepts, and returns the others, which it removes.
+func (f *Factory) ReturnHeals(owner Owner, heals func(ObjectKey) bool) map[ObjectKey]Cause {
+	if f.healQueue() == nil {
+		return f.pending.takeObjects(owner, func(ObjectKey) bool { return false })
+	}
+	others := f.pending.takeObjects(owner, heals)
+	f.ResumeHeals(owner, f.Heals(owner))
+	return others
+}
+
 // Report enqueues an owner to report heals, after a delay. Without a delay it has the priority of drift.
 func (f *Factory) Report(owner Owner, after time.Duration) {
 	f.pending.merge(owner, Causes{Report: true})

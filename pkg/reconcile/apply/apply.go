@@ -29,6 +29,8 @@ type Applier struct {
 	Finder *owners.Finder
 	// Limit is how many objects of a stage are applied or removed at a time.
 	Limit int
+	// LeftShard reports whether another shard reconciles the VidraResource by now, which changes the labels of its objects. Nil without shards.
+	LeftShard func(ctx context.Context) (bool, error)
 	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. Optional.
 	Apart func(do func())
 	// Orphans reports that removed objects are left in place.
@@ -47,13 +49,14 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	p := newProcedure(k, a.callsAbout(t.Key))
 	p.outcome.end = p.judge()
 	a.begin(p)
+	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
 	if p.outcome.end == applied && p.Ignored == nil && p.Why != plan.WhyDrift { // a heal asks nothing beside its apply
 		p.outcome.altered = a.alteredBy(ctx, p.Object, p.outcome.live)
 	}
 	done = a.record(p, warnings.all())
-	done.Answered, done.Unmet = answered, p.outcome.end == failed && k.unmet()
+	done.Began, done.Answered, done.Unmet = began, answered, p.outcome.end == failed && k.unmet()
 	if done.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
 		if aggregated, err := a.Destination.Aggregated(ctx, t.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
 			done.Aggregated = &aggregated

@@ -23,7 +23,7 @@ type known struct {
 	// before are the paths of other owners in the object before the edit; nil if they are unknown.
 	before *ownership.Paths
 	// asExpected reports an object that was read and is as expected, although the
-	// cause reports a change.
+	// cause reports a change, or whose label another shard has changed.
 	asExpected bool
 	// completed reports that the object is gone and counts as completed.
 	completed bool
@@ -80,7 +80,10 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	}
 	k.Decision, k.glass = a.Decide(k.Task)
 	var err error
-	if k.Decision.Reverts() && !k.asExpected {
+	if k.Decision.Reverts() && !k.asExpected && a.losesLabel(k) {
+		k.asExpected, err = a.LeftShard(ctx)
+	}
+	if err == nil && k.Decision.Reverts() && !k.asExpected {
 		err = a.referencesExist(ctx, t)
 	}
 	switch {
@@ -91,6 +94,12 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		k.base, err = a.Get(ctx, t.Key)
 	}
 	return k, err
+}
+
+// losesLabel reports whether the object may have lost a label of its shard. The watch of a shard shows that as a deletion.
+func (a *Applier) losesLabel(k known) bool {
+	found := k.Cause.Found
+	return a.LeftShard != nil && k.Why == plan.WhyDrift && (k.Cause.Deleted || found != nil && a.Signature().MissingLabel(found) != "")
 }
 
 // disclosureWith decides about values of the object, from the object before the change, the object as it

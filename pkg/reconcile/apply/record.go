@@ -46,8 +46,8 @@ type Result struct {
 	// Unmet reports that the creation failed, and that an object may exist:
 	// ApplyUnmet ends the task. Unread reports that the read of it is refused, too.
 	Unmet, Unread bool
-	// Answered is when the last request was answered.
-	Answered time.Time
+	// Began is when the first request was sent, and Answered when the last one was answered.
+	Began, Answered time.Time
 	// Live is the object as the API server has it now; nil if it was not applied.
 	Live *unstructured.Unstructured
 	// Aggregated reports that an extension API server serves the kind; nil if the server is unknown.

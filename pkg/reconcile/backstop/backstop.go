@@ -66,19 +66,24 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 		}
 		o.BackstopSuspect = nil // what is not compared is no suspect any more
 	}
-	found := make([]apply.Finding, len(asked))
+	found, entries := make([]apply.Finding, len(asked)), make([]*v1alpha1.ManagedResourceStatus, len(asked))
+	for i, o := range asked { // heals replace them
+		entries[i] = o.Entry
+	}
 	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
-	p.conclude(ctx, asked, found, causes)
+	p.conclude(ctx, asked, entries, found, causes)
 }
 
-// conclude adds the findings about the compared suspects to causes, and notes the suspects for the next comparison. A
+// conclude adds the findings about the compared suspects to causes, and notes the suspects for the next comparison. entries are
+// the inventory entries of the suspects before. An object that was healed meanwhile is no suspect any more. A
 // correction is logged, too, as the metric has only the kind.
-func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
+func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries []*v1alpha1.ManagedResourceStatus, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
 		before := *o.BackstopSuspect
 		o.BackstopSuspect = nil
 		switch {
+		case o.Healing, o.Entry != entries[i]:
 		case f.Err != nil:
 			p.Metrics.BackstopFailed(d.ID.Group, d.ID.Kind)
 		case !f.Differs && !p.unexpected(d.Key, f):

@@ -49,12 +49,12 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		for i := range found {
 			found[i] = apply.Finding{Live: fixture.LiveConfigMap("u1", nil), Version: "2", Differs: true}
 		}
-		p.conclude(t.Context(), p.State.Manifest, found, causes)
+		p.conclude(t.Context(), p.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Empty(t, causes, "their events may be on the way")
 		require.True(t, p.State.Suspects())
 		require.Equal(t, p.Now.Add(suspectDelay), p.State.Schedule.Suspects)
 		p.Now = p.State.Schedule.Suspects
-		p.conclude(t.Context(), p.State.Manifest, found, causes)
+		p.conclude(t.Context(), p.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Len(t, causes, n, "they still differ in the same version")
 		require.False(t, p.State.Suspects())
 	}
@@ -83,9 +83,49 @@ func TestLateEvents(t *testing.T) {
 			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version}
 			p.State.Watches = map[watchregistry.Key]watchregistry.Status{p.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
 			causes := map[trigger.ObjectKey]trigger.Cause{}
-			p.conclude(t.Context(), []*plan.Object{o}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
+			p.conclude(t.Context(), []*plan.Object{o}, []*v1alpha1.ManagedResourceStatus{nil}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
 			require.Contains(t, causes, key, tc.reason)
 			require.Equal(t, tc.want, testutil.CollectAndCount(p.Metrics, "vidra_backstop_corrections_total"), tc.reason)
+		})
+	}
+}
+
+// TestHealedSuspects: a comparison with an object that was healed meanwhile says nothing about it.
+func TestHealedSuspects(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		finding apply.Finding
+		// heal is the heal during the comparison.
+		heal   func(o *plan.Object)
+		uid    string
+		caused bool
+	}{
+		"None": {"It is verified.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(*plan.Object) {}, "read", false},
+		"Healed": {"It was created again after the read.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(o *plan.Object) {
+			o.Entry = &v1alpha1.ManagedResourceStatus{UID: "healed"}
+		}, "healed", false},
+		"Healing": {"It is being created again.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(o *plan.Object) { o.Healing = true }, "before", false},
+		"Differs": {"The change is reverted.", apply.Finding{Live: fixture.LiveConfigMap("read", nil), Version: "2", Differs: true}, func(*plan.Object) {}, "before", true},
+		"Reverted": {"The change was reverted after the read.", apply.Finding{Live: fixture.LiveConfigMap("read", nil), Version: "2", Differs: true}, func(o *plan.Object) {
+			o.Entry = &v1alpha1.ManagedResourceStatus{UID: "healed"}
+		}, "healed", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newBackstop(time.Now())
+			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
+			p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{key: {}})
+			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
+			entry := &v1alpha1.ManagedResourceStatus{UID: "before"}
+			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version, Entry: entry}
+			tc.heal(o)
+			causes := map[trigger.ObjectKey]trigger.Cause{}
+			p.conclude(t.Context(), []*plan.Object{o}, []*v1alpha1.ManagedResourceStatus{entry}, []apply.Finding{tc.finding}, causes)
+			require.Equal(t, tc.uid, o.Entry.UID, tc.reason)
+			require.Equal(t, tc.caused, len(causes) > 0, tc.reason)
+			require.Nil(t, o.BackstopSuspect)
 		})
 	}
 }

@@ -65,6 +65,8 @@ type Object struct {
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
+	// LastApply is when the last apply of this process that succeeded began; zero without one.
+	LastApply time.Time
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it.
 	Healing, Reserved bool

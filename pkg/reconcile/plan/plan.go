@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -150,4 +151,17 @@ func leftovers(in Input) []object.Identity {
 	}
 	slices.SortFunc(gone, CompareForRemoval)
 	return gone
+}
+
+// Settled returns the task without the state of the object that its cause has, if a later apply has reverted that: the object is read before
+// a change of it is reported. now is the time at which causes that no event reported were found.
+func (t Task) Settled(now time.Time) Task {
+	since := t.Cause.Since
+	if since.IsZero() {
+		since = now
+	}
+	if t.Known.LastApply.After(since) && (t.Cause.Deleted || t.Cause.Found != nil) {
+		t.Cause.Deleted, t.Cause.Succeeded, t.Cause.Found, t.Cause.Unsure = false, false, nil, true
+	}
+	return t
 }

@@ -137,6 +137,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		return // it had no problem
 	}
 	p.noteKind(r)
+	o.LastApply = r.Began
 	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
 	o.Exists, entry.Succeeded = true, completion.Succeeded(r.Live)
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
