@@ -219,7 +219,7 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, longestLease)
 }
 
-// refusal is the reason for which an operator does not lead while another one holds a Lease.
+// refusal is the reason to wait while another operator holds a Lease.
 func refusal(installation v1alpha1.Installation, other *coordinationv1.Lease) string {
 	return fmt.Sprintf("this operator does not lead: another one of the Vidra installation %q leads in the namespace %s, where %s holds the Lease %s: "+
 		"both would reconcile the same VidraResources. Remove one of them, or give one --installation=NAME",

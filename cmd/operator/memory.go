@@ -20,7 +20,7 @@ const (
 	// memoryLimitVariable is the environment variable that holds the memory limit of the
 	// container in bytes: config/manager sets it from resources.limits.memory.
 	memoryLimitVariable = "MEMORY_LIMIT"
-	// memoryShare is the part of it, in percent, up to which the garbage collector lets the heap grow. The rest is for memory
+	// memoryShare is the part of it, in percent, that the garbage collector leaves to the heap. The rest is for memory
 	// that the Go runtime does not count.
 	memoryShare = 90
 	// gcPercent is the growth of the heap, in percent, until the garbage collector runs again. Most of the heap of the

@@ -34,7 +34,7 @@ const (
 	// interruptedTimeout is how long reconciles may take to end that did not within shutdownTimeout,
 	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
 	interruptedTimeout = 2 * time.Second
-	// watchesPath is the path at which the metrics endpoint shows the watches to clients that may get it.
+	// watchesPath is the path of the watches on the metrics endpoint, for clients that may get it.
 	watchesPath = "/watches"
 	// logLevelPath is the path of the metrics endpoint with the level of the log, which clients that may put it can change.
 	logLevelPath = "/loglevel"

@@ -1,4 +1,4 @@
-// Command vidra is the command line of Vidra. It answers who changed a managed object and with which outcome, shows
+// Command vidra is the command line of Vidra. It answers who changed a managed object with its outcome, shows
 // VidraResources and the effects of an apply of one, and writes the switches that a user would otherwise write by hand. It
 // reads and writes with the rights of its user alone.
 //

@@ -11,10 +11,10 @@ import (
 // defaultProgram is the program in the texts of the help, which nameAfter changes.
 const defaultProgram = "vidra"
 
-// program is the name by which the user runs this executable. It is read only.
+// program is the name of this executable on the user's command line. It is read only.
 var program = typedAs(os.Args[0])
 
-// typedAs returns the name by which the user runs an executable: kubectl runs it as a plugin if its name begins with kubectl-.
+// typedAs returns the name of an executable on the user's command line: kubectl runs it as a plugin if its name begins with kubectl-.
 func typedAs(executable string) string {
 	name, plugin := strings.CutPrefix(filepath.Base(executable), "kubectl-")
 	if !plugin {
@@ -28,7 +28,7 @@ func hint(command string, args ...string) string {
 	return strings.Join(append([]string{program, command}, args...), " ")
 }
 
-// nameAfter sets the program in the help of all commands to the name by which the user runs it.
+// nameAfter sets the program in the help of all commands to its name on the user's command line.
 func nameAfter(root *cobra.Command, typed string) {
 	if typed == defaultProgram {
 		return

@@ -82,7 +82,7 @@ func (c *Cluster) Name() string {
 	return c.remote.server
 }
 
-// Unreachable returns the reason for which a remote cluster cannot be used now, and the next step; nil if it can, or if that
+// Unreachable returns the fault that keeps a remote cluster from use, and the next step; nil if it is usable, or if that
 // is not known yet. The message has no credentials. The error wraps ErrStarting while the Secrets are read for the first time.
 // It is nil for the local cluster. Unreachable neither blocks nor sends a request.
 func (c *Cluster) Unreachable() error {

@@ -25,7 +25,7 @@ var (
 	errForgotten = errors.New("this API server is no longer a destination")
 )
 
-// failure is the reason for which an API server counts as unreachable.
+// failure is the fault of an unreachable API server.
 type failure struct {
 	reason, advice string
 	// partial is whether the failure may affect only some requests: an API server that cannot

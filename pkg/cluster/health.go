@@ -186,7 +186,7 @@ func (h *health) retryNow() {
 	}
 }
 
-// failure returns the reason for which the API server is unreachable; nil if it is reachable.
+// failure returns the fault of an unreachable API server; nil if it is reachable.
 func (h *health) failure() *failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()

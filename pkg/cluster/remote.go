@@ -253,7 +253,7 @@ func (r *remote) healthChanged(f *failure) {
 	r.changed(r.server)
 }
 
-// unreachable returns the reason for which the API server cannot be used now; nil if it can.
+// unreachable returns the fault that keeps the API server from use; nil if it is usable.
 func (r *remote) unreachable() error {
 	if _, err := r.currentRoute(); err != nil {
 		return err

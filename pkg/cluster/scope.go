@@ -81,7 +81,7 @@ func (s Scope) Same(other Scope) bool {
 	return equal(s.vidraResources, other.vidraResources) && equal(s.namespaces, other.namespaces)
 }
 
-// VidraResource returns the reason for which a VidraResource with this name may not use the kubeconfig; nil if it may.
+// VidraResource refuses the use of the kubeconfig by a VidraResource with this name; nil if it is allowed.
 func (s Scope) VidraResource(name string) error {
 	if allows(s.vidraResources, name) {
 		return nil
@@ -99,7 +99,7 @@ func (s Scope) NamesNamespaces() bool {
 	return s.namespaces != nil && !slices.ContainsFunc(s.namespaces, func(name string) bool { return strings.ContainsAny(name, `*?[\`) })
 }
 
-// Namespace returns the reason for which Vidra may do nothing in a namespace of the cluster; nil if it may. The empty
+// Namespace refuses all work in a namespace of the cluster; nil if it is allowed. The empty
 // namespace stands for objects without one.
 func (s Scope) Namespace(namespace string) error {
 	switch {

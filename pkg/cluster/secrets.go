@@ -214,7 +214,7 @@ func (s *secrets) note(ctx context.Context, verb string, err error) {
 	}
 }
 
-// sources returns the Secrets; nil until all of them were read. The error has the reason for which they cannot be read now.
+// sources returns the Secrets; nil until all of them were read. The error names the obstacle to the read.
 func (s *secrets) sources() (found *sources, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -157,7 +157,7 @@ func (r *Runner) withoutDefaults(ctx context.Context, o *desired.Object, c Confi
 	return changed, err == nil
 }
 
-// Acceptable reports whether the API server accepts as a new object the one that it refused as a change.
+// Acceptable reports whether the API server accepts a refused change as a new object.
 func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
 	probe := o.Probe()
 	body, err := desired.Encode(probe)
@@ -171,7 +171,7 @@ func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
 
 // withIgnored is the result of an apply to a value, with the excluded fields of ignore rules as they are. The two differ from
 // the whole, the result of an apply without rules, in these fields. Before the operator applies, it releases them, so that the
-// API server neither removes them nor sets their defaults; a dry run cannot do the one before the other.
+// API server keeps them and sets no defaults; a dry run has no order of the two.
 func withIgnored(applied, whole, live any) any {
 	if equality.Semantic.DeepEqual(applied, whole) {
 		return applied
@@ -266,7 +266,7 @@ func (r *Runner) undoOf(o *desired.Object, scope ownership.Scope) ownership.Undo
 }
 
 // Changes are the changes that an apply would revert in an existing object: fields, and additions of edits in the place of
-// removed fields. An error of the API server has the reason for which it would refuse the apply.
+// removed fields. An error of the API server is its refusal of the apply.
 func (r *Runner) Changes(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) ([]ownership.Change, error) {
 	configuration, err := r.Configuration(ctx, o, live)
 	if err != nil {

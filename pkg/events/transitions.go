@@ -27,7 +27,7 @@ const (
 	Restored Action = "Restored"
 	// Recreated means that the object had been deleted and was created again.
 	Recreated Action = "Recreated"
-	// Relabelled is the revert of the label by which the object is watched.
+	// Relabelled is the revert of the label that the watches select.
 	Relabelled Action = "Relabelled"
 	// Pruned means that the object was deleted, because it is no longer in the manifest or
 	// because its VidraResource is being deleted.
@@ -66,7 +66,7 @@ type Change struct {
 	Fields []ownership.Change
 	// Cluster is the cluster of the object; empty for the local one, which has the Events.
 	Cluster string
-	// Note adds the reason for which a change is left, or the next step.
+	// Note adds the reason to leave a change, or the next step.
 	Note string
 	// Place is where the manifest has the object, for example "spec.manifest of VidraResource
 	// shop, document 2, line 14". Only Events about reverts have it; empty if it is not known.

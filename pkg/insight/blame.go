@@ -101,7 +101,7 @@ type blamed struct {
 	paths  map[string]string
 }
 
-// addOwner adds the places of the fields in the manifest of an owner. It returns the reason for which they are unknown.
+// addOwner adds the places of the fields in the manifest of an owner. It returns the obstacle if they are unknown.
 func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (missing string) {
 	manager := signature(vr).Manager
 	located, missing := b.subject.locate(ctx, vr)

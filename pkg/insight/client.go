@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 )
 
-// Program is the name by which a user runs the program that asks. Answers propose commands of it.
+// Program is the name of the asking program on the user's command line. Answers propose commands of it.
 type Program string
 
 // DefaultProgram is the name of the command line.
@@ -31,7 +31,7 @@ func (p Program) Hint(command string, args ...string) string {
 
 // Options configure a Client. The zero value is usable.
 type Options struct {
-	// Program is the name by which the user runs this program. Defaults to DefaultProgram.
+	// Program is the name of this program on the user's command line. Defaults to DefaultProgram.
 	Program Program
 	// KubeconfigNamespace is the namespace of the Secrets with the kubeconfigs of other clusters; * for all. Defaults to
 	// dryrun.DefaultKubeconfigNamespace.

@@ -67,7 +67,7 @@ type ObjectDifference struct {
 	To   string `json:"to,omitempty"`
 	// Place is where the manifest has it.
 	Place string `json:"place,omitempty"`
-	// Why is the reason for which it is refused, replaced, pruned, released or left.
+	// Why is the reason to refuse, replace, prune, release or leave it.
 	Why string `json:"why,omitempty"`
 	// Conflicts are the fields that the apply takes from other field managers.
 	Conflicts []FieldConflict `json:"conflicts,omitempty"`
@@ -81,7 +81,7 @@ type ObjectDifference struct {
 	// Diff is a unified diff of the object as it is and as it would be.
 	Diff string `json:"diff,omitempty"`
 
-	// kinds are those of all objects of the difference.
+	// kinds are the kinds of all objects of the difference.
 	kinds kindname.Set
 }
 

@@ -69,7 +69,7 @@ type ContestedField struct {
 
 	// tokens lead to the field in the manifest; nil if they are not known.
 	tokens []string
-	// kinds are those of all objects of the manifest.
+	// kinds are the kinds of all objects of the manifest.
 	kinds kindname.Set
 }
 
@@ -188,7 +188,7 @@ func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 	f.autoscalers[id] = object.Identity{GroupKind: hpaKind, Namespace: hpa.GetNamespace(), Name: hpa.GetName()}.String()
 }
 
-// check returns the fields of an object that others write, or the reason for which they are unknown.
+// check returns the fields of an object that others write, or the obstacle to knowing them.
 func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []ContestedField, missing string, err error) {
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {

@@ -29,7 +29,7 @@ type History struct {
 	Edits []HistoryEdit `json:"edits"`
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
-	// Kinds are those of the objects in the inventories, for the names of objects.
+	// Kinds are the kinds of the objects in the inventories, for the names of objects.
 	Kinds kindname.Set `json:"-"`
 }
 

@@ -45,7 +45,7 @@ type moves struct {
 // content is the manifest of a VidraResource.
 type content struct {
 	parts []desired.Part
-	// unread is the reason for which parts of the manifest are unknown; nil if all are known.
+	// unread is the obstacle to reading parts of the manifest; nil if all are known.
 	unread error
 	// objects returns the objects of the manifest. It fails if the manifest is invalid.
 	objects func() (map[object.Identity]bool, error)
@@ -217,7 +217,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return fmt.Errorf("list a %T: %w", list, errors.ErrUnsupported)
 }
 
-// releaseReason is the reason for which a VidraResource releases an object that moves.
+// releaseReason is the reason of the release of an object that moves.
 func releaseReason(former *v1alpha1.VidraResource) string {
 	if !former.DeletionTimestamp.IsZero() {
 		return "is being deleted"

@@ -49,7 +49,7 @@ type subject struct {
 	locations map[string]location
 }
 
-// location is the place of the object in a manifest, or the reason for which it is unknown.
+// location is the place of the object in a manifest, or the obstacle to knowing it.
 type location struct {
 	at  *located
 	why string

@@ -41,7 +41,7 @@ func looksLikeJSON(body string) bool {
 }
 
 // parseJSON returns the nodes of the JSON values that follow one another in body, which is the rest of the document's text.
-// They equal the nodes of YAML in which each string is in quotes, so that all later steps are the same for both.
+// They equal the nodes of YAML with each string in quotes, so that all later steps are the same for both.
 func parseJSON(d document, body string) ([]*yaml.Node, *Error) {
 	j := &jsonReader{doc: d, line: d.line}
 	j.begin(body)
@@ -70,7 +70,7 @@ type jsonReader struct {
 	dec  *json.Decoder
 	base int // The offset in the document's text at which dec began.
 
-	// counted is the offset up to which lines were counted.
+	// counted is the end of the counted lines, as an offset.
 	counted, line int
 }
 

@@ -207,7 +207,7 @@ func (r *reader) list(n *yaml.Node, at Position, depth int) {
 	}
 }
 
-// object adds the one object that a node describes.
+// object adds the object that a node describes.
 func (r *reader) object(n *yaml.Node, at Position, inherited typeMeta, depth int) {
 	if r.before+len(r.objects) >= MaxObjects {
 		r.over = true

@@ -63,7 +63,7 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// check returns the fault because of which an object cannot be applied, or "".
+// check returns the fault that keeps an object from being applied, or "".
 func check(fields map[string]any) string {
 	apiVersion, message := text(fields, "apiVersion")
 	if message != "" {

@@ -3,7 +3,7 @@ package ownership
 import "slices"
 
 // A user who may edit an object can give it thousands of entries of managedFields: the API
-// server bounds only those of updates. The work for one object stays linear in its size.
+// server bounds only the entries of updates. The work for one object stays linear in its size.
 
 const (
 	// maxAuthors is how many entries, of those that were written last, are searched for the

@@ -63,7 +63,7 @@ func (r record) time() time.Time {
 	return t
 }
 
-// applies reports whether the entry is the one of an apply to the object itself. Its apiVersion does not matter: the API
+// applies reports whether the entry comes from an apply to the object itself. Its apiVersion does not matter: the API
 // server leaves it out of the identity of an applier, so that an apply through another version replaces the entry
 // (k8s.io/apimachinery/pkg/util/managedfields/internal, BuildManagerIdentifier).
 func (r record) applies() bool {

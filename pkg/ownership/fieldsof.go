@@ -127,7 +127,7 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 	return w
 }
 
-// Of returns the owners of the field to which names of fields and indexes of lists lead.
+// Of returns the owners of the field at a path of names of fields and indexes of lists.
 func (w Writers) Of(path ...string) []Writer {
 	if writers := w.owners[pathKey(path)]; writers != nil {
 		return writers

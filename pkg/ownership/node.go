@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// scanned is the length up to which a list is searched item by item. A longer one is indexed first, so that the time is linear
+// scanned is the length of the longest list that is searched item by item. A longer one is indexed first, so that the time is linear
 // in its size.
 const scanned = 16
 

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Tools are patterns, in the syntax of [path.Match], of the field managers of interactive tools: programs with which users
-// edit objects, and which never write by themselves.
+// Tools are patterns, in the syntax of [path.Match], of the field managers of interactive tools: programs that users
+// edit objects with, and that never write by themselves.
 type Tools []string
 
 // DefaultTools are the known tools. kubectl and its plugins name themselves kubectl-edit, kubectl-patch,

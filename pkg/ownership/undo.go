@@ -35,7 +35,7 @@ type Undo struct {
 	Manager string
 	// Prefix of the field managers that apply for us. Their applied fields are never an addition.
 	Prefix string
-	// Configuration is the one that Manager applies.
+	// Configuration is the configuration that Manager applies.
 	Configuration map[string]any
 	// Before are the paths that other managers owned before the edit; see [Others].
 	// BeforeKnown is false if that is not known: then every entry counts that was written

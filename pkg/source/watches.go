@@ -29,7 +29,7 @@ type Watches struct {
 	// Changed is called with the owners of an object that was created or deleted, or has another revision.
 	Changed func(owners ...trigger.Owner)
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu    sync.Mutex
 	ended bool
 	// needed relates the owners to their sources; watched has the same sources.

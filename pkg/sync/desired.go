@@ -31,7 +31,7 @@ const (
 	maxNesting = 8
 )
 
-// problem is the reason for which an artifact is not applied.
+// problem is the obstacle to the apply of an artifact.
 type problem struct {
 	v1alpha1.ArtifactProblem
 	// transient means that it may end without a change of the artifact, or of the InfrahubSync.
@@ -54,7 +54,7 @@ func nameOf(is *v1alpha1.InfrahubSync, id string) string {
 	return id
 }
 
-// check returns the reason for which an artifact is not applied, by its entry in the list of the server. nil if it is applied.
+// check returns the obstacle to the apply of an artifact, by its entry in the list of the server; nil without one.
 func check(is *v1alpha1.InfrahubSync, a infrahub.Artifact) *problem {
 	name := nameOf(is, a.ID)
 	switch {

@@ -24,7 +24,7 @@ type removals struct {
 	now []*v1alpha1.VidraResource
 	// pending are not deleted without a confirmation; nil if there are none.
 	pending *v1alpha1.PendingRemovals
-	// why is the reason for it, for messages.
+	// why is its reason, for messages.
 	why string
 	// confirmed are the VidraResources whose removal was confirmed, and that exist.
 	confirmed map[types.UID]bool

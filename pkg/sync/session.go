@@ -54,7 +54,7 @@ type written struct {
 	seen    int64
 }
 
-// unfit is an artifact as the server listed it, and the reason for which its content is not applied.
+// unfit is an artifact as the server listed it, and the obstacle to the apply of its content.
 type unfit struct {
 	artifact infrahub.Artifact
 	problem  *problem
@@ -214,7 +214,7 @@ func (s *session) wait(interval time.Duration, result result) time.Duration {
 	return max(wait, result.retryAfter)
 }
 
-// unfitFor returns the known reason for which the content of an artifact is not applied; nil without one.
+// unfitFor returns the known obstacle to the apply of the content of an artifact; nil without one.
 func (s *session) unfitFor(a infrahub.Artifact) *problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Cause is the reason for which an owner has to reconcile an object.
+// Cause is the reason to reconcile an object.
 type Cause struct {
 	// Deleted is whether the object was deleted or has lost the label of the watch.
 	Deleted bool

@@ -97,7 +97,7 @@ func (f *Factory) Heals(owner Owner) (keys []ObjectKey) {
 	return keys
 }
 
-// ResumeHeals enqueues those of some objects whose causes the loop of objects takes.
+// ResumeHeals enqueues the objects whose causes the loop of objects takes.
 func (f *Factory) ResumeHeals(owner Owner, keys []ObjectKey) {
 	if f.healQueue() == nil || len(keys) == 0 {
 		return

@@ -197,7 +197,7 @@ func (s *feedSource) resume(list *unstructured.UnstructuredList) {
 	}
 }
 
-// late reports whether an object comes from an event before the list with which the feed continued.
+// late reports whether an object comes from an event before the list that continued the feed.
 func (s *feedSource) late(obj any) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || !s.resumed {

@@ -183,7 +183,7 @@ func (v *objectView) explain(moments []moment) {
 	}
 }
 
-// because is the reason for which Vidra reverted an edit: the value in the manifest of the VidraResource, and its place.
+// because is the reason of a revert: the value in the manifest of the VidraResource, and its place.
 func (v *objectView) because(m *moment) string {
 	for _, o := range v.Owners {
 		if m.Gone {
@@ -209,7 +209,7 @@ func within(place, vidraResource string) string {
 	return strings.Replace(place, " of VidraResource "+vidraResource+",", ",", 1)
 }
 
-// marksOwner reports whether a field is the label or the annotation with which Vidra marks its objects.
+// marksOwner reports whether a field is the label or the annotation that marks an object of Vidra.
 func marksOwner(pointer string) bool {
 	under := func(name string) string { return ownership.Field{Tokens: []string{"metadata", name}}.Pointer() + "/" }
 	escaped := func(name string) string { return ownership.Field{Tokens: []string{name}}.Pointer()[1:] }

@@ -94,7 +94,7 @@ type listing struct {
 	Later []block
 	// Namespaces are proposed for the filter.
 	Namespaces []string
-	// Unread reports that not all are known yet. Refused is the reason for which none are shown, and Managed are objects of
+	// Unread reports that not all are known yet. Refused is the reason to show none, and Managed are objects of
 	// the user's namespace.
 	Unread    bool
 	Refused   string

@@ -32,7 +32,7 @@ type page struct {
 	Section string
 	// Topic is the topic of notifications to the page.
 	Topic string
-	// Program is the name by which the user runs the command line.
+	// Program is the name of the command line on the user's machine.
 	Program string
 	// Writes reports that actions are offered.
 	Writes bool

@@ -27,7 +27,7 @@ type Options struct {
 	Cluster string
 	// Namespace is the namespace of objects in a dropped file that name none. Defaults to default.
 	Namespace string
-	// Program is the name by which the user runs the command line. Defaults to insight.DefaultProgram.
+	// Program is the name of the command line on the user's machine. Defaults to insight.DefaultProgram.
 	Program insight.Program
 	// Operator are the settings of the operator, and KubeconfigNamespace the namespace of the kubeconfigs of other clusters, for dropped
 	// files. See insight.Options.

@@ -27,7 +27,7 @@ type moment struct {
 	Fields []fieldChange
 	// Message is the message of the history or of a condition.
 	Message string
-	// Because is the reason for which Vidra reverted the edit, with the place in the manifest; empty if it is unknown.
+	// Because is the reason of the revert, with the place in the manifest; empty if it is unknown.
 	Because string
 	// Exposure is how long the edit stood, where a watch has shown it.
 	Exposure time.Duration

@@ -28,7 +28,7 @@ type Cluster struct {
 	// Destinations opens other clusters, the destinations of VidraResources. It must not be changed after the first call of a
 	// method.
 	Destinations dryrun.Destinations
-	// CommandLine is the name by which a user runs the command line of Vidra, for commands that errors propose. Defaults to
+	// CommandLine is the name of Vidra's command line on the user's machine, for commands that errors propose. Defaults to
 	// "vidra". It must not be changed after the first call of a method.
 	CommandLine string
 
@@ -45,7 +45,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	return &Cluster{at: at, config: config}, nil
 }
 
-// commandLine is the name by which a user runs the command line.
+// commandLine is the name of Vidra's command line on the user's machine.
 func (c *Cluster) commandLine() string { return cmp.Or(c.CommandLine, "vidra") }
 
 // Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such an
@@ -172,7 +172,7 @@ type difference struct {
 	// deleted reports that the object does not exist.
 	deleted bool
 	changes []ownership.Change
-	// refused is the reason for which the API server would refuse an apply.
+	// refused is the refusal of an apply by the API server.
 	refused string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// obstacles are the reasons for which Vidra does not revert an edit of an object at once, as far as the VidraResource has
+// obstacles are the reasons for a delayed revert of an edit, as far as the VidraResource has
 // them. One may propose a command of the command line.
 func obstacles(vr *v1alpha1.VidraResource, o Object, commandLine string) []string {
 	var all []string

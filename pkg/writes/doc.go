@@ -3,5 +3,5 @@
 //
 // Invariants:
 //   - Each write is one patch of named fields, under the field manager [FieldManager].
-//   - A write that has to be taken back, such as that of [Client.Adopt], is, also when ctx ends.
+//   - A write that has to be taken back, such as the write of [Client.Adopt], is, also when ctx ends.
 package writes

@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type BreakGlassState string
 
 const (
-	// BreakGlassAccepted is a request for which Vidra reverts no edit of the object and
+	// BreakGlassAccepted is an accepted request: Vidra reverts no edit of the object and
 	// does not delete it.
 	BreakGlassAccepted BreakGlassState = "Accepted"
 	// BreakGlassIgnored is a request without effect.
@@ -27,7 +27,7 @@ type BreakGlassStatus struct {
 	// Until is when the exemption ends, or ended.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// Message is the reason that the request gives, or why it is ignored or has ended.
+	// Message is the reason that the request gives, or the reason for ignoring or ending it.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// Request identifies the annotations that this is the answer to. One that has ended

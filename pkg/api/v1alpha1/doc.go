@@ -1,6 +1,6 @@
 // Package v1alpha1 is the infrahub.operators.com/v1alpha1 API: the
-// VidraResource, which says what a set of Kubernetes objects must look like and
-// reports what became of them, and the InfrahubSync, which makes VidraResources of
+// VidraResource, which describes a set of Kubernetes objects and
+// reports their state, and the InfrahubSync, which makes VidraResources of
 // the artifacts of an Infrahub server.
 //
 // The group, the kinds and every field that the first Vidra operator of the

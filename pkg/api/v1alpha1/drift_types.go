@@ -13,7 +13,7 @@ const (
 	// and for as long as spec.drift.maxBreakGlass allows. The answer is in Events and in
 	// status.managedResources[].breakGlass.
 	BreakGlassUntilAnnotation = "vidraresource.infrahub.operators.com/break-glass-until"
-	// BreakGlassReasonAnnotation is the reason for which an object is exempt.
+	// BreakGlassReasonAnnotation is the reason for the exemption of an object.
 	BreakGlassReasonAnnotation = "vidraresource.infrahub.operators.com/break-glass-reason"
 
 	// DefaultMaxBreakGlass is how long an object is exempt at most when neither
@@ -28,7 +28,7 @@ const (
 	DefaultMaxExposure = 10 * time.Second
 )
 
-// DriftMode is what Vidra does about an object that a user or a program changed.
+// DriftMode is the response to a change of an object by a user or a program.
 // +kubebuilder:validation:Enum=Correct;Warn;Ignore
 type DriftMode string
 
@@ -42,7 +42,7 @@ const (
 	DriftIgnore DriftMode = "Ignore"
 )
 
-// AdditionsPolicy is what Vidra does about fields that a user added to an object.
+// AdditionsPolicy is the response to fields that a user added to an object.
 // +kubebuilder:validation:Enum=Keep;Warn;Revert
 type AdditionsPolicy string
 
@@ -55,7 +55,7 @@ const (
 	AdditionsRevert AdditionsPolicy = "Revert"
 )
 
-// ControllerFieldsPolicy is what Vidra does about fields that controllers of Kubernetes write by contract.
+// ControllerFieldsPolicy is the response to fields that controllers of Kubernetes write by contract.
 // +kubebuilder:validation:Enum=Ignore;Revert
 type ControllerFieldsPolicy string
 
@@ -66,7 +66,7 @@ const (
 	ControllerFieldsRevert ControllerFieldsPolicy = "Revert"
 )
 
-// DriftPolicy is what Vidra does when a user or a program changes a managed object. A
+// DriftPolicy is the response to a change of a managed object by a user or a program. A
 // changed manifest is applied whatever the policy is.
 type DriftPolicy struct {
 	// Mode is Correct, Warn or Ignore. Correct reverts changes. Warn reports them in the
@@ -109,7 +109,7 @@ type DriftPolicy struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	MaxBreakGlass *metav1.Duration `json:"maxBreakGlass,omitempty"`
 
-	// ControllerFields is Ignore or Revert: what Vidra does about fields of the manifest that a controller of
+	// ControllerFields is Ignore or Revert, the response to fields of the manifest that a controller of
 	// Kubernetes writes by contract, where the manifest has an empty value or a placeholder: the rules of an aggregated
 	// ClusterRole, the caBundle of webhooks, APIServices and conversions, the binding of volumes and Pods, the Secrets of a
 	// ServiceAccount, the data of its token, the published root CA, the addresses of Endpoints, the holder of a Lease, the
@@ -120,7 +120,7 @@ type DriftPolicy struct {
 	// +kubebuilder:default:=Ignore
 	ControllerFields ControllerFieldsPolicy `json:"controllerFields,omitempty"`
 
-	// Additions is Keep, Warn or Revert: what Vidra does about a field, or an item of a list,
+	// Additions is Keep, Warn or Revert, the response to a field, or an item of a list,
 	// that a user adds to an object and that the manifest does not name. Users are recognized
 	// by their field managers, such as kubectl-edit, k9s or a dashboard; the operator's flag
 	// --people-tools has the list. Keep does nothing. Warn reports additions in the condition Drifted and in an Event. Revert removes

@@ -13,7 +13,7 @@ const (
 	MaxHistoryWriter = 128
 )
 
-// HistoryEntry is an edit of a managed object, and what became of it. The same edit with the same result
+// HistoryEntry is an edit of a managed object, with its result. The same edit with the same result
 // is one entry, however often it was made.
 type HistoryEntry struct {
 	// Object that was edited.
@@ -21,7 +21,7 @@ type HistoryEntry struct {
 	// Reason of the Event about the edit, such as DriftCorrected.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// Message is what was edited and what became of it, as the Event has it. Values of Secrets are
+	// Message names the edited fields and the result, as the Event does. Values of Secrets are
 	// withheld.
 	// +optional
 	// +kubebuilder:validation:MaxLength=300

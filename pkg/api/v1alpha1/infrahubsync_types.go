@@ -80,7 +80,7 @@ type InfrahubSyncSpec struct {
 	Template *VidraResourceTemplate `json:"template,omitempty"`
 }
 
-// SyncPrune is what happens with VidraResources whose artifacts are no longer listed.
+// SyncPrune is the fate of VidraResources after their artifacts left the list.
 // +kubebuilder:validation:Enum=Automatic;Confirm
 type SyncPrune string
 
@@ -106,7 +106,7 @@ type InfrahubSyncSource struct {
 	// +kubebuilder:default:=main
 	TargetBranch string `json:"targetBranch,omitempty"`
 
-	// TargetDate is the time at which the artifacts are read: RFC 3339, such as 2025-01-01T00:00:00Z, or relative to now,
+	// TargetDate is the point in time of the artifacts: RFC 3339, such as 2025-01-01T00:00:00Z, or relative to now,
 	// such as now-2h or -2d, with the units s, m, h, d and w. Without it, the artifacts of now.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -145,7 +145,7 @@ type InfrahubSyncDestination struct {
 	ReconcileOnEvents bool `json:"reconcileOnEvents,omitempty"`
 }
 
-// VidraResourceTemplate has fields of the VidraResources of an InfrahubSync. They mean what they mean in a VidraResource.
+// VidraResourceTemplate has fields of the VidraResources of an InfrahubSync. They have the meaning of the same fields in a VidraResource.
 type VidraResourceTemplate struct {
 	// NameSuffix ends the name of each VidraResource, which begins with the id of its artifact. Two InfrahubSyncs that read
 	// the same artifacts need different ones.
@@ -173,19 +173,19 @@ type VidraResourceTemplate struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
-	// Adopt is what Vidra does about objects that exist already.
+	// Adopt is the response to objects that exist already.
 	// +optional
 	Adopt AdoptPolicy `json:"adopt,omitempty"`
 	// Prune deletes the objects that left the manifest of an artifact.
 	// +optional
 	Prune *bool `json:"prune,omitempty"`
-	// DeletionPolicy is what Vidra does with the objects when the VidraResource is deleted.
+	// DeletionPolicy is the fate of the objects after the deletion of the VidraResource.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// UnmanagedContents is what Vidra does before it removes a Namespace or CustomResourceDefinition with unmanaged objects.
+	// UnmanagedContents is the rule for the removal of a Namespace or CustomResourceDefinition with unmanaged objects.
 	// +optional
 	UnmanagedContents UnmanagedContents `json:"unmanagedContents,omitempty"`
-	// Drift is what Vidra does when a user or a program changes an object.
+	// Drift is the response to a change of an object by a user or a program.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 }
@@ -245,7 +245,7 @@ const (
 	SyncReasonWriteFailed = "WriteFailed"
 )
 
-// Reasons in status.problems of an InfrahubSync: why an artifact is not applied.
+// Reasons in status.problems of an InfrahubSync: the obstacles to the apply of an artifact.
 const (
 	// ArtifactNotReady means that the status of the artifact is not Ready.
 	ArtifactNotReady = "ArtifactNotReady"
@@ -267,7 +267,7 @@ const (
 	MaxSyncChecksums = 1000
 )
 
-// ArtifactProblem is why an artifact is not applied. Its VidraResource stays as it is.
+// ArtifactProblem is the obstacle to the apply of an artifact. Its VidraResource stays as it is.
 type ArtifactProblem struct {
 	// ID of the artifact.
 	// +kubebuilder:validation:MaxLength=253

@@ -29,7 +29,7 @@ func InstallationOf(vr *VidraResource) Installation {
 	return Installation(vr.Labels[InstallationLabel])
 }
 
-// defaultInstallation is what messages call the installation without a name.
+// defaultInstallation is the name of the unnamed installation in messages.
 const defaultInstallation = "default"
 
 // String returns the name for messages.
@@ -44,7 +44,7 @@ func (i Installation) String() string {
 // a field manager. Neither of the two can contain it.
 const installationMark = "@"
 
-// FieldManager is the field manager with which the VidraResource name applies objects:
+// FieldManager is the field manager of the applies of the VidraResource name:
 // "vidra/NAME", or "vidra/NAME@INSTALLATION". A name that is too long is shortened with a
 // hash; the installation never is, so that it can be read from the field manager.
 func (i Installation) FieldManager(name string) string {

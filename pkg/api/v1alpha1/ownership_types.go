@@ -25,7 +25,7 @@ const (
 	AllowRecreateAnnotation = "vidraresource.infrahub.operators.com/allow-recreate"
 )
 
-// AdoptPolicy is what Vidra does about an object that exists already and that no
+// AdoptPolicy is the response to an object that exists already and that no
 // VidraResource owns.
 // +kubebuilder:validation:Enum=Never;IfIdentical;Always
 type AdoptPolicy string
@@ -35,11 +35,11 @@ const (
 	AdoptNever AdoptPolicy = "Never"
 	// AdoptIfIdentical takes the object if that changes nothing but its owner.
 	AdoptIfIdentical AdoptPolicy = "IfIdentical"
-	// AdoptAlways takes the object and changes it to what the manifest says.
+	// AdoptAlways takes the object and applies the manifest to it.
 	AdoptAlways AdoptPolicy = "Always"
 )
 
-// DeletionPolicy is what Vidra does with the objects when their VidraResource is deleted.
+// DeletionPolicy is the fate of the objects after the deletion of their VidraResource.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 

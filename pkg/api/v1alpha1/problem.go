@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Subject identifies what a problem is about. It is the same in every version of a kind, and
+// Subject identifies the object or the part that has a problem. It is the same in every version of a kind, and
 // zero if the problem is about the VidraResource.
 type Subject struct{ Group, Kind, Resource, Namespace, Name string }
 
-// Subject returns what the problem is about.
+// Subject returns the subject of the problem.
 func (p *Problem) Subject() Subject {
 	if p.Object == nil {
 		return Subject{}

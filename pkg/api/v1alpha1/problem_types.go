@@ -25,7 +25,7 @@ type Problem struct {
 	// Reason of the problem, one of the reasons of conditions.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// Message says what is wrong, why, and what to do.
+	// Message names the fault, its cause and the next step.
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
 	// Since is when the object got a problem with this reason.

@@ -99,13 +99,13 @@ func (i Installation) ShardLabelKey(s Shard) string {
 	return i.within(ShardLabelPrefix) + "/" + s.Name()
 }
 
-// IsShardLabel reports whether a label is that of a shard, of any installation.
+// IsShardLabel reports whether a label belongs to a shard of any installation.
 func IsShardLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == ShardLabelPrefix || strings.HasSuffix(domain, "."+ShardLabelPrefix)
 }
 
-// IsShardLabel reports whether a label is that of a shard of the installation.
+// IsShardLabel reports whether a label belongs to a shard of the installation.
 func (i Installation) IsShardLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == i.within(ShardLabelPrefix)

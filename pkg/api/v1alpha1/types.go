@@ -100,7 +100,7 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// Adopt is what Vidra does about an object of the manifest that exists already and that
+	// Adopt is the response to an object of the manifest that exists already and that
 	// no VidraResource owns: IfIdentical takes it if the apply changes no field, Always
 	// takes and changes it, Never refuses it.
 	// +optional
@@ -114,13 +114,13 @@ type VidraResourceSpec struct {
 	// +kubebuilder:default:=true
 	Prune *bool `json:"prune,omitempty"`
 
-	// DeletionPolicy is what Vidra does with the objects when the VidraResource is deleted:
+	// DeletionPolicy is the fate of the objects after the deletion of the VidraResource:
 	// Delete deletes them, Orphan leaves them in place, unmanaged.
 	// +optional
 	// +kubebuilder:default:=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// UnmanagedContents is what Vidra does before it removes a Namespace or CustomResourceDefinition that holds
+	// UnmanagedContents is the rule for the removal of a Namespace or CustomResourceDefinition that holds
 	// objects which no VidraResource manages: Delete has them deleted with it, Block keeps it until they are gone.
 	// Objects of other VidraResources always keep it, and so do objects with the annotation
 	// vidraresource.infrahub.operators.com/keep: "true".
@@ -134,7 +134,7 @@ type VidraResourceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// Drift is what Vidra does when a user or a program changes an object.
+	// Drift is the response to a change of an object by a user or a program.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 
@@ -146,7 +146,7 @@ type VidraResourceSpec struct {
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
 }
 
-// UnmanagedContents is what Vidra does about unmanaged objects in a Namespace or CustomResourceDefinition that is to be removed.
+// UnmanagedContents is the fate of unmanaged objects in a Namespace or CustomResourceDefinition that is to be removed.
 // +kubebuilder:validation:Enum=Delete;Block
 type UnmanagedContents string
 
@@ -293,7 +293,7 @@ type ManagedResourceStatus struct {
 	// with a key of the operator, so that no value can be guessed from it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Configuration identifies what was last applied: the object in the manifest,
+	// Configuration identifies the last applied configuration: the object in the manifest,
 	// and the rules for it. Sealed as Digest is.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
@@ -343,7 +343,7 @@ type ManagedResourceStatus struct {
 
 // RecreatedStatus identifies an object that Vidra deleted because of spec.force.
 type RecreatedStatus struct {
-	// Configuration for which the object was deleted.
+	// Configuration at the deletion of the object.
 	Configuration string `json:"configuration"`
 	// UID of the object that was deleted. Another object is not deleted for the same
 	// configuration.
@@ -423,7 +423,7 @@ type VidraResourceStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Shards []string `json:"shards,omitempty"`
 
-	// KubeconfigDigest identifies the kubeconfig with which Vidra last connected to the
+	// KubeconfigDigest identifies the kubeconfig of the last connection to the
 	// destination, so that a rotation is reported that was made while no operator ran. It is
 	// sealed with a key of the operator, and empty for the cluster of the VidraResource.
 	// +optional
@@ -436,7 +436,7 @@ type VidraResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	ClusterUID string `json:"clusterUID,omitempty"`
 
-	// AppliedAs is the ServiceAccount with which Vidra last read the manifest; none for Vidra itself.
+	// AppliedAs is the ServiceAccount that last read the manifest; empty for Vidra itself.
 	// +optional
 	AppliedAs *AppliedAsStatus `json:"appliedAs,omitempty"`
 
@@ -456,7 +456,7 @@ type VidraResourceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Problems are what the conditions report, one entry for each object and reason, the worst
+	// Problems are the details of the conditions, one entry for each object and reason, the worst
 	// first. At most 100 are listed, in at most 64 KiB.
 	// +optional
 	// +listType=atomic
@@ -471,7 +471,7 @@ type VidraResourceStatus struct {
 	// Drift counts reverts, and has the last one.
 	// +optional
 	Drift *DriftStatus `json:"drift,omitempty"`
-	// History are the edits of managed objects and what became of them, the newest first. At most
+	// History are the edits of managed objects with their results, the newest first. At most
 	// 50 are listed, in at most 32 KiB. An object with many edits keeps fewer of them where others
 	// need the room.
 	// +optional

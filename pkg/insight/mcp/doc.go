@@ -4,5 +4,5 @@
 // Invariants:
 //   - Every tool reads only: the insight.Client refuses requests that write.
 //   - A result has at most [MaxResult] bytes.
-//   - A result is JSON in which control characters are escaped. Values that are never shown are masked before they come here.
+//   - A result is JSON with escaped control characters. Values that are never shown are masked before they come here.
 package mcp

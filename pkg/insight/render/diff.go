@@ -83,7 +83,7 @@ func (s Style) DiffRemarks(o *insight.ObjectDifference) []string {
 	return all
 }
 
-// Verb returns the action in a text for users, to whom a prune is a deletion.
+// Verb returns the action in a text for users, who call a prune a deletion.
 func Verb(o *insight.ObjectDifference) string {
 	if o.Stays {
 		return "keep"

@@ -65,7 +65,7 @@ func by(o insight.OtherWriter) string {
 	return o.Manager + " through " + o.Subresource
 }
 
-// marksOwner reports whether a field is the label or the annotation with which Vidra marks its objects.
+// marksOwner reports whether a field is the label or the annotation that marks an object of Vidra.
 func marksOwner(path string) bool {
 	return path == "metadata.labels."+v1alpha1.ManagedByLabel || strings.HasPrefix(path, `metadata.annotations["`+v1alpha1.OwnerAnnotationPrefix)
 }

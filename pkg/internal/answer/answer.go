@@ -1,5 +1,5 @@
 // Package answer reads refusals of the API server. A message of the API server, of a policy or of a webhook may quote values of
-// an object; what this package returns quotes none.
+// an object; the texts of this package quote none.
 package answer
 
 import (

@@ -81,7 +81,7 @@ func (v *value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parsePage reads the answer to the query. An error says what is wrong, without text of the answer.
+// parsePage reads the answer to the query. An error names the fault, without text of the answer.
 func parsePage(body []byte) (page, error) {
 	var answer struct {
 		Data *struct {
@@ -134,7 +134,7 @@ func parsePage(body []byte) (page, error) {
 	return p, nil
 }
 
-// merge adds artifacts to those of the pages before. An artifact that is listed twice counts once; it is ambiguous if its
+// merge adds artifacts to the artifacts of the pages before. An artifact that is listed twice counts once; it is ambiguous if its
 // content differs.
 func merge(all []Artifact, more []Artifact) []Artifact {
 	index := make(map[string]int, len(all)+len(more))

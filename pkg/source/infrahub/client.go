@@ -33,7 +33,7 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Credentials are those of an account in Infrahub: a token, or a username and a password.
+// Credentials of an account in Infrahub are a token, or a username and a password.
 type Credentials struct {
 	Username, Password, Token string
 }
@@ -43,7 +43,7 @@ type Options struct {
 	// URL of the server.
 	URL         string
 	Credentials Credentials
-	// CA has certificates in PEM that the client trusts in addition to those of the system.
+	// CA has certificates in PEM that the client trusts in addition to the certificates of the system.
 	CA []byte
 	// Timeout bounds each request. Defaults to DefaultTimeout.
 	Timeout time.Duration
@@ -64,7 +64,7 @@ type Client struct {
 	logins chan struct{}
 	// mu guards the fields below.
 	mu sync.Mutex
-	// token is that of the last login.
+	// token comes from the last login.
 	token string
 	// get means that the server refuses the query with POST, and accepts GET.
 	get bool
@@ -107,7 +107,7 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// refuseLinkLocal refuses connections to link-local addresses, which are those of the metadata services of clouds.
+// refuseLinkLocal refuses connections to link-local addresses, the addresses of the metadata services of clouds.
 func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -252,7 +252,7 @@ type request struct {
 	// kind is login, query or artifact, and what names the request in messages.
 	kind, what string
 	method     string
-	// path are the segments of the path after those of the URL.
+	// path are the segments of the path after the URL.
 	path  []string
 	query url.Values
 	body  []byte
@@ -384,7 +384,7 @@ func (c *Client) setHeaders(req *http.Request, r request, token string) {
 	}
 }
 
-// escaped returns segments of a path of which none can be more than a segment.
+// escaped returns segments of a path, each escaped to stay one segment.
 func escaped(segments []string) []string {
 	all := make([]string, 0, len(segments))
 	for _, s := range segments {
@@ -398,7 +398,7 @@ func escaped(segments []string) []string {
 	return all
 }
 
-// redact removes the credentials from text of the server, which may repeat what it was sent.
+// redact removes the credentials from text of the server, which may repeat the request.
 func (c *Client) redact(text string) string {
 	c.mu.Lock()
 	token := c.token

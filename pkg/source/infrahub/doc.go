@@ -1,7 +1,7 @@
 // Package infrahub is a client of Infrahub servers (https://docs.infrahub.app): it lists the artifacts of a name and reads
 // their content.
 //
-// The requests are those of the first Vidra operator. [Client] sends them; reading an answer, a checksum and a date are pure
+// The requests equal the requests of the first Vidra operator. [Client] sends them; reading an answer, a checksum and a date are pure
 // functions.
 //
 // Invariants:

@@ -19,11 +19,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
-// Error is why a request to an Infrahub server failed.
+// Error is the failure of a request to an Infrahub server.
 type Error struct {
 	// Reason is one of the reasons of InfrahubSyncs, such as v1alpha1.SyncReasonUnauthorized.
 	Reason string
-	// Message names the server and the request, and what to do.
+	// Message names the server, the request and the next step.
 	Message string
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
