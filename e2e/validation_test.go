@@ -93,7 +93,7 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 		"bad source": {
 			reason:  "no ConfigMap can have the name",
 			spec:    `{manifestFrom: [{kind: ConfigMap, name: My_Parts, key: a.yaml}]}`,
-			wantErr: "name must be the name of a ConfigMap or Secret",
+			wantErr: "name must be the name of an object",
 		},
 		"bad namespace of a source": {
 			reason:  "no namespace can have the name",
@@ -104,6 +104,46 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			reason:  "no ConfigMap can have the key",
 			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts, key: a/b}]}`,
 			wantErr: "key must be one of data",
+		},
+		"ConfigMap without a key": {
+			reason:  "a ConfigMap may have several",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts}]}`,
+			wantErr: "a ConfigMap or Secret needs key",
+		},
+		"source of Flux with a key": {
+			reason:  "an artifact has no keys",
+			spec:    `{manifestFrom: [{kind: GitRepository, name: app, key: a}]}`,
+			wantErr: "a ConfigMap or Secret needs key, and the other kinds have none",
+		},
+		"ConfigMap with a path": {
+			reason:  "a ConfigMap has no paths",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts, key: a, path: b}]}`,
+			wantErr: "path is for sources of Flux",
+		},
+		"optional source of Flux": {
+			reason:  "its objects would be removed while Flux is away",
+			spec:    `{manifestFrom: [{kind: GitRepository, name: app, optional: true}]}`,
+			wantErr: "optional is for ConfigMaps and Secrets",
+		},
+		"path out of the artifact": {
+			reason:  "nothing else is read",
+			spec:    `{manifestFrom: [{kind: GitRepository, name: app, path: a/../../b}]}`,
+			wantErr: "path must be within the artifact",
+		},
+		"kustomize without a source of Flux": {
+			reason:  "it would have no effect",
+			spec:    `{manifestFrom: [{kind: ConfigMap, name: parts, key: a}], kustomize: {namePrefix: a-}}`,
+			wantErr: "kustomize changes the objects of sources of Flux alone",
+		},
+		"namespace of kustomize": {
+			reason:  "no namespace can have the name",
+			spec:    `{manifestFrom: [{kind: GitRepository, name: app}], kustomize: {targetNamespace: A_B}}`,
+			wantErr: "targetNamespace must be a DNS label",
+		},
+		"name of variables": {
+			reason:  "no ConfigMap can have the name",
+			spec:    `{manifestFrom: [{kind: GitRepository, name: app}], kustomize: {substituteFrom: [{kind: ConfigMap, name: A_B}]}}`,
+			wantErr: "name must be the name of a ConfigMap or Secret",
 		},
 		"unknown field": {
 			reason:  "a misspelled field is not dropped in silence",

@@ -65,6 +65,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"no selector":            {"--watch-label-selector=team in", "team in"},
 		"no namespace":           {"--namespaces=team_a", "team_a"},
 		"no labels":              {"--impersonation-namespaces=a=b=c", "a=b=c"},
+		"hosts with a path":      {"--artifact-hosts=a.example.com/x", `--artifact-hosts is "a.example.com/x": "a.example.com/x" is no host`},
 		"no file":                {"--config=/missing/config.yaml", "/missing/config.yaml"},
 	}
 	refused := map[string]bool{}

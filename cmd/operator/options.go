@@ -12,7 +12,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 )
+
+// artifactHostsFlag is the flag that limits the hosts of artifacts.
+const artifactHostsFlag = "artifact-hosts"
 
 // options are the flags of the operator.
 type options struct {
@@ -46,6 +50,8 @@ type options struct {
 	peopleTools           string
 	eventValues           string
 	userStamps            bool
+	crossNamespaceSources bool
+	artifactHosts         string
 
 	infrahub            bool
 	infrahubCredentials string
@@ -131,5 +137,9 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"The address on which webhooks of Infrahub are accepted, such as :8082, over HTTP, at the path /infrahub. Empty accepts none.")
 	fs.StringVar(&o.webhookKeyFile, webhookKeyFlag, "",
 		"A file with the shared keys of these webhooks, one a line. The operator reads it for each webhook, so that a mounted Secret may be rotated.")
+	fs.BoolVar(&o.crossNamespaceSources, "allow-cross-namespace-sources", false,
+		"Accept sources of Flux in spec.manifestFrom that are in another namespace than that of the destination.")
+	fs.StringVar(&o.artifactHosts, artifactHostsFlag, flux.ServiceHosts.String(),
+		"The `hosts` from which artifacts of Flux are fetched, separated by commas: names or addresses, with or without a port, in which * stands for any text without a dot. Defaults to the Services of the cluster.")
 	fs.StringVar(&o.sink, sinkFlag, "", "The http or https URL to which the operator also sends its Events, as CloudEvents; none if empty.")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 )
 
 const (
@@ -66,6 +67,9 @@ func (o *options) validate() error {
 	if o.scope.LimitsNamespaces() && o.impersonation != nil {
 		refuse("impersonation-namespaces", o.impersonation, "it selects namespaces by their labels, and with --"+cluster.NamespacesFlag+" the operator watches no Namespaces. "+
 			"Remove it: VidraResources may name only accounts of the listed namespaces then")
+	}
+	if _, err := flux.ParseHosts(o.artifactHosts); err != nil {
+		refuse(artifactHostsFlag, fmt.Sprintf("%q", o.artifactHosts), err.Error())
 	}
 	if (o.webhookAddress == "") != (o.webhookKeyFile == "") {
 		refuse(webhookFlag, fmt.Sprintf("%q", o.webhookAddress), "it needs --"+webhookKeyFlag+", and that flag needs it")

@@ -25,6 +25,8 @@ import (
 	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -69,6 +71,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
 		Client:     mgr.GetClient(), API: mgr.GetAPIReader(), Local: local, LocalScope: o.scope, Watches: registry,
 		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(), Inventories: inventories,
+		Artifacts: o.artifacts(local), Kept: &source.Kept{Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace)},
 		DigestKeys: &seal.Store{
 			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
 		},
@@ -111,6 +114,14 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 			index.Loaded(trigger.Owner{})
 			reconciler.Known(trigger.Owner{})
 		}))
+}
+
+// artifacts returns the sources with artifacts.
+func (o *options) artifacts(local *cluster.Cluster) source.Kinds {
+	hosts, _ := flux.ParseHosts(o.artifactHosts) // validate refuses others
+	return flux.Sources(flux.Options{
+		Kinds: local, Watched: local.Dynamic(), HTTP: flux.NewClient(hosts), AnyNamespace: o.crossNamespaceSources,
+	})
 }
 
 // newRegistry makes the watches, whose events the factory judges. The objects of a shard have the label shard; it is

@@ -77,6 +77,8 @@ func operatorOf(path string) (operator insight.Operator, err error) {
 			operator.Tools = append(ownership.Tools{}, list(f.Name)...)
 		}
 	})
+	operator.ArtifactHosts = list("artifact-hosts")
+	operator.CrossNamespaceSources = value("allow-cross-namespace-sources") == "true"
 	operator.RequireServiceAccount = value("require-service-account") == "true"
 	operator.ImpersonationNamespaces = value("impersonation-namespaces")
 	if text := value("max-break-glass"); text != "" {

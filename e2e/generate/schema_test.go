@@ -13,7 +13,11 @@ import (
 // unbounded are the fields that the schemas do not bound, by kind, with the reason.
 var unbounded = map[string]map[string]string{
 	v1alpha1.Kind: {
-		"spec.manifest": "the API server bounds the object, and the reconciler the manifest: TestTooLarge",
+		"spec.manifest":                            "the API server bounds the object, and the reconciler the manifest: TestTooLarge",
+		"spec.kustomize.patches[]":                 "its type is that of Flux; the build reports a patch that it cannot apply: TestFluxKustomize",
+		"spec.kustomize.images[]":                  "as the patches",
+		"spec.kustomize.commonMetadata":            "the API server reports values that it does not accept",
+		"spec.kustomize.substitute":                "the build reports names that it does not accept",
 		"spec.drift.ignore[].target.labelSelector": "its type is Kubernetes' own; the reconciler reports a selector that it cannot parse",
 		"status": "only the operator writes it, and bounds it: TestStatusIsBounded",
 	},

@@ -21,8 +21,16 @@ var generated = []string{
 
 // elsewhere are the fields that other tests vary.
 var elsewhere = map[string]string{
-	"destination.server": "e2e/remote has the other clusters",
-	"serviceAccountName": "e2e/restricted has the accounts",
+	"destination.server":                "e2e/remote has the other clusters",
+	"serviceAccountName":                "e2e/restricted has the accounts",
+	"kustomize.components":              "e2e/sources has the artifacts",
+	"kustomize.ignoreMissingComponents": "e2e/sources has the artifacts",
+	"kustomize.images":                  "e2e/sources has the artifacts",
+	"kustomize.namePrefix":              "e2e/sources has the artifacts",
+	"kustomize.nameSuffix":              "e2e/sources has the artifacts",
+	"kustomize.patches":                 "e2e/sources has the artifacts",
+	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
+	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
 }
 
 // values are the valid values of fields whose schema does not give them.

@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -39,6 +40,9 @@ type Runner struct {
 	// Beside returns the text of a part that is applied together with VR; nil for none.
 	Beside func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool)
 
+	// Sources are the kinds of the sources of the manifest. Defaults to ConfigMaps and Secrets.
+	Sources source.Kinds
+
 	// local is the client of the cluster of the VidraResource, which has the sources of its manifest.
 	local dynamic.Interface
 }
@@ -48,7 +52,7 @@ type Runner struct {
 func New(local dynamic.Interface, at *cluster.Cluster, vr *v1alpha1.VidraResource) *Runner {
 	installation := v1alpha1.InstallationOf(vr)
 	shards := installation.ShardLabelKeys(v1alpha1.ShardsOf(vr, ""))
-	return &Runner{VR: vr, By: object.SignatureOf(installation, vr.Name, shards...), At: at, Scope: at.Scope(), local: local}
+	return &Runner{VR: vr, By: object.SignatureOf(installation, vr.Name, shards...), At: at, Scope: at.Scope(), Sources: source.Objects(nil), local: local}
 }
 
 // Parts reads the parts of the manifest.
@@ -56,7 +60,7 @@ func (r *Runner) Parts(ctx context.Context) ([]desired.Part, error) {
 	if r.Given != nil {
 		return r.Given, nil
 	}
-	return desired.ReadPartsWith(ctx, r.local, r.VR, r.Beside)
+	return desired.ReadPartsWith(ctx, r.Sources, r.local, r.VR, r.Beside)
 }
 
 // Objects returns the objects of the manifest.

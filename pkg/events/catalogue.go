@@ -94,7 +94,7 @@ var catalogue = []Entry{
 		Do:   "To remove all objects, delete the VidraResource. Otherwise see what writes the manifest: a template may have rendered nothing.",
 	}, {
 		Reason: v1alpha1.ReasonSourceUnavailable, Type: warning, Actions: []string{ActionApply},
-		When: "A ConfigMap or Secret that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Vidra applies no new manifest and removes nothing. It reverts edits to what it read last, unless the spec changed or Vidra was restarted.",
+		When: "A ConfigMap, Secret or source of Flux that `spec.manifestFrom` names, or a key of it, is missing or cannot be read. Vidra applies no new manifest and removes nothing. It reverts edits to what it read last, unless the spec changed, or Vidra was restarted and the manifest comes from ConfigMaps and Secrets alone.",
 		Do:   "Create it, or mark it as optional. Vidra notices it.",
 	}, {
 		Reason: v1alpha1.ReasonServiceAccountRequired, Type: warning, Actions: []string{ActionApply},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // Program is the name of the asking program on the user's command line. Answers propose commands of it.
@@ -50,6 +51,8 @@ type Client struct {
 	events    typedeventsv1.EventsV1Interface
 	kinds     discovery.CachedDiscoveryInterface
 	mapper    meta.RESTMapper
+	// sources reads what spec.manifestFrom names.
+	sources source.Kinds
 
 	// operator, config, cluster and destinations are for dry runs.
 	operator     decisions
@@ -77,6 +80,9 @@ func New(config *rest.Config, o Options) (*Client, error) {
 	}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	if c.sources, err = c.operator.sources(config, c.cluster); err != nil {
+		return nil, err
 	}
 	if c.resources == nil {
 		c.resources = requested{c.dynamic}

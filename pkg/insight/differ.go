@@ -118,6 +118,7 @@ type differ struct {
 
 func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, others *moves) *differ {
 	runner := dryrun.New(c.dynamic, at, vr)
+	runner.Sources = c.sources
 	return &differ{Runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), wanted: map[object.Identity]bool{}}
 }
 

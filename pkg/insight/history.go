@@ -27,6 +27,8 @@ type HistoryQuery struct {
 // History has the edits of managed objects that statuses hold, the newest first.
 type History struct {
 	Edits []HistoryEdit `json:"edits"`
+	// Source are the revisions of the sources of Flux from which the manifests were last read.
+	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 	// Kinds are the kinds of the objects in the inventories, for the names of objects.
@@ -56,6 +58,7 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) 
 	}
 	history, known := &History{Edits: []HistoryEdit{}}, false
 	for _, vr := range owners {
+		history.Source = append(history.Source, vr.Status.Source...)
 		for i := range vr.Status.ManagedResources {
 			history.Kinds.Add(object.GVKOf(&vr.Status.ManagedResources[i]).GroupKind())
 		}

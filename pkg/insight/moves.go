@@ -29,6 +29,7 @@ import (
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
 type moves struct {
 	client  dynamic.Interface
+	sources source.Kinds
 	program Program
 	read    VidraResources
 	// given are the VidraResources of the apply, by name.
@@ -52,7 +53,7 @@ type content struct {
 }
 
 func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
-	m := &moves{client: client.dynamic, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+	m := &moves{client: client.dynamic, sources: client.sources, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
 	for _, vr := range given {
 		m.given[vr.Name] = vr
 	}
@@ -159,7 +160,7 @@ func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *cont
 	}
 	c := &content{}
 	var refused, err error
-	c.parts, refused, err = desired.AvailableParts(ctx, source.Objects(nil), m.client, cluster.Scope{}, vr, nil)
+	c.parts, refused, err = desired.AvailableParts(ctx, m.sources, m.client, cluster.Scope{}, vr, nil)
 	if c.unread = refused; err != nil {
 		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 	}

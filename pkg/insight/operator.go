@@ -2,11 +2,14 @@ package insight
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -16,6 +19,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -34,6 +39,10 @@ type Operator struct {
 	RequireServiceAccount bool
 	// ImpersonationNamespaces is the selector of the namespaces whose accounts VidraResources may name; empty for all.
 	ImpersonationNamespaces string
+	// ArtifactHosts are the hosts from which artifacts are fetched. Defaults to Services of the cluster.
+	ArtifactHosts []string
+	// CrossNamespaceSources reports that the operator accepts sources of Flux in all namespaces.
+	CrossNamespaceSources bool
 }
 
 // decisions are the settings of the operator in the form of its packages.
@@ -70,6 +79,24 @@ func (o Operator) decisions() (d decisions, err error) {
 		}
 	}
 	return d, nil
+}
+
+// sources reads what spec.manifestFrom names, with the rights of a user. The API server forwards requests for artifacts at Services.
+func (d *decisions) sources(config *rest.Config, at *cluster.Cluster) (source.Kinds, error) {
+	hosts := flux.ServiceHosts
+	if len(d.ArtifactHosts) > 0 {
+		var err error
+		if hosts, err = flux.ParseHosts(strings.Join(d.ArtifactHosts, ",")); err != nil {
+			return nil, fmt.Errorf("the hosts of artifacts: %w", err)
+		}
+	}
+	client, err := flux.NewForwardedClient(hosts, config)
+	if err != nil {
+		return nil, err
+	}
+	kinds := source.Objects(nil)
+	maps.Copy(kinds, flux.Sources(flux.Options{Kinds: at, HTTP: client, AnyNamespace: d.CrossNamespaceSources}))
+	return kinds, nil
 }
 
 // accounts decides about the accounts that VidraResources name.

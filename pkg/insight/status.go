@@ -44,6 +44,8 @@ type Report struct {
 	Problems   []v1alpha1.Problem    `json:"problems,omitempty"`
 	Drift      *v1alpha1.DriftStatus `json:"drift,omitempty"`
 	Shards     []string              `json:"shards,omitempty"`
+	// Source are the revisions of the sources of Flux from which the manifest was last read.
+	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 
 	// VidraResource is the whole object.
 	VidraResource *v1alpha1.VidraResource `json:"-"`
@@ -88,7 +90,7 @@ func (c *Client) wanted(ctx context.Context, q StatusQuery) ([]*v1alpha1.VidraRe
 func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 	r := Report{
 		Name: vr.Name, Ready: "Unknown", Objects: map[string]int{}, Conditions: vr.Status.Conditions,
-		Problems: vr.Status.Problems, Drift: vr.Status.Drift, Shards: vr.Status.Shards, VidraResource: vr,
+		Problems: vr.Status.Problems, Drift: vr.Status.Drift, Shards: vr.Status.Shards, Source: vr.Status.Source, VidraResource: vr,
 	}
 	for _, e := range vr.Status.ManagedResources {
 		r.Objects[string(e.State)]++

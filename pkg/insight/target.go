@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // Target is the object that a question is about.
@@ -284,7 +285,7 @@ func (c *Client) Disclosure(ctx context.Context, of Target) ownership.Disclosure
 
 // locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with the reason.
 func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
-	parts, err := desired.ReadParts(ctx, s.client.dynamic, vr)
+	parts, err := desired.ReadParts(ctx, s.client.sources, s.client.dynamic, vr)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -307,21 +308,23 @@ func (l *located) place(path ...string) string {
 
 // start is where the lines of the part of the manifest that has the object are counted from.
 func (l *located) start() string {
-	if source := l.Source(); source != nil {
-		return "key " + source.Key
+	if from := l.Source(); from != nil && source.IsArtifact(from.Kind) {
+		return "the file"
+	} else if from != nil {
+		return "key " + from.Key
 	}
 	return "spec.manifest"
 }
 
 // how is the command that edits the part of the manifest that has the object.
 func (l *located) how() string {
-	source := l.Source()
-	if source == nil {
+	from := l.Source()
+	if from == nil {
 		return "kubectl edit vidraresource " + l.vr.Name
 	}
-	namespace := source.Namespace
-	if namespace == "" {
-		namespace = l.vr.Spec.Destination.Namespace
+	key, verb := source.KeyOf(l.vr, *from), "edit"
+	if source.IsArtifact(from.Kind) {
+		verb = "describe" // it names the repository with the file
 	}
-	return fmt.Sprintf("kubectl edit %s %s -n %s", strings.ToLower(source.Kind), source.Name, namespace)
+	return fmt.Sprintf("kubectl %s %s %s -n %s", verb, strings.ToLower(from.Kind), key.Name, key.Namespace)
 }

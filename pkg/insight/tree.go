@@ -35,6 +35,8 @@ type TreeQuery struct {
 type Tree struct {
 	Objects []*Branch `json:"objects"`
 	Name    string    `json:"vidraResource"`
+	// Source are the revisions of the sources of Flux from which the manifest was last read.
+	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 
 	// Root is the report of the VidraResource.
 	Root Report `json:"-"`
@@ -69,7 +71,7 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	if !reader.local {
 		reader.remark("the objects are in " + vr.Spec.Destination.Server + ": what they own, their health and their age are not shown")
 	}
-	tree := &Tree{Name: vr.Name, Root: c.program.ReportOf(vr), Objects: reader.objects(ctx, vr, q)}
+	tree := &Tree{Name: vr.Name, Source: vr.Status.Source, Root: c.program.ReportOf(vr), Objects: reader.objects(ctx, vr, q)}
 	if reader.local {
 		if err := reader.addOwned(ctx, tree.Objects); err != nil {
 			return nil, err

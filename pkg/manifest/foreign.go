@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/base64"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -117,4 +118,34 @@ func isJSONPatch(n *yaml.Node) bool {
 		}
 	}
 	return true
+}
+
+// encryptedAdvice is the error of an object that SOPS encrypted.
+const encryptedAdvice = "is encrypted with SOPS, and Vidra decrypts nothing: decrypt it before, in CI or by the producer of the artifact, or keep the value in " +
+	"a Secret that another controller makes, such as External Secrets or Sealed Secrets"
+
+// encryptedValue is what an encrypted value begins with.
+const encryptedValue = "ENC[AES256_GCM,data:"
+
+// isEncrypted reports whether SOPS (https://getsops.io) encrypted an object, or a file that a Secret holds.
+func isEncrypted(fields map[string]any) bool {
+	if sops, is := fields["sops"].(map[string]any); is && has(sops, "mac", "lastmodified", "encrypted_regex") {
+		return true
+	}
+	if kind, _ := fields["kind"].(string); kind != "Secret" {
+		return false
+	}
+	for _, name := range []string{"data", "stringData"} {
+		values, _ := fields[name].(map[string]any)
+		for _, value := range values {
+			text, _ := value.(string)
+			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && name == "data" {
+				text = string(plain)
+			}
+			if strings.Contains(text, encryptedValue) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/base64"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,8 @@ func TestFilesOfOtherTools(t *testing.T) {
 		"kubeconfig":            {"with credentials", "apiVersion: v1\nkind: Config\nclusters: []\nusers: []\n", "is a kubeconfig"},
 		"kind":                  {"the configuration of a tool", "apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\nnodes: []\n", "configuration file of a tool"},
 		"workflow":              {"of a CI system", "name: build\non: push\njobs: {build: {}}\n", "GitHub Actions"},
+		"SOPS":                  {"encrypted values are applied by no one", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 'ENC[AES256_GCM,data:x]'}\nsops: {mac: x, version: 3.9.0}\n", "is encrypted with SOPS"},
+		"SOPS in a Secret":      {"a file that kustomize put into a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: " + base64.StdEncoding.EncodeToString([]byte("k=ENC[AES256_GCM,data:x,tag:y]")) + "}\n", "is encrypted with SOPS"},
 		"object":                {"an ordinary mistake keeps its message", "apiVersion: v1\nmetadata: {name: a}\n", noKind},
 		"list":                  {"another list is no patch", "- a\n- b\n", "must be an object"},
 	}

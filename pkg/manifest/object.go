@@ -52,6 +52,9 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 		}
 		return nil, faultf(0, "%s", message)
 	}
+	if isEncrypted(fields) {
+		return nil, faultf(n.Line, "%s", encryptedAdvice)
+	}
 	metadata := fields["metadata"].(map[string]any) // check requires it.
 	for _, field := range serverFields {
 		delete(metadata, field)

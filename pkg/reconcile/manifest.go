@@ -5,6 +5,9 @@ import (
 	"errors"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -14,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // read reads the manifest into the state, unless the state has it. It returns why
@@ -32,15 +36,53 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	var why *object.Failure
 	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
+	p.awaitSources(got.NotServed)
 	if why != nil {
-		why.Awaited = why.Reason == v1alpha1.ReasonSourceUnavailable && p.watchesSources(got.Versions)
+		why.Awaited = why.Reason == v1alpha1.ReasonSourceUnavailable && !got.Transient && p.noticesSources(got)
 		s.unread = why
+		p.recall(ctx)
 		return why
 	}
-	old := make([]*desired.Object, 0, len(s.Manifest))
-	for _, o := range s.Manifest {
-		old = append(old, o.Desired)
+	old := p.objectsOfManifest()
+	if s.unread = p.resolve(ctx, got); s.unread != nil {
+		p.recall(ctx)
+		return s.unread
 	}
+	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
+	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
+	s.SetAccount(access.Account(p.VR), p.VR.Generation)
+	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
+		p.Inventories.Refuse(p.VR.Name)
+		return why
+	}
+	p.Inventories.Accept(p.VR.Name)
+	p.forgetVersions(old)
+	p.keep(ctx, got)
+	p.returnHeals(ctx)
+	return nil
+}
+
+// objectsOfManifest returns the objects of the manifest as it was read last.
+func (p *pass) objectsOfManifest() []*desired.Object {
+	all := make([]*desired.Object, 0, len(p.state.Manifest))
+	for _, o := range p.state.Manifest {
+		all = append(all, o.Desired)
+	}
+	return all
+}
+
+// forgetVersions forgets objects that the manifest has in another version: another watch shows them.
+func (p *pass) forgetVersions(old []*desired.Object) {
+	for _, was := range old {
+		if is := p.state.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
+			p.Index.Forget(p.Owner, was.Key)
+		}
+	}
+}
+
+// resolve resolves the parts of the manifest into the state.
+func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
+	s := p.state
 	defer func() {
 		if access.IsLocal(p.VR.Spec.Destination.Server) {
 			p.namespaces.Set(p.Owner, maps.Keys(s.Namespaces()))
@@ -57,28 +99,74 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		if errors.Is(err, desired.ErrEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty
 		}
-		s.unread = &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
-		return s.unread
+		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 	}
-	p.unread, s.unread, s.sources, s.missingParts = false, nil, got.Versions, got.Missing
-	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
-	s.SetAccount(access.Account(p.VR), p.VR.Generation)
+	s.Sources, s.recalled = got.Artifacts, false
 	for _, o := range s.Manifest {
 		o.Desired.Configuration = p.applier.Additions.ConfigurationOf(o.Desired.Configuration)
 	}
-	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
-		p.Inventories.Refuse(p.VR.Name)
-		return why
+	return nil
+}
+
+// keep keeps a manifest that comes from artifacts, before anything of it is applied.
+func (p *pass) keep(ctx context.Context, got desired.Parts) {
+	if len(got.Artifacts) == 0 {
+		return
 	}
-	p.Inventories.Accept(p.VR.Name)
-	for _, was := range old {
-		// The same object in another version is another watch's.
-		if is := s.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
-			p.Index.Forget(p.Owner, was.Key)
+	text, digest, err := got.Pack(p.VR, p.before.Source)
+	if err == nil && digest != p.state.kept {
+		err = p.Kept.Save(ctx, p.VR, digest, text)
+	}
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read. Grant Vidra get, list, create and delete on Secrets in its namespace")
+		return
+	}
+	p.state.kept = digest
+}
+
+// recall reads the manifest that was kept into the state, if the last read one is not usable: after a restart, edits are reverted to it while a
+// source cannot be read.
+func (p *pass) recall(ctx context.Context) {
+	if !source.HasArtifacts(p.VR) || p.state.usable(p) {
+		return
+	}
+	unread := p.state.unread
+	text, err := p.Kept.Load(ctx, p.VR)
+	if err == nil && text != nil {
+		var got desired.Parts
+		if got, err = desired.Unpack(p.VR, text); err == nil && len(got.Parts) > 0 {
+			if why := p.resolve(ctx, got); why != nil {
+				err = errors.New(why.Message)
+			} else {
+				p.state.recalled = true
+				p.named.Note(p.VR, nil, p.state.identities(p.VR))
+				p.state.SetAccount(access.Account(p.VR), p.VR.Generation)
+			}
 		}
 	}
-	p.returnHeals(ctx)
-	return nil
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Cannot read the manifest that was kept: edits are not reverted while a source cannot be read")
+	}
+	p.state.unread = unread
+}
+
+// awaitSources has the owner wait for kinds of sources that the API server does not serve.
+func (p *pass) awaitSources(kinds []schema.GroupKind) {
+	p.state.awaitedSources = nil
+	for _, kind := range kinds {
+		p.state.awaitedSources = append(p.state.awaitedSources, watchregistry.Kind{Cluster: p.Local.Name(), GVK: kind.WithVersion("v1")})
+	}
+	if len(kinds) > 0 {
+		p.Watches.Await(p.Owner, p.state.awaitedSources)
+	}
+}
+
+// noticesSources reports whether a change of the sources is noticed.
+func (p *pass) noticesSources(got desired.Parts) bool {
+	if len(got.NotServed) > 0 {
+		return p.Watches.NoticesKinds(p.Local.Name())
+	}
+	return p.watchesSources(got.Versions)
 }
 
 // returnHeals gives the loop of objects the causes that it handed over while the manifest was still to be read: of the objects that
@@ -163,6 +251,7 @@ func (p *pass) watchesSources(read map[source.Key]string) bool {
 // sourcesChanged reports whether what spec.manifestFrom names differs from what was read
 // last, and whether that is not known of some of it.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
+	changed = s.unread != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {
 		version, known := r.sources.Revision(key)
 		changed = changed || known && version != s.sources[key]

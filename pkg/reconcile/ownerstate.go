@@ -17,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // resolvable are the reasons of problems that end when the manifest is read.
@@ -56,6 +57,12 @@ type ownerState struct {
 	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.
 	sources map[source.Key]string
+	// kept identifies the manifest that is kept, as far as this process knows. recalled reports that the manifest is one that was kept, as
+	// its sources cannot be read.
+	kept     string
+	recalled bool
+	// awaitedSources are the kinds of sources that the API server does not serve.
+	awaitedSources []watchregistry.Kind
 	// sourcesRead is when spec.manifestFrom was read last.
 	sourcesRead time.Time
 	// missingParts are the optional parts of spec.manifestFrom that did not exist then.

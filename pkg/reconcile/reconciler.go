@@ -48,6 +48,10 @@ type Reconciler struct {
 	API client.Reader
 	// Metadata watches what spec.manifestFrom names, and lists VidraResources.
 	Metadata metadata.Interface
+	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
+	Artifacts source.Kinds
+	// Kept keeps manifests that come from artifacts. Optional: without it, they are not kept.
+	Kept *source.Kept
 	// DefaultInterval is the resync interval where spec.interval is not set.
 	DefaultInterval time.Duration
 	// BackstopInterval is the one of the backstop.Lister. Zero turns the backstop off.

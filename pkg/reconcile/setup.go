@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
 	r.sources.Kinds, r.sources.Changed = source.Objects(r.Metadata), r.Trigger.EnqueueAll
+	maps.Copy(r.sources.Kinds, r.Artifacts)
 	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf
 	r.grants = access.NewGrants(r.granted, r.rolesWatched)
 	r.obstacles.Max, r.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged

@@ -39,7 +39,7 @@ func (p *pass) watch(ctx context.Context) {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 		}
 	}
-	p.Watches.Await(p.Owner, kinds)
+	p.Watches.Await(p.Owner, append(kinds, s.awaitedSources...))
 }
 
 // needed lists what has to be watched, and the kinds of objects to be removed that are not served. It is not complete when discovery

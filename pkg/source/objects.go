@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,12 +85,17 @@ func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
 }
 
 // LabelOf names an entry of spec.manifestFrom within its object, for messages.
-func LabelOf(part v1alpha1.ManifestSource) string { return "key " + part.Key }
+func LabelOf(part v1alpha1.ManifestSource) string {
+	if part.Key == "" {
+		return "path " + cmp.Or(part.Path, ".")
+	}
+	return "key " + part.Key
+}
 
 func ofConfigMap(object map[string]any) (func(key string) (string, bool), error) {
-	cm := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cm); err != nil {
-		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
+	cm, err := configMapOf(object)
+	if err != nil {
+		return nil, err
 	}
 	return func(key string) (string, bool) {
 		if text, found := cm.Data[key]; found {
@@ -100,13 +106,29 @@ func ofConfigMap(object map[string]any) (func(key string) (string, bool), error)
 	}, nil
 }
 
+func configMapOf(object map[string]any) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cm); err != nil {
+		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
+	}
+	return cm, nil
+}
+
 func ofSecret(object map[string]any) (func(key string) (string, bool), error) {
-	secret := &corev1.Secret{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, secret); err != nil {
-		return nil, errors.New("it cannot be read as a Secret") // the error may quote it
+	secret, err := secretOf(object)
+	if err != nil {
+		return nil, err
 	}
 	return func(key string) (string, bool) {
 		text, found := secret.Data[key]
 		return string(text), found
 	}, nil
+}
+
+func secretOf(object map[string]any) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, secret); err != nil {
+		return nil, errors.New("it cannot be read as a Secret") // the error may quote it
+	}
+	return secret, nil
 }

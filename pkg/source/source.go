@@ -2,7 +2,10 @@ package source
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
 // Key identifies an object that spec.manifestFrom names.
@@ -26,15 +30,22 @@ func KeyOf(vr *v1alpha1.VidraResource, part v1alpha1.ManifestSource) Key {
 	return key
 }
 
-// KeysOf returns the objects that hold the manifest of a VidraResource.
+// KeysOf returns the objects that hold the manifest of a VidraResource, and its variables.
 func KeysOf(vr *v1alpha1.VidraResource) []Key {
-	var keys []Key
+	keys := variableKeys(vr)
 	for _, part := range vr.Spec.ManifestFrom {
-		if key := KeyOf(vr, part); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+		keys = append(keys, KeyOf(vr, part))
 	}
-	return keys
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(keys)
+}
+
+// IsArtifact reports whether the objects of a kind hold artifacts.
+func IsArtifact(kind string) bool { return kind != ConfigMap && kind != Secret }
+
+// HasArtifacts reports whether the manifest of a VidraResource comes from artifacts.
+func HasArtifacts(vr *v1alpha1.VidraResource) bool {
+	return slices.ContainsFunc(vr.Spec.ManifestFrom, func(part v1alpha1.ManifestSource) bool { return IsArtifact(part.Kind) })
 }
 
 // PartsOf returns the entries of spec.manifestFrom that name an object, in their order.
@@ -66,6 +77,23 @@ type Source interface {
 // Kinds are the sources, by the kinds of their objects.
 type Kinds map[string]Source
 
+// Serves reports whether the API server serves a kind, as far as is known.
+func (k Kinds) Serves(ctx context.Context, kind string) bool {
+	if k[kind] == nil {
+		return false
+	}
+	_, err := k[kind].Resource(ctx)
+	return err == nil
+}
+
+// Fetch reads an object of one of the kinds.
+func (k Kinds) Fetch(ctx context.Context, r Request) (*Content, error) {
+	if k[r.Key.Kind] == nil {
+		return nil, Absent(fmt.Errorf("the kind %s cannot be read here", r.Key.Kind))
+	}
+	return k[r.Key.Kind].Fetch(ctx, r)
+}
+
 // Requests are the requests of a watch.
 type Requests struct {
 	List  func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error)
@@ -75,19 +103,26 @@ type Requests struct {
 	Object runtime.Object
 }
 
-// Request is what is read of an object.
+// Request asks for the content of an object.
 type Request struct {
 	// Client has the rights with which the object is read.
 	Client dynamic.Interface
 	Key    Key
 	// Parts are the entries of spec.manifestFrom that name the object.
 	Parts []v1alpha1.ManifestSource
+	// Namespace is the namespace of the destination.
+	Namespace string
+	// Kustomize and Variables are how the files of an artifact are built.
+	Kustomize *v1alpha1.Kustomize
+	Variables Variables
 }
 
-// Content is what an object holds.
+// Content is the content of an object.
 type Content struct {
 	// Revision is the one that was read, as Source.Revision returns it.
 	Revision string
+	// Shown is the revision for users, and Digest identifies its content; empty where an object has no revisions.
+	Shown, Digest string
 	// Parts are the texts of each entry of Request.Parts; nil where the object does not have the entry.
 	Parts [][]Text
 }
@@ -97,4 +132,72 @@ type Text struct {
 	// Label names the text within its object, for messages.
 	Label string
 	Text  string
+	// Origin is the place in the file from which the text was made; nil if the text is the file.
+	Origin *Origin
+	// Sensitive reports that the text has values of a Secret.
+	Sensitive bool
+}
+
+// Origin is the place of an object in a file.
+type Origin struct {
+	Text     string
+	Position manifest.Position
+}
+
+// Variables are the values that are substituted in the files of an artifact.
+type Variables struct {
+	Values map[string]string
+	// Secret are the names of those that come from Secrets.
+	Secret []string
+}
+
+// SecretIn reports whether a text may use one of the variables that come from Secrets.
+func (v Variables) SecretIn(text string) bool {
+	return slices.ContainsFunc(v.Secret, func(name string) bool { return strings.Contains(text, "${"+name) })
+}
+
+// Error is why an object cannot be read.
+type Error struct {
+	// Reason is the one of the condition Ready.
+	Reason string
+	// Awaited reports that a change of the object is awaited: reading it again before has the same result.
+	Awaited bool
+	// Revision is the one that cannot be read, as Source.Revision returns it; empty if it is not known.
+	Revision string
+	// NotServed is the kind of the object if the API server does not serve it.
+	NotServed schema.GroupKind
+
+	err error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without its reason.
+func (e *Error) Unwrap() error { return e.err }
+
+// Invalid returns the error of a content that cannot be read before it is changed.
+func Invalid(err error) error {
+	return &Error{Reason: v1alpha1.ReasonManifestInvalid, Awaited: true, err: err}
+}
+
+// Absent returns the error of an object that has no content yet.
+func Absent(err error) error {
+	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, Awaited: true, err: err}
+}
+
+// NotServed returns the error of an object whose kind the API server does not serve.
+func NotServed(kind schema.GroupKind) error {
+	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, NotServed: kind, err: fmt.Errorf(
+		"the kind %s is not served here: install it, for example with Flux, or correct the kind", kind)}
+}
+
+// At returns an error with the revision that it is about.
+func At(revision string, err error) error {
+	at := &Error{Reason: v1alpha1.ReasonSourceUnavailable, err: err}
+	if of := (*Error)(nil); errors.As(err, &of) {
+		at.Reason, at.Awaited, at.NotServed = of.Reason, of.Awaited, of.NotServed
+	}
+	at.Revision = revision
+	return at
 }

@@ -135,7 +135,9 @@ func (w *Watches) Revision(key Key) (revision string, known bool) {
 	if one == nil || !one.informer.HasSynced() {
 		return "", false
 	}
-	if err, _ := one.failure(); err != nil {
+	if err, _ := one.failure(); apierrors.IsNotFound(err) { // its kind is not served any more
+		return "", true
+	} else if err != nil {
 		return "", false
 	}
 	obj, found, err := one.informer.GetStore().GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
@@ -219,7 +221,7 @@ func (w *Watches) owners(key Key) []trigger.Owner {
 	return w.needed.Owners(key)
 }
 
-// revisionOf is what is kept of an object: its name and its revision.
+// revisionOf is the kept part of an object: its name and its revision.
 type revisionOf struct {
 	metav1.PartialObjectMetadata
 

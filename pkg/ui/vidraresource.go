@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	manifests "github.com/vidra-operator/vidra/pkg/source"
 )
 
 // shownMoments is the number of edits that the page of a VidraResource shows first, and shownOfObject the number on the page
@@ -200,9 +201,12 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 		sources = append(sources, "spec.manifest")
 	}
 	for _, from := range vr.Spec.ManifestFrom {
-		sources = append(sources, fmt.Sprintf("%s %s/%s, key %s", from.Kind, cmp.Or(from.Namespace, vr.Spec.Destination.Namespace), from.Name, from.Key))
+		sources = append(sources, fmt.Sprintf("%s, %s", manifests.KeyOf(vr, from), manifests.LabelOf(from)))
 	}
 	revision := fact{Name: "Revision", Text: fmt.Sprintf("generation %d", vr.Generation)}
+	for _, from := range vr.Status.Source {
+		revision.Text += "; " + from.Revision
+	}
 	switch {
 	case vr.Status.ObservedGeneration != vr.Generation:
 		revision.Text += fmt.Sprintf("; the operator has applied generation %d", vr.Status.ObservedGeneration)

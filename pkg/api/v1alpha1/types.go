@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -44,6 +45,7 @@ const (
 // VidraResourceSpec is which objects must exist, in which cluster, and what Vidra does
 // when one of them changes.
 //
+// +kubebuilder:validation:XValidation:rule=`!has(self.kustomize) || has(self.manifestFrom) && self.manifestFrom.exists(m, !(m.kind in ["ConfigMap", "Secret"]))`,message="kustomize changes the objects of sources of Flux alone: name one in manifestFrom, or remove kustomize"
 // +kubebuilder:validation:XValidation:rule=`!has(self.serviceAccountName) || self.serviceAccountName == "" || self.?destination.?namespace.orValue("") != ""`,message="serviceAccountName names a ServiceAccount in spec.destination.namespace: set that, too"
 type VidraResourceSpec struct {
 	// Destination is the cluster and the default namespace of the objects.
@@ -58,7 +60,7 @@ type VidraResourceSpec struct {
 	// +optional
 	Manifest string `json:"manifest,omitempty"`
 
-	// ManifestFrom names ConfigMaps and Secrets with further parts of the manifest, in
+	// ManifestFrom names ConfigMaps, Secrets and sources of Flux with further parts of the manifest, in
 	// this order after spec.manifest. Each part has complete documents. Vidra reads them
 	// in the cluster that it runs in, and reads a part again when it changes. All parts
 	// together may have 8 MiB and 5,000 objects. Objects from a Secret get the annotation
@@ -68,6 +70,11 @@ type VidraResourceSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ManifestFrom []ManifestSource `json:"manifestFrom,omitempty"`
+
+	// Kustomize changes the objects of the sources of Flux, as the fields of the same names of a Kustomization of
+	// Flux do. Objects of spec.manifest, ConfigMaps and Secrets stay as they are.
+	// +optional
+	Kustomize *Kustomize `json:"kustomize,omitempty"`
 
 	// ServiceAccountName is the ServiceAccount in the namespace of the destination that
 	// Vidra impersonates to read and write the objects. Without it Vidra uses its own
@@ -157,8 +164,113 @@ const (
 	UnmanagedBlock UnmanagedContents = "Block"
 )
 
-// ManifestSource is one key of a ConfigMap or Secret that holds a part of a manifest.
+// ManifestSource is a part of a manifest: one key of a ConfigMap or Secret, or one path of the artifact of a source of Flux.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.kind in ["ConfigMap", "Secret"]) == has(self.key)`,message="a ConfigMap or Secret needs key, and the other kinds have none"
+// +kubebuilder:validation:XValidation:rule=`!has(self.path) || !(self.kind in ["ConfigMap", "Secret"])`,message="path is for sources of Flux: a ConfigMap or Secret has key"
+// +kubebuilder:validation:XValidation:rule=`!has(self.optional) || !self.optional || self.kind in ["ConfigMap", "Secret"]`,message="optional is for ConfigMaps and Secrets: what a source of Flux held would be removed when it is away"
 type ManifestSource struct {
+	// Kind is ConfigMap or Secret, or a kind of Flux (source.toolkit.fluxcd.io): GitRepository, OCIRepository, Bucket
+	// or ExternalArtifact.
+	// +kubebuilder:validation:Enum=ConfigMap;Secret;GitRepository;OCIRepository;Bucket;ExternalArtifact
+	// +kubebuilder:validation:MaxLength=32
+	Kind string `json:"kind"`
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of an object: lower case letters, digits, dashes and dots"
+	Name string `json:"name"`
+	// Namespace of the object. Defaults to the namespace of the destination. A source of Flux must be in
+	// that namespace, unless the operator runs with --allow-cross-namespace-sources.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
+	Namespace string `json:"namespace,omitempty"`
+	// Key of the part in data; for a ConfigMap, also in binaryData.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be one of data: letters, digits, dashes, underscores and dots"
+	Key string `json:"key,omitempty"`
+	// Path of a directory in the artifact of a source of Flux, or of one YAML file. A directory with a kustomization is built. Of
+	// another one all YAML files are read, those of its directories too, in the order of their paths. Defaults to the
+	// whole artifact.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches('(^|/)[.][.](/|$)')`,message="path must be within the artifact: it must not contain .."
+	Path string `json:"path,omitempty"`
+	// Optional makes a missing object or key count as an empty part. What it held is removed when it has not
+	// existed for 15 seconds, unless its namespace does not exist either. A part that exists must hold
+	// objects. Otherwise Vidra applies no new manifest and removes nothing until the part exists. Edits are reverted
+	// meanwhile to what was read last, unless the spec changed or Vidra was restarted.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// Kustomize is how the files of an artifact are built. Its fields have the meaning of those of a Kustomization of Flux
+// (kustomize.toolkit.fluxcd.io); substitute and substituteFrom are below postBuild there.
+type Kustomize struct {
+	// Patches are strategic merge patches and JSON patches, with the objects that they change.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Patches []kustomize.Patch `json:"patches,omitempty"`
+	// Images replaces names, tags and digests of images.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Images []kustomize.Image `json:"images,omitempty"`
+	// NamePrefix is put before the names of all objects.
+	// +optional
+	// +kubebuilder:validation:MaxLength=200
+	NamePrefix string `json:"namePrefix,omitempty"`
+	// NameSuffix is put behind the names of all objects.
+	// +optional
+	// +kubebuilder:validation:MaxLength=200
+	NameSuffix string `json:"nameSuffix,omitempty"`
+	// CommonMetadata are labels and annotations of all objects.
+	// +optional
+	CommonMetadata *CommonMetadata `json:"commonMetadata,omitempty"`
+	// TargetNamespace is the namespace of all namespaced objects, whichever they name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="targetNamespace must be a DNS label"
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// Components are directories with kustomize components, relative to path.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	Components []string `json:"components,omitempty"`
+	// IgnoreMissingComponents leaves out components that do not exist.
+	// +optional
+	IgnoreMissingComponents bool `json:"ignoreMissingComponents,omitempty"`
+	// Substitute are the values of variables such as ${NAME} in the built objects. An object with the label or annotation
+	// kustomize.toolkit.fluxcd.io/substitute: disabled keeps its text.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Substitute map[string]string `json:"substitute,omitempty"`
+	// SubstituteFrom names ConfigMaps and Secrets in the namespace of the destination, each key of which is a variable. Later ones
+	// replace earlier ones, and substitute replaces both. Objects that use a variable of a Secret get the annotation
+	// infrahub.operators.com/sensitive: "true".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	SubstituteFrom []SubstituteReference `json:"substituteFrom,omitempty"`
+}
+
+// CommonMetadata are labels and annotations.
+type CommonMetadata struct {
+	// Annotations of all objects.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Labels of all objects.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// SubstituteReference is a ConfigMap or Secret with variables.
+type SubstituteReference struct {
 	// Kind is ConfigMap or Secret.
 	// +kubebuilder:validation:Enum=ConfigMap;Secret
 	Kind string `json:"kind"`
@@ -167,21 +279,7 @@ type ManifestSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of a ConfigMap or Secret: lower case letters, digits, dashes and dots"
 	Name string `json:"name"`
-	// Namespace of the ConfigMap or Secret. Defaults to the namespace of the
-	// destination.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
-	Namespace string `json:"namespace,omitempty"`
-	// Key of the part in data; for a ConfigMap, also in binaryData.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be one of data: letters, digits, dashes, underscores and dots"
-	Key string `json:"key"`
-	// Optional makes a missing object or key count as an empty part. What it held is removed when it has not
-	// existed for 15 seconds, unless its namespace does not exist either. A part that exists must hold
-	// objects. Otherwise Vidra applies no new manifest and removes nothing until the part exists. Edits are reverted
-	// meanwhile to what was read last, unless the spec changed or Vidra was restarted.
+	// Optional makes a missing object count as one without variables.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -359,6 +457,32 @@ type AppliedAsStatus struct {
 	Generation int64 `json:"generation"`
 }
 
+// SourceStatus is the revision of a source of Flux.
+type SourceStatus struct {
+	// Kind of the source.
+	Kind string `json:"kind"`
+	// Namespace of the source.
+	Namespace string `json:"namespace"`
+	// Name of the source.
+	Name string `json:"name"`
+	// Path in the artifact; empty for the whole artifact.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Revision of the artifact, such as main@sha1:5a1f.
+	Revision string `json:"revision"`
+	// Digest of the artifact.
+	Digest string `json:"digest"`
+}
+
+// String returns for example "GitRepository shop/web, revision main@sha1:5a1f, path deploy".
+func (s SourceStatus) String() string {
+	text := s.Kind + " " + s.Namespace + "/" + s.Name + ", revision " + s.Revision
+	if s.Path != "" {
+		text += ", path " + s.Path
+	}
+	return text
+}
+
 // DriftStatus counts reverts.
 type DriftStatus struct {
 	// Heals is how often Vidra reverted changes of managed objects.
@@ -439,6 +563,13 @@ type VidraResourceStatus struct {
 	// AppliedAs is the ServiceAccount that last read the manifest; empty for Vidra itself.
 	// +optional
 	AppliedAs *AppliedAsStatus `json:"appliedAs,omitempty"`
+
+	// Source are the revisions of the sources of Flux from which the manifest was last read, in the order of
+	// spec.manifestFrom.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Source []SourceStatus `json:"source,omitempty"`
 
 	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
 	// out: the value of the annotation

@@ -45,5 +45,5 @@ func (s Style) History(history *insight.History) string {
 		}
 		rows = append(rows, append(row, styled{text: Line(e.Message)}))
 	}
-	return s.table().rows(rows...)
+	return sourceLines(history.Source) + s.table().rows(rows...)
 }

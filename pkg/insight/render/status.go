@@ -59,6 +59,9 @@ func (s Style) Report(r insight.Report) string {
 	if spec.ServiceAccountName != "" {
 		rows = append(rows, plain("Account:", spec.Destination.Namespace+"/"+spec.ServiceAccountName))
 	}
+	for _, from := range r.Source {
+		rows = append(rows, plain("Source:", Line(from.String())))
+	}
 	if shards := r.VidraResource.Status.Shards; len(shards) > 0 {
 		rows = append(rows, plain("Shard:", Line(strings.Join(shards, " and "))))
 	}

@@ -58,7 +58,16 @@ func (s Style) Tree(tree *insight.Tree) string {
 		}
 	}
 	draw(tree.Objects, "")
-	return s.table().rows(rows...)
+	return sourceLines(tree.Source) + s.table().rows(rows...)
+}
+
+// sourceLines are the lines about sources, before a table.
+func sourceLines(sources []v1alpha1.SourceStatus) string {
+	var b strings.Builder
+	for _, from := range sources {
+		fprintf(&b, "Source: %s\n", Line(from.String()))
+	}
+	return b.String()
 }
 
 // addKinds adds the kinds of a tree to a set.

@@ -29,6 +29,12 @@ package access
 // +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,resourceNames=vidra-digest-key,verbs=get
 // +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,verbs=create
 
+// The last manifests that came from artifacts, in Secrets of the namespace of the operator.
+// +kubebuilder:rbac:namespace=vidra-system,groups="",resources=secrets,verbs=get;list;create;delete
+
+// The sources of Flux that spec.manifestFrom names.
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories;buckets;externalartifacts,verbs=get;list;watch
+
 // Leader election, in the namespace of the operator only. The Leases of the other namespaces
 // show whether an operator of the same installation runs there.
 // +kubebuilder:rbac:namespace=vidra-system,groups=coordination.k8s.io,resources=leases,verbs=get;watch;create;update;patch

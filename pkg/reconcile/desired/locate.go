@@ -68,5 +68,9 @@ func (l *Located) Line(path ...string) int {
 			path = append([]string{"stringData"}, path[1:]...)
 		}
 	}
-	return manifest.Line(l.part.text, l.Position, path)
+	text := l.part.text
+	if l.part.origin != nil {
+		text = l.part.origin.Text
+	}
+	return manifest.Line(text, l.Position, path)
 }

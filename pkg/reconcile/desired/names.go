@@ -27,11 +27,22 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 	parts []Part, refused, err error,
 ) {
 	parts = []Part{InlinePart(vr)}
+	vars, err := availableVariables(ctx, client, scope, vr)
+	if apierrors.IsForbidden(err) {
+		return parts, err, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
 	for _, key := range source.KeysOf(vr) {
+		if len(source.PartsOf(vr, key)) == 0 {
+			continue // it has variables alone
+		}
 		if key.Namespace == "" || scope.Namespace(key.Namespace) != nil || absent != nil && absent(key) {
 			continue // without a namespace, the manifest is invalid
 		}
-		content, err := kinds[key.Kind].Fetch(ctx, source.Request{Client: client, Key: key, Parts: source.PartsOf(vr, key)})
+		content, err := kinds.Fetch(ctx, source.Request{
+			Client: client, Key: key, Parts: source.PartsOf(vr, key), Namespace: vr.Spec.Destination.Namespace, Kustomize: vr.Spec.Kustomize, Variables: vars,
+		})
 		switch {
 		case apierrors.IsForbidden(err):
 			refused = err
@@ -48,6 +59,16 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 		}
 	}
 	return parts, refused, nil
+}
+
+// availableVariables returns the variables of a VidraResource; none if it may not have any.
+func availableVariables(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (source.Variables, error) {
+	in := vr.Spec.Destination.Namespace
+	if in == "" || scope.Namespace(in) != nil {
+		return source.Variables{}, nil
+	}
+	vars, _, _, err := source.ReadVariables(ctx, client, vr)
+	return vars, err
 }
 
 // MayHave reports whether the text of a part of the manifest of a VidraResource, which cannot be parsed, may have an object: it has the

@@ -8,6 +8,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // maxManifest is how many bytes all parts of a manifest have at most.
@@ -20,8 +21,10 @@ type Part struct {
 	text string
 	// source is the entry of spec.manifestFrom; nil for spec.manifest.
 	source *v1alpha1.ManifestSource
-	// secret reports that it comes from a Secret, so that no error may quote it.
+	// secret reports that it has values of a Secret, so that no error may quote it.
 	secret bool
+	// origin is the place of its one object in the file from which the text was made; nil if the text is the file.
+	origin *source.Origin
 }
 
 // specManifest is the name of the part that spec.manifest holds, where there are others.
@@ -63,18 +66,34 @@ func parse(parts []Part) ([]manifest.Object, error) {
 				problem.Message = "cannot be read (what is wrong is withheld, because it may quote the Secret)"
 			}
 		}
+		if problems := (manifest.Errors)(nil); errors.As(err, &problems) {
+			for _, problem := range problems {
+				problem.Position = p.placed(problem.Position)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
 		if p.secret {
 			withhold(objects)
 		}
-		for _, object := range objects {
-			values += object.Values
+		for i := range objects {
+			values += objects[i].Values
+			objects[i].Position = p.placed(objects[i].Position)
 		}
 		all = append(all, objects...)
 	}
 	return all, nil
+}
+
+// placed returns the place of an object in the file from which the text was made.
+func (p Part) placed(at manifest.Position) manifest.Position {
+	if p.origin == nil {
+		return at
+	}
+	origin := p.origin.Position
+	origin.Source = at.Source
+	return origin
 }
 
 // WeightOfParts is the weight of the parts of a manifest; see limits.HeavyShare.

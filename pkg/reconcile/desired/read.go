@@ -2,9 +2,13 @@ package desired
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -33,6 +37,12 @@ type Parts struct {
 	Parts []Part
 	// Versions are those of the sources that were read.
 	Versions map[source.Key]string
+	// Artifacts are the revisions of the artifacts that were read.
+	Artifacts []v1alpha1.SourceStatus
+	// Transient reports that a source could not be read for a reason that may end without a change of it.
+	Transient bool
+	// NotServed are the kinds of sources that the API server does not serve.
+	NotServed []schema.GroupKind
 	// Missing are the optional parts that do not exist.
 	Missing []MissingPart
 	// Unreadable holds the right that was missing to read a source, with the client.
@@ -47,7 +57,7 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	from := vr.Spec.ManifestFrom
 	got := Parts{Versions: map[source.Key]string{}}
 	// Watched first, so that no change comes between.
-	r.Sources.Sync(owner, slices.Values(slices.DeleteFunc(source.KeysOf(vr), func(key source.Key) bool { return r.Scope.Namespace(key.Namespace) != nil })))
+	r.watch(ctx, owner, vr, nil)
 	if len(from) == 0 {
 		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
 	}
@@ -67,23 +77,35 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 			got.Unreadable = map[access.Right]dynamic.Interface{right: client}
 		}
 	}}
-	return got, reading.into(ctx, &got, vr)
+	why = reading.into(ctx, &got, vr)
+	if len(got.NotServed) > 0 { // discovery may have been behind
+		r.watch(ctx, owner, vr, got.NotServed)
+	}
+	return got, why
+}
+
+// watch watches the sources of an owner but those of gone kinds.
+func (r *Reader) watch(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource, gone []schema.GroupKind) {
+	r.Sources.Sync(owner, slices.Values(slices.DeleteFunc(source.KeysOf(vr), func(key source.Key) bool {
+		return r.Scope.Namespace(key.Namespace) != nil || !r.Sources.Kinds.Serves(ctx, key.Kind) ||
+			slices.ContainsFunc(gone, func(kind schema.GroupKind) bool { return kind.Kind == key.Kind })
+	})))
 }
 
 // ReadParts reads the parts of the manifest of a VidraResource once, with the rights of a client.
-func ReadParts(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource) ([]Part, error) {
-	return ReadPartsWith(ctx, client, vr, nil)
+func ReadParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource) ([]Part, error) {
+	return ReadPartsWith(ctx, kinds, client, vr, nil)
 }
 
 // ReadPartsWith is ReadParts, but for the parts that given returns. These are not read. given may be nil.
-func ReadPartsWith(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource,
+func ReadPartsWith(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource,
 	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool),
 ) ([]Part, error) {
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []Part{{text: vr.Spec.Manifest}}, nil
 	}
 	got := Parts{Versions: map[source.Key]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
-	reading := reading{kinds: source.Objects(nil), client: client, refused: func(error, source.Key) {}, given: given}
+	reading := reading{kinds: kinds, client: client, refused: func(error, source.Key) {}, given: given}
 	if why := reading.into(ctx, &got, vr); why != nil {
 		return nil, fmt.Errorf("read the manifest of VidraResource %s: %s", vr.Name, why.Message)
 	}
@@ -106,6 +128,10 @@ type reading struct {
 func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResource) *object.Failure {
 	read := map[source.Key]*source.Content{}
 	entries := map[source.Key]int{} // of each object so far
+	vars, why := r.variables(ctx, got, vr)
+	if why != nil {
+		return why
+	}
 	size := len(vr.Spec.Manifest)
 	for i, from := range vr.Spec.ManifestFrom {
 		key := source.KeyOf(vr, from)
@@ -123,16 +149,17 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 		}
 		if r.given != nil {
 			if text, found := r.given(vr, from); found {
-				got.Parts = append(got.Parts, partOf(vr, i, name, text))
+				got.Parts = append(got.Parts, partOf(vr, i, name, source.Text{Text: text}))
 				size += len(text)
 				continue
 			}
 		}
 		if _, known := read[key]; !known {
-			content, err := r.kinds[key.Kind].Fetch(ctx, source.Request{Client: r.client, Key: key, Parts: source.PartsOf(vr, key)})
+			content, err := r.kinds.Fetch(ctx, source.Request{
+				Client: r.client, Key: key, Parts: source.PartsOf(vr, key), Namespace: vr.Spec.Destination.Namespace, Kustomize: vr.Spec.Kustomize, Variables: vars,
+			})
 			if err != nil {
-				r.refused(err, key)
-				return unavailable(err.Error())
+				return r.failure(got, err, key, name)
 			}
 			read[key] = content
 		}
@@ -151,16 +178,63 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
 		case texts == nil && from.Optional:
 			got.Missing = append(got.Missing, MissingPart{name, key.Namespace})
+		case content == nil && source.IsArtifact(key.Kind):
+			return unavailable("does not exist: create it")
 		case content == nil:
 			return unavailable("does not exist: create it, or set optional")
 		case texts == nil:
 			return unavailable("does not have this key: add it, or set optional")
+		case source.IsArtifact(key.Kind):
+			got.Artifacts = append(got.Artifacts, v1alpha1.SourceStatus{
+				Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Path: from.Path, Revision: content.Shown, Digest: content.Digest,
+			})
 		}
 		for _, text := range texts {
-			got.Parts = append(got.Parts, partOf(vr, i, partName(key, text.Label, i), text.Text))
+			got.Parts = append(got.Parts, partOf(vr, i, partName(key, text.Label, i), text))
 		}
 	}
 	return nil
+}
+
+// variables reads the variables of a VidraResource.
+func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraResource) (source.Variables, *object.Failure) {
+	if vr.Spec.Kustomize == nil {
+		return source.Variables{}, nil
+	}
+	if len(vr.Spec.Kustomize.SubstituteFrom) > 0 {
+		if in := vr.Spec.Destination.Namespace; in == "" {
+			return source.Variables{}, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "spec.kustomize.substituteFrom needs spec.destination.namespace: set it"}
+		} else if err := r.scope.Namespace(in); err != nil {
+			return source.Variables{}, &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: "spec.kustomize.substituteFrom: " + err.Error()}
+		}
+	}
+	vars, revisions, failed, err := source.ReadVariables(ctx, r.client, vr)
+	maps.Copy(got.Versions, revisions)
+	if err != nil {
+		return vars, r.failure(got, err, failed, "")
+	}
+	return vars, nil
+}
+
+// failure returns why a source cannot be read. name is that of its part, if the error does not have it.
+func (r reading) failure(got *Parts, err error, key source.Key, name string) *object.Failure {
+	r.refused(err, key)
+	message := err.Error()
+	if name != "" {
+		message = name + ": " + message
+	}
+	why := &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(message, object.MaxMessage)}
+	got.Transient = !apierrors.IsForbidden(err)
+	if of := (*source.Error)(nil); errors.As(err, &of) {
+		why.Reason, got.Transient = of.Reason, !of.Awaited && of.NotServed.Empty() && got.Transient
+		if of.Revision != "" {
+			got.Versions[key] = of.Revision
+		}
+		if !of.NotServed.Empty() {
+			got.NotServed = append(got.NotServed, of.NotServed)
+		}
+	}
+	return why
 }
 
 // partName is the name of a part of the entry i of spec.manifestFrom.
@@ -169,9 +243,9 @@ func partName(key source.Key, label string, i int) string {
 }
 
 // partOf returns a part of the entry i of spec.manifestFrom.
-func partOf(vr *v1alpha1.VidraResource, i int, name, text string) Part {
+func partOf(vr *v1alpha1.VidraResource, i int, name string, text source.Text) Part {
 	from := &vr.Spec.ManifestFrom[i]
-	return Part{name: name, text: text, source: from, secret: from.Kind == source.Secret}
+	return Part{name: name, text: text.Text, source: from, secret: from.Kind == source.Secret || text.Sensitive, origin: text.Origin}
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

@@ -3,6 +3,7 @@ package owners
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -180,6 +181,9 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 		return m.has, true, nil
 	}
 	parts, err := n.partsOf(ctx, vr)
+	if of := (*source.Error)(nil); errors.As(err, &of) && (of.Awaited || !of.NotServed.Empty()) && m.uid == vr.UID && m.generation == vr.Generation {
+		return m.has, true, nil // Vidra keeps what it read last until the source changes
+	}
 	if err != nil {
 		return nil, false, err
 	}

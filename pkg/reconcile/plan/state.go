@@ -46,6 +46,8 @@ type State struct {
 	ClusterUID string
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
+	// Sources are the revisions of the artifacts from which the manifest was last read, as the status has them.
+	Sources []v1alpha1.SourceStatus
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -98,7 +100,7 @@ type Unreported struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Objects: map[object.Identity]*Object{},
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source), Objects: map[object.Identity]*Object{},
 		Inherited: map[v1alpha1.Subject]string{},
 	}
 	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)

@@ -65,6 +65,8 @@ type Outcome struct {
 	kubeconfig, clusterUID string
 	// appliedAs is the account with which the manifest was last read.
 	appliedAs *v1alpha1.AppliedAsStatus
+	// sources are the revisions of the artifacts from which the manifest was last read.
+	sources []v1alpha1.SourceStatus
 	// Synced reports that this reconcile applied what was left of the manifest.
 	Synced bool
 	now    time.Time
@@ -76,7 +78,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
 	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
-	o.failingSources = s.FailingSources
+	o.failingSources, o.sources = s.FailingSources, s.Sources
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -137,6 +139,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
 	after.Shards, after.KubeconfigDigest, after.ClusterUID, after.AppliedAs = o.shards, o.kubeconfig, o.clusterUID, o.appliedAs
+	after.Source = o.sources
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}

@@ -19,10 +19,14 @@ const (
 type OperatorConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// AllowCrossNamespaceSources is --allow-cross-namespace-sources.
+	AllowCrossNamespaceSources *bool `json:"allowCrossNamespaceSources,omitempty"`
 	// AllowInsecureKubeconfigs is --allow-insecure-kubeconfigs.
 	AllowInsecureKubeconfigs *bool `json:"allowInsecureKubeconfigs,omitempty"`
 	// AllowKubeconfigProxies is --allow-kubeconfig-proxies.
 	AllowKubeconfigProxies *bool `json:"allowKubeconfigProxies,omitempty"`
+	// ArtifactHosts is --artifact-hosts, as a list.
+	ArtifactHosts []string `json:"artifactHosts,omitempty"`
 	// BackstopInterval is --backstop-interval.
 	BackstopInterval *metav1.Duration `json:"backstopInterval,omitempty"`
 	// CloudeventsHeadersFile is --cloudevents-headers-file.

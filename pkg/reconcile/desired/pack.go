@@ -1,0 +1,88 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/source"
+)
+
+// packed are the parts of a manifest in the form in which they are kept.
+type packed struct {
+	// Spec identifies the fields of the spec that the parts come from.
+	Spec      string                  `json:"spec"`
+	Artifacts []v1alpha1.SourceStatus `json:"artifacts"`
+	// Before are the artifacts of the manifest before this one.
+	Before []v1alpha1.SourceStatus `json:"before,omitempty"`
+	Parts  []packedPart            `json:"parts"`
+}
+
+type packedPart struct {
+	Name   string             `json:"name,omitempty"`
+	Text   string             `json:"text"`
+	From   *int               `json:"from,omitempty"`
+	Secret bool               `json:"secret,omitempty"`
+	At     *manifest.Position `json:"at,omitempty"`
+}
+
+// specOf identifies the fields of a spec that the parts of the manifest come from.
+func specOf(vr *v1alpha1.VidraResource) string {
+	text, _ := json.Marshal([]any{vr.UID, vr.Spec.Manifest, vr.Spec.ManifestFrom, vr.Spec.Kustomize, vr.Spec.Destination.Namespace}) // strings and lists of them
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Pack encodes parts that come from artifacts. digest identifies them. before are the artifacts of the manifest before this one.
+func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) (text []byte, digest string, err error) {
+	all := packed{Spec: specOf(vr), Artifacts: p.Artifacts}
+	for _, part := range p.Parts {
+		one := packedPart{Name: part.name, Text: part.text, Secret: part.secret}
+		for i := range vr.Spec.ManifestFrom {
+			if part.source == &vr.Spec.ManifestFrom[i] {
+				one.From = &i
+			}
+		}
+		if part.origin != nil {
+			one.At = &part.origin.Position
+		}
+		all.Parts = append(all.Parts, one)
+	}
+	text, err = json.Marshal(all)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode the manifest: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	all.Before = before
+	text, err = json.Marshal(all)
+	return text, hex.EncodeToString(sum[:]), err
+}
+
+// Unpack returns the parts that Pack encoded; none if they come from another spec, or are not those that the status has: an older
+// manifest would undo a later one.
+func Unpack(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
+	var all packed
+	if err := json.Unmarshal(text, &all); err != nil {
+		return Parts{}, fmt.Errorf("decode the manifest: %w", err)
+	}
+	// The status is written after the manifest is kept.
+	if all.Spec != specOf(vr) || !slices.Equal(all.Artifacts, vr.Status.Source) && !slices.Equal(all.Before, vr.Status.Source) {
+		return Parts{}, nil
+	}
+	got := Parts{Artifacts: all.Artifacts}
+	for _, one := range all.Parts {
+		part := Part{name: one.Name, text: one.Text, secret: one.Secret}
+		if one.From != nil && *one.From < len(vr.Spec.ManifestFrom) {
+			part.source = &vr.Spec.ManifestFrom[*one.From]
+		}
+		if one.At != nil {
+			part.origin = &source.Origin{Position: *one.At}
+		}
+		got.Parts = append(got.Parts, part)
+	}
+	return got, nil
+}

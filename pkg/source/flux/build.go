@@ -1,0 +1,298 @@
+package flux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/kustomize"
+	securefs "github.com/fluxcd/pkg/kustomize/filesys"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/resource"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/source"
+)
+
+// maxYAML is how many bytes are read for one path.
+const maxYAML = 8 << 20
+
+// readPath returns the texts of a path of the artifact in the directory root.
+func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
+	path = strings.TrimLeft(path, "/")
+	if path == "" {
+		path = "."
+	}
+	if !filepath.IsLocal(path) {
+		return nil, errors.New("it leads out of the artifact")
+	}
+	at := filepath.Join(root, path)
+	info, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("it does not exist in the artifact: correct spec.manifestFrom, or check spec.ignore of the source")
+	case err != nil:
+		return nil, err
+	case info.Mode().IsRegular() && k == nil:
+		return readFiles(root, []string{at})
+	case !info.IsDir():
+		return nil, errors.New("it is no directory")
+	}
+	files, kustomized, err := yamlFiles(at)
+	switch {
+	case err != nil:
+		return nil, err
+	case kustomized || k != nil:
+		return build(root, at, k, vars)
+	case len(files) == 0:
+		return nil, errors.New("it has no YAML files")
+	}
+	return readFiles(root, files)
+}
+
+// yamlFiles returns the YAML files below a directory in the order of their paths, and whether one of them is a kustomization.
+func yamlFiles(dir string) (files []string, kustomized bool, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), entry.Name()) {
+			kustomized = true
+		}
+		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, kustomized, err
+}
+
+// readFiles returns the texts of files.
+func readFiles(root string, files []string) ([]source.Text, error) {
+	var texts []source.Text
+	size := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(text); size > maxYAML {
+			return nil, fmt.Errorf("its YAML files have more than %d bytes: choose a path with fewer files", maxYAML)
+		}
+		texts = append(texts, source.Text{Label: label(root, file), Text: string(text)})
+	}
+	return texts, nil
+}
+
+// label names a file of the artifact.
+func label(root, file string) string {
+	path, err := filepath.Rel(root, file)
+	if err != nil {
+		return "file " + filepath.Base(file)
+	}
+	return "file " + path
+}
+
+// build returns the objects that kustomize makes of a directory, each with its place in the artifact.
+func build(root, dir string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
+	secure, err := securefs.MakeFsOnDiskSecure(root)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := settingsOf(k, vars)
+	if err != nil {
+		return nil, err
+	}
+	own := originsIn(secure, dir)
+	text, file, _, err := kustomize.NewGenerator(root, settings).GenerateManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = withOrigins(text); err != nil {
+		return nil, err
+	}
+	memory := securefs.MakeFsInMemory(secure)
+	guarded := &guard{FileSystem: memory, root: root}
+	if err := memory.WriteFile(file, text); err != nil {
+		return nil, err
+	}
+	built, err := kustomize.Build(guarded, dir)
+	if guarded.err != nil { // kustomize reports another error then
+		return nil, guarded.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	files := parsedFiles{root: root, dir: dir, read: map[string]*parsedFile{}}
+	var texts []source.Text
+	for _, res := range built.Resources() {
+		text, err := files.textOf(res, own, settings, k, vars)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) == 0 {
+		return nil, errors.New("the kustomization makes no objects")
+	}
+	return texts, nil
+}
+
+// settingsOf returns the settings as the Kustomization of Flux that has the same fields.
+func settingsOf(k *v1alpha1.Kustomize, vars source.Variables) (unstructured.Unstructured, error) {
+	spec := map[string]any{}
+	if k != nil {
+		var err error
+		if spec, err = runtime.DefaultUnstructuredConverter.ToUnstructured(k); err != nil {
+			return unstructured.Unstructured{}, fmt.Errorf("encode spec.kustomize: %w", err)
+		}
+	}
+	values := map[string]any{}
+	for name, value := range vars.Values {
+		values[name] = value
+	}
+	spec["postBuild"] = map[string]any{"substitute": values}
+	return unstructured.Unstructured{Object: map[string]any{"spec": spec}}, nil
+}
+
+// originsIn reports whether the kustomization of a directory itself asks for the annotation of origins.
+func originsIn(files filesys.FileSystem, dir string) bool {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		text, err := files.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		k := kustypes.Kustomization{}
+		return k.Unmarshal(text) == nil && slices.Contains(k.BuildMetadata, kustypes.OriginAnnotations)
+	}
+	return false
+}
+
+// withOrigins makes a kustomization annotate each object with its file.
+func withOrigins(text []byte) ([]byte, error) {
+	k := kustypes.Kustomization{}
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(k.BuildMetadata, kustypes.OriginAnnotations) {
+		k.BuildMetadata = append(k.BuildMetadata, kustypes.OriginAnnotations)
+	}
+	return yaml.Marshal(k)
+}
+
+// originAnnotation is the annotation that withOrigins adds.
+const originAnnotation = "config.kubernetes.io/origin"
+
+// parsedFiles finds the objects of the files of an artifact. dir is the directory of the kustomization.
+type parsedFiles struct {
+	root, dir string
+	read      map[string]*parsedFile
+}
+
+// parsedFile is a file with its objects; none if it cannot be parsed.
+type parsedFile struct {
+	text    string
+	objects []manifest.Object
+}
+
+// textOf returns an object that kustomize made, with substituted variables and common metadata. own reports that the
+// annotation of origins is one of the object.
+func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstructured.Unstructured, k *v1alpha1.Kustomize, vars source.Variables) (source.Text, error) {
+	made := source.Text{Label: label(f.root, f.dir)}
+	annotations := res.GetAnnotations()
+	origin := struct{ Path, ConfiguredIn string }{}
+	if err := yaml.Unmarshal([]byte(annotations[originAnnotation]), &origin); err == nil {
+		f.locate(&made, origin.Path, origin.ConfiguredIn, res.GetKind(), res.GetName())
+	}
+	if !own {
+		delete(annotations, originAnnotation)
+		if err := res.SetAnnotations(annotations); err != nil {
+			return made, err
+		}
+	}
+	before, err := res.AsYAML()
+	if err != nil {
+		return made, err
+	}
+	if len(vars.Values) > 0 {
+		made.Sensitive = vars.SecretIn(string(before))
+		substituted, err := kustomize.SubstituteVariables(context.Background(), nil, settings, res, kustomize.SubstituteWithDryRun(true))
+		if err != nil && made.Sensitive { // the error may quote it
+			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s (the reason is withheld, because it may quote a Secret)", made.Label, res.GetKind(), res.GetName())
+		} else if err != nil {
+			return made, fmt.Errorf("%s: substitute variables in %s %s: %w", made.Label, res.GetKind(), res.GetName(), err)
+		}
+		if substituted != nil {
+			res = substituted
+		}
+	}
+	if k != nil && k.CommonMetadata != nil {
+		if err := errors.Join(res.SetLabels(merged(res.GetLabels(), k.CommonMetadata.Labels)), res.SetAnnotations(merged(res.GetAnnotations(), k.CommonMetadata.Annotations))); err != nil {
+			return made, err
+		}
+	}
+	text, err := res.AsYAML()
+	made.Text = string(text)
+	return made, err
+}
+
+// merged returns values with those of others.
+func merged(values, others map[string]string) map[string]string {
+	all := maps.Clone(values)
+	if all == nil && len(others) > 0 {
+		all = map[string]string{}
+	}
+	maps.Copy(all, others)
+	return all
+}
+
+// locate sets the place of an object: the file that has it, or that configures its generator. Paths are relative to the kustomization.
+func (f *parsedFiles) locate(made *source.Text, path, configuredIn, kind, name string) {
+	if path == "" {
+		if configuredIn != "" {
+			made.Label = label(f.root, filepath.Join(f.dir, configuredIn))
+		}
+		return
+	}
+	at := filepath.Join(f.dir, path)
+	made.Label = label(f.root, at)
+	file := f.read[at]
+	if file == nil {
+		file = &parsedFile{}
+		f.read[at] = file
+		if rel, err := filepath.Rel(f.root, at); err != nil || !filepath.IsLocal(rel) {
+			return
+		}
+		text, err := os.ReadFile(at)
+		if err != nil {
+			return
+		}
+		file.text = string(text)
+		file.objects, _ = manifest.Parse(file.text, manifest.Options{}) // of one that is no manifest, lines are not known
+	}
+	var found *manifest.Object
+	for i, obj := range file.objects {
+		// The kustomization may have changed the name: the longest one that is left of it counts.
+		if obj.GetKind() == kind && strings.Contains(name, obj.GetName()) && (found == nil || len(obj.GetName()) > len(found.GetName())) {
+			found = &file.objects[i]
+		}
+	}
+	if found == nil && len(file.objects) == 1 {
+		found = &file.objects[0]
+	}
+	if found != nil {
+		made.Origin = &source.Origin{Text: file.text, Position: found.Position}
+	}
+}

@@ -1,0 +1,206 @@
+package flux
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/source"
+)
+
+// Group is the API group of the kinds.
+const Group = "source.toolkit.fluxcd.io"
+
+// version is the version of the kinds: all have it since Flux 2.7.
+const version = "v1"
+
+// kinds are the kinds.
+var kinds = []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}
+
+// Options are the needs of the sources.
+type Options struct {
+	// Kinds finds how the kinds are served.
+	Kinds interface {
+		Mapping(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error)
+		Invalidate(group string)
+	}
+	// Watched lists and watches the objects, with the rights of Vidra itself; nil where nothing is watched.
+	Watched dynamic.Interface
+	// HTTP fetches artifacts.
+	HTTP *http.Client
+	// AnyNamespace permits sources in other namespaces than that of the destination.
+	AnyNamespace bool
+}
+
+// Sources returns the sources that are objects of Flux.
+func Sources(o Options) source.Kinds {
+	all := source.Kinds{}
+	for _, kind := range kinds {
+		all[kind] = &artifacts{Options: o, kind: schema.GroupKind{Group: Group, Kind: kind}}
+	}
+	return all
+}
+
+// artifacts are the objects of one kind.
+type artifacts struct {
+	Options
+
+	kind schema.GroupKind
+}
+
+// Resource implements source.Source.
+func (a *artifacts) Resource(ctx context.Context) (schema.GroupVersionResource, error) {
+	mapping, err := a.Kinds.Mapping(ctx, a.kind.WithVersion(version))
+	return mapping.GVR, err
+}
+
+// Requests implements source.Source.
+func (a *artifacts) Requests(namespace string) source.Requests {
+	return source.Requests{
+		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			gvr, err := a.Resource(ctx)
+			if err != nil {
+				return nil, err
+			}
+			list, err := a.Watched.Resource(gvr).Namespace(namespace).List(ctx, opts)
+			return list, a.noting(err)
+		},
+		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			gvr, err := a.Resource(ctx)
+			if err != nil {
+				return nil, err
+			}
+			stream, err := a.Watched.Resource(gvr).Namespace(namespace).Watch(ctx, opts)
+			return stream, a.noting(err)
+		},
+		Client: a.Watched, Object: &unstructured.Unstructured{},
+	}
+}
+
+// noting forgets how the kind is served if an error means that it is not served any more. It returns the error.
+func (a *artifacts) noting(err error) error {
+	if kindGone(err) {
+		a.Kinds.Invalidate(Group)
+	}
+	return err
+}
+
+// kindGone reports whether an error means that the kind is not served: it names no object.
+func kindGone(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == ""
+}
+
+// Revision returns the revision and the digest of the artifact; one that begins with "no artifact" if there is none.
+func (a *artifacts) Revision(obj any) string {
+	u, is := obj.(*unstructured.Unstructured)
+	if !is {
+		return ""
+	}
+	artifact, why := artifactOf(u)
+	if artifact == nil {
+		return why
+	}
+	return artifact.Revision + " " + artifact.Digest
+}
+
+// artifactOf returns the artifact of an object; nil, and why, if it has none.
+func artifactOf(u *unstructured.Unstructured) (artifact *meta.Artifact, why string) {
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	read := struct {
+		Artifact   *meta.Artifact     `json:"artifact"`
+		Conditions []metav1.Condition `json:"conditions"`
+	}{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &read); err != nil {
+		return nil, "no artifact: its status cannot be read"
+	}
+	if read.Artifact != nil {
+		return read.Artifact, ""
+	}
+	why = "no artifact yet"
+	for _, condition := range read.Conditions {
+		if condition.Type == meta.ReadyCondition && condition.Status != metav1.ConditionTrue {
+			why += ": " + cmp.Or(condition.Message, condition.Reason)
+		}
+	}
+	return nil, display.Truncate(why, 512)
+}
+
+// Fetch implements source.Source. It reads the object, fetches and verifies its artifact, and reads each path of it.
+func (a *artifacts) Fetch(ctx context.Context, r source.Request) (*source.Content, error) {
+	if !a.AnyNamespace && r.Key.Namespace != r.Namespace {
+		return nil, source.Invalid(fmt.Errorf("it is not in the namespace of the destination, %s: move one of them, or ask the administrators to set --allow-cross-namespace-sources", cmp.Or(r.Namespace, "which is not set")))
+	}
+	gvr, err := a.Resource(ctx)
+	if apimeta.IsNoMatchError(err) {
+		return nil, source.NotServed(a.kind)
+	} else if err != nil {
+		return nil, err
+	}
+	found, err := r.Client.Resource(gvr).Namespace(r.Key.Namespace).Get(ctx, r.Key.Name, metav1.GetOptions{})
+	if kindGone(a.noting(err)) {
+		return nil, source.NotServed(a.kind)
+	} else if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // its absence is no error
+	} else if err != nil {
+		return nil, err
+	}
+	artifact, why := artifactOf(found)
+	if artifact == nil {
+		return nil, source.At(why, source.Absent(fmt.Errorf("it has %s", why)))
+	}
+	content := &source.Content{Revision: a.Revision(found), Shown: artifact.Revision, Digest: artifact.Digest}
+	content.Parts, err = a.read(ctx, r, artifact)
+	if err != nil {
+		return nil, source.At(content.Revision, fmt.Errorf("revision %s: %w", artifact.Revision, err))
+	}
+	return content, nil
+}
+
+// read returns the texts of each path of an artifact.
+func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.Artifact) ([][]source.Text, error) {
+	dir, err := os.MkdirTemp("", "vidra-artifact-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the artifact: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as the paths of a kustomization are compared
+		return nil, fmt.Errorf("make a directory for the artifact: %w", err)
+	}
+	if err := fetch(ctx, a.HTTP, artifact, dir); err != nil {
+		return nil, err
+	}
+	parts := make([][]source.Text, len(r.Parts))
+	for i, part := range r.Parts {
+		texts, err := readPath(dir, part.Path, r.Kustomize, r.Variables)
+		if err != nil {
+			return nil, source.Invalid(fmt.Errorf("path %s: %s", cmp.Or(part.Path, "."), strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""), dir, ".")))
+		}
+		for t := range texts {
+			texts[t].Label = "revision " + artifact.Revision + ", " + texts[t].Label
+		}
+		parts[i] = texts
+	}
+	return parts, nil
+}

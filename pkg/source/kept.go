@@ -1,0 +1,130 @@
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// keptLabel is the label of the Secrets with the last manifest of a VidraResource; its value is the UID.
+	keptLabel = "vidraresource.infrahub.operators.com/manifest-of"
+	// keptDigest, keptPieces and keptSince are annotations: the digest of the manifest, the number of its Secrets, and the time.
+	keptDigest = "vidraresource.infrahub.operators.com/manifest-digest"
+	keptPieces = "vidraresource.infrahub.operators.com/manifest-pieces"
+	keptSince  = "vidraresource.infrahub.operators.com/manifest-since"
+	// keptKey is the key of the data.
+	keptKey = "manifest"
+	// keptBytes is how many bytes one Secret holds: the API server accepts 1 MiB.
+	keptBytes = 1_000_000
+	// maxKept is how many bytes a manifest has at most when it is unpacked: all parts, with their names.
+	maxKept = 32 << 20
+)
+
+// Kept keeps the last manifests that came from artifacts, in Secrets of Vidra's own namespace, for the time when an artifact cannot be read.
+// The garbage collector deletes them with their VidraResource.
+type Kept struct {
+	Secrets typedcorev1.SecretsGetter
+	// Namespace of the Secrets. If it is empty, nothing is kept.
+	Namespace string
+}
+
+// Save keeps the manifest of a VidraResource instead of the former one. digest identifies it: nothing is written if it is kept already.
+func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest string, manifest []byte) error {
+	if k == nil || k.Namespace == "" {
+		return nil
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(manifest) // a Buffer never fails
+	_ = w.Close()
+	pieces := slices.Collect(slices.Chunk(packed.Bytes(), keptBytes))
+	immutable, since := true, time.Now().UTC().Format(time.RFC3339Nano)
+	secrets := k.Secrets.Secrets(k.Namespace)
+	names := map[string]bool{}
+	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, digest[:12], i) }
+	if _, err := secrets.Get(ctx, name(len(pieces)-1), metav1.GetOptions{}); err == nil { // it is written last
+		return nil
+	}
+	for i, piece := range pieces {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name(i), Labels: map[string]string{keptLabel: string(vr.UID)},
+				Annotations:     map[string]string{keptDigest: digest, keptPieces: strconv.Itoa(len(pieces)), keptSince: since},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID}},
+			},
+			Immutable: &immutable, Data: map[string][]byte{keptKey: piece},
+		}
+		names[secret.Name] = true
+		if _, err := secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("keep the manifest in a Secret: %w", err)
+		}
+	}
+	all, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID)})
+	if err != nil {
+		return fmt.Errorf("list the Secrets with the manifest: %w", err)
+	}
+	for _, former := range all.Items {
+		if names[former.Name] {
+			continue
+		}
+		if err := secrets.Delete(ctx, former.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &former.UID}}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete a Secret with the former manifest: %w", err)
+		}
+	}
+	return nil
+}
+
+// Load returns the kept manifest of a VidraResource; nil if there is none.
+func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource) ([]byte, error) {
+	if k == nil || k.Namespace == "" {
+		return nil, nil
+	}
+	all, err := k.Secrets.Secrets(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID)})
+	if err != nil {
+		return nil, fmt.Errorf("list the Secrets with the manifest: %w", err)
+	}
+	sets := map[string][]corev1.Secret{}
+	for _, secret := range all.Items {
+		sets[secret.Annotations[keptDigest]] = append(sets[secret.Annotations[keptDigest]], secret)
+	}
+	var latest []byte
+	since := ""
+	for _, pieces := range sets {
+		slices.SortFunc(pieces, func(a, b corev1.Secret) int {
+			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+		})
+		if at := pieces[0].Annotations[keptSince]; strconv.Itoa(len(pieces)) == pieces[0].Annotations[keptPieces] && at > since {
+			if manifest, err := joined(pieces); err == nil {
+				latest, since = manifest, at
+			}
+		}
+	}
+	return latest, nil
+}
+
+// joined unpacks a manifest from its pieces.
+func joined(pieces []corev1.Secret) ([]byte, error) {
+	var packed []byte
+	for _, piece := range pieces {
+		packed = append(packed, piece.Data[keptKey]...)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, maxKept))
+}
