@@ -47,7 +47,7 @@ func TestSwitches(t *testing.T) {
 	cluster.AwaitCondition(t, "switches", metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
 	require.NoError(t, cluster.MergePatch(cm, `{"data":{"greeting":"bye"}}`))
 	golden(t, "reconcile", ok(t, "reconcile", "switches"))
-	awaitText(t, "Drifted", "status", "switches")
+	awaitText(t, "1 Drifted", "status", "switches")
 	status := vidra(t, "status", "switches")
 	require.Equal(t, 1, status.code, "it is not in order")
 	golden(t, "status-suspended", status.stdout)
