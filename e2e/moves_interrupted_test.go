@@ -85,3 +85,49 @@ func TestMoveAfterAKill(t *testing.T) {
 	}
 	require.Greater(t, killed, 3, "most of these writes happen")
 }
+
+// TestMoveWithoutEvents moves objects while their watch is silent: the release by the former owner is enough for the new one to apply them.
+//
+// It is not parallel, because it stops the operator.
+func TestMoveWithoutEvents(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	startAnother(t, through)
+	cases := map[string]struct {
+		reason string
+		move   func(t *testing.T, giver, taker string)
+	}{
+		"move": {"The object leaves one manifest and joins another.", func(t *testing.T, giver, taker string) {
+			t.Helper()
+			setManifest(t, taker, manifests(configMap("other", taker), configMap("page", "goodbye")))
+			setManifest(t, giver, configMap("stays", giver))
+		}},
+		"rename": {"The former owner is deleted.", func(t *testing.T, giver, taker string) {
+			t.Helper()
+			require.NoError(t, deleteVidraResource(t.Context(), giver))
+			setManifest(t, taker, manifests(configMap("other", taker), configMap("page", "goodbye")))
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ns := newNamespace(t)
+			giver, taker := ns+"-giver", ns+"-taker"
+			newVidraResource(t, ns, manifests(configMap("stays", giver), configMap("page", "hello")), named(giver))
+			newVidraResource(t, ns, configMap("other", taker), named(taker))
+			awaitReady(t, giver)
+			awaitReady(t, taker)
+			obj := declaredObject(t, ns, configMap("page", "goodbye"), "ConfigMap", "page")
+			uid := get(t, obj).GetUID()
+			muted := faultproxy.Match{Verb: "watch", Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
+			require.NotZero(t, proxy.MuteStreams(muted))
+			defer proxy.CutStreams(muted)
+			tc.move(t, giver, taker)
+			requireMoved(t, taker, obj, uid)
+			awaitSays(t, obj, "goodbye")
+			require.NotZero(t, proxy.CutStreams(muted))
+			awaitReady(t, taker)
+			require.Equal(t, uid, get(t, obj).GetUID(), tc.reason)
+		})
+	}
+}

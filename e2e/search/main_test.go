@@ -44,8 +44,10 @@ func TestMain(m *testing.M) {
 }
 
 func setUp(ctx context.Context) (err error) {
-	if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
-		return err
+	if operatorBinary = os.Getenv(operatorVariable); operatorBinary == "" {
+		if operatorBinary, err = testenv.BuildOperator(ctx, os.Stderr, false); err != nil {
+			return err
+		}
 	}
 	if cli, err = testenv.BuildCLI(ctx, os.Stderr, false); err != nil {
 		return err

@@ -214,7 +214,7 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 			if listed[o].Before(e.LastTime.Time) {
 				listed[o] = e.LastTime.Time
 			}
-			if !r.behind && (!r.touched[o] || !slices.Contains(managers, e.Manager)) {
+			if !r.touched[o] || !slices.Contains(managers, e.Manager) {
 				wrong = append(wrong, fmt.Sprintf("%s: the history has an edit that no user made: %s of %q: %s", v.Name, e.Reason, o, e.Message))
 			}
 		}

@@ -31,7 +31,11 @@ import (
 )
 
 // patience bounds the wait for the end of the work of the operator after a step. Conflicts and refusals are retried with backoff.
-const patience = time.Minute
+// VIDRA_PATIENCE gives a loaded machine more time.
+var patience = suite.Duration("VIDRA_PATIENCE", time.Minute)
+
+// moveTimeout is how long a removal waits for a manifest that cannot be read, and that mentions the object.
+const moveTimeout = time.Minute
 
 // run is one execution of a plan, with the expectations of what the promises allow.
 type run struct {
@@ -56,8 +60,6 @@ type run struct {
 	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
 	touched, held map[string]bool
 	owed          map[string]owed
-	// behind is whether an operator sees former states again. It then lists its own changes as edits.
-	behind bool
 	// word matches the names of this run.
 	word *regexp.Regexp
 }
@@ -256,7 +258,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 			break
 		}
 		require.NoError(r, startOperators(ctx))
-		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, moveTimeout+patience, true, func(ctx context.Context) (bool, error) {
 			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}), "the deletion of %s ends: %v", v.Name, v.Status.Conditions)

@@ -135,6 +135,7 @@ func TestStaleViews(t *testing.T) {
 			batch, steps = append(batch, p), steps+len(p.Steps)
 		}
 		staleViews(&e, batch, first/manyPlans%2 == 0)
+		t.Logf("%d plans after %s", first+len(batch), time.Since(begin).Round(time.Second))
 	}
 	e.wait()
 	t.Logf("%d plans, %d steps, in %s", n, steps, time.Since(begin).Round(time.Second))
@@ -161,7 +162,6 @@ func staleViews(e *ends, batch []plan, down bool) {
 	ctx, scenes := t.Context(), make([]*scene, len(batch))
 	for i, p := range batch {
 		scenes[i] = &scene{plan: p, run: newRun(ctx, t, t.Logf)}
-		scenes[i].behind = true
 	}
 	each := func(f func(*scene)) {
 		beside(t, scenes, func(s *scene) {

@@ -1,11 +1,13 @@
 package suite
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -40,4 +42,17 @@ func Seed(t *testing.T) uint64 {
 	}
 	t.Logf("VIDRA_SEED=%d repeats this", seed)
 	return seed
+}
+
+// Duration is a time limit of tests, which an environment variable raises on a loaded machine.
+func Duration(variable string, limit time.Duration) time.Duration {
+	given := os.Getenv(variable)
+	if given == "" {
+		return limit
+	}
+	d, err := time.ParseDuration(given)
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", variable, err))
+	}
+	return d
 }

@@ -195,10 +195,18 @@ func (c *claim) judgeState(o observation) judgement {
 		j.verdict, raced = VerdictStale, false
 	}
 	c.updateBaseline(j.verdict, o)
+	c.learn(j.verdict, o.snapshot)
 	if raced {
 		j.before = new(c.raced().before)
 	}
 	return j
+}
+
+// learn notes the version of an object that is as expected after the apply of an earlier process. Older versions are stale from then on.
+func (c *claim) learn(verdict Verdict, s *Snapshot) {
+	if verdict == VerdictAsExpected && c.expected.version == (version{}) {
+		c.expected.version = s.version
+	}
 }
 
 // deferEvent stores an event until the running apply has ended. It merges an earlier one into it.

@@ -28,7 +28,7 @@ type Applied struct {
 	// Digest is the digest of the fields that Manager owns in the object.
 	Digest ownership.Digest
 	// UID and ResourceVersion of the object. Empty where they are unknown, as after a
-	// restart: then no event is older than the apply.
+	// restart: no event is older than the apply until one shows the object as expected.
 	UID             types.UID
 	ResourceVersion string
 	// Tools are the tools whose additions to the object are in Digest; see CountAdditions.
@@ -162,7 +162,12 @@ func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) boo
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
-	return c != nil && c.known && (s.pendingState() != nil || judge(c, observation{snapshot: s}) != VerdictDrift)
+	if c == nil || !c.known {
+		return false
+	}
+	verdict := judge(c, observation{snapshot: s})
+	c.learn(verdict, s)
+	return s.pendingState() != nil || verdict != VerdictDrift
 }
 
 // HasObserved reports whether an object, as stored by a watch, is the result of the owner's last

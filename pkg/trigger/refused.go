@@ -15,7 +15,7 @@ import (
 type Evidence struct {
 	// manager is the field manager that owns the field; 0 if all of the object counts.
 	manager managerID
-	// found is whether the object names the manager.
+	// found is whether the object names the manager; otherwise digest is over the fields of all managers.
 	found  bool
 	digest ownership.Digest
 	// version is the resourceVersion of the object, if any change of it counts; empty otherwise.
@@ -53,7 +53,9 @@ func (s *Snapshot) evidence(manager managerID) Evidence {
 			return Evidence{manager: manager, found: true, digest: o.digest}
 		}
 	}
-	return Evidence{manager: manager}
+	// The watch may be behind the apply. It may show next that the manager owned the fields, and has released them: the
+	// object names it neither before nor after that.
+	return Evidence{manager: manager, digest: s.digestOfManagers()}
 }
 
 // digestOfManagers returns a digest over the fields of all field managers that the Snapshot has.

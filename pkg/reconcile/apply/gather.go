@@ -45,6 +45,9 @@ func (k known) unmet() bool {
 // it and the decision needs it: the heal of an edit needs no read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
+	k.expected, k.expectedKnown = a.expected(t)
+	// An earlier process applied the object, and this one has not seen it as expected yet: its watch may be behind the apply.
+	t.Cause.Unsure = t.Cause.Unsure || a.Watched && k.expectedKnown && k.expected.ResourceVersion == "" && t.Cause.Found != nil
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Key)
 		if err != nil {
@@ -65,7 +68,6 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		}
 		k.Cause = trigger.Cause{Found: live, Since: t.Cause.Since}
 	}
-	k.expected, k.expectedKnown = a.expected(t)
 	k.wasSensitive = k.wasSensitive || k.expected.Sensitive
 	k.before = k.Cause.Before
 	if a.Watched && k.before == nil {

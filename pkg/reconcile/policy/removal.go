@@ -72,7 +72,7 @@ type Removal struct {
 	Text string
 	// Cause is the part of Text that does not depend on its reader.
 	Cause string
-	// Until is the end of Wait; zero if an event or a retry ends it.
+	// Until is the latest end of Wait; zero if an event or a retry ends it.
 	Until time.Time
 	// Owners are the other owners of a Shared object.
 	Owners []owners.CoOwner
@@ -97,7 +97,7 @@ func Keep(reason Reason, note string) Removal {
 	return Removal{verdict: keep, Reason: reason, Text: note}
 }
 
-// Wait is the decision to decide later: text is for users, with the cause as its last part, and until is the end; zero if an event or a
+// Wait is the decision to decide later: text is for users, with the cause as its last part, and until is the latest end; zero if an event or a
 // retry ends it.
 func Wait(reason Reason, text, cause string, until time.Time) Removal {
 	return Removal{verdict: wait, Reason: reason, Text: text + cause, Cause: cause, Until: until}
@@ -232,7 +232,7 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 	switch server := receiver.Spec.Destination.Server; {
 	case receiver.Unidentified != nil && waits:
 		return Wait(ClusterUnknown, fmt.Sprintf("is not removed before it is known whether the destination %s of VidraResource %s, which has an object of this name in its manifest, "+
-			"is the same cluster: ", server, name), receiver.Unidentified.Error(), time.Time{}).with(receiver)
+			"is the same cluster: ", server, name), receiver.Unidentified.Error(), d.MoveEnds).with(receiver)
 	case receiver.Unidentified != nil:
 		return Keep(Mentioned, fmt.Sprintf("VidraResource %s has an object of this name in its manifest, and it is not known whether its destination %s is the same cluster",
 			name, server)).with(receiver)
@@ -245,7 +245,7 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 	case !may:
 		return d.unreceived(ctx, facts)
 	case waits:
-		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", time.Time{}).with(receiver)
+		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", d.MoveEnds).with(receiver)
 	case receiver.Mentioned: // its manifest may lack the object, so that it gets no fields
 		return Keep(Mentioned, fmt.Sprintf("VidraResource %s mentions it, and its manifest cannot be read", name)).with(receiver)
 	}

@@ -216,7 +216,8 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 		return a.handOver(ctx, about, decision.Owners)
 	case policy.Moved:
 		receiver := decision.Receiver
-		return a.transfer(ctx, key, live, v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.Name))
+		manager := v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.Name)
+		return a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.Name, Manager: manager})
 	}
 	done := a.release(ctx, key, live)
 	done.note = decision.Text
@@ -231,7 +232,7 @@ func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
 }
 
-// handOver releases an object that others own, and enqueues them. If they only claim the object, or have not applied
+// handOver releases an object that others own, and retries their applies. If they only claim the object, or have not applied
 // it yet, the first of them gets our fields: without them the object might be empty, or refused, until that owner
 // applies it, and an apply removes those that its manifest does not have.
 func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) Removal {
@@ -244,12 +245,17 @@ func (a *Remover) handOver(ctx context.Context, about *departure, others []owner
 	if done.unmanaged {
 		done.unmanaged, done.Released = false, true
 	}
-	if done.Released {
-		for _, other := range others {
-			if other.Manager != a.Installation.FieldManager(other.Name) {
-				continue // its operator observes it at its next attempt
-			}
-			a.Trigger.EnqueueAll(trigger.Owner{Name: other.Name})
+	return a.retry(done, others...)
+}
+
+// retry has the other owners of a released object attempt its apply at once, without waiting for their watch, which may be behind.
+func (a *Remover) retry(done Removal, others ...owners.CoOwner) Removal {
+	if !done.Released {
+		return done
+	}
+	for _, other := range others {
+		if other.Manager == a.Installation.FieldManager(other.Name) { // otherwise the watch of its operator shows the release
+			a.Trigger.EnqueueRetry(trigger.Owner{Name: other.Name})
 		}
 	}
 	return done

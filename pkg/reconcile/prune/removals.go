@@ -96,9 +96,8 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 			a.Plan.NoteRefusedRemoval(o, done.key, nil)
 			return
 		}
-		if until := done.waits.Until; !until.IsZero() {
-			o.Problem.Awaited, o.Problem.Until = true, until
-		}
+		// An exemption has an end; a move may end before its time.
+		o.Problem.Awaited, o.Problem.Until = done.waits.Reason == policy.Exempt, done.waits.Until
 		o.Refused = nil
 		return
 	case done.Err != nil:
