@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -293,4 +295,47 @@ func TestMoveIsNotBlockedByOthers(t *testing.T) {
 	awaitGone(t, declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page"))
 	require.Less(t, time.Since(began), 30*time.Second, "an unreadable manifest that has the name alone held it")
 	awaitReady(t, one)
+}
+
+// TestMoveToASuspendedOne has an object stay with a suspended VidraResource after the time of a move. The object is that VidraResource's then, and goes
+// when it is deleted or its manifest drops the object.
+func TestMoveToASuspendedOne(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		end    func(t *testing.T, taker string)
+	}{
+		"deleted": {"It is deleted before it has applied the object.", func(t *testing.T, taker string) {
+			t.Helper()
+			require.NoError(t, deleteVidraResource(t.Context(), taker))
+			require.NoError(t, client.IgnoreNotFound(mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"suspend":false}}`)))
+			awaitGone(t, vidraResourceOf(taker, "", ""))
+		}},
+		"dropped": {"Its manifest drops the object.", func(t *testing.T, taker string) {
+			t.Helper()
+			setManifest(t, taker, configMap("other", taker))
+			require.NoError(t, mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"suspend":false}}`))
+			awaitReady(t, taker)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			giver, taker := ns+"-giver", ns+"-taker"
+			newVidraResource(t, ns, manifests(configMap("stays", giver), configMap("page", "hello")), named(giver))
+			awaitReady(t, giver)
+			obj := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+			newVidraResource(t, ns, manifests(configMap("other", taker), configMap("page", "goodbye")), named(taker), func(vr *v1alpha1.VidraResource) { vr.Spec.Suspend = true })
+			require.NoError(t, deleteVidraResource(t.Context(), giver))
+			require.EventuallyWithT(t, func(c *assert.CollectT) {
+				live := get(c, obj)
+				require.Equal(c, []string{v1alpha1.FieldManager(taker)}, appliedBy(live))
+			}, 3*time.Minute, suite.Poll)
+			tc.end(t, taker)
+			await(t, func(c *assert.CollectT) {
+				require.True(c, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopy())), tc.reason)
+			})
+		})
+	}
 }

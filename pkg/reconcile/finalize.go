@@ -29,6 +29,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	s.Shards = p.shards
+	p.listTransferred()
 	if s.Generation != p.VR.Generation || len(s.Manifest)+len(s.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.VR.Generation, nil, nil)
 	}

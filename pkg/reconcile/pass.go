@@ -148,6 +148,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 
 // run connects, reads the manifest, plans, applies, prunes and concludes.
 func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
+	p.listTransferred()
 	if why := p.connect(ctx); why != nil {
 		return p.refuse(ctx, *why)
 	}

@@ -39,6 +39,26 @@ func (p *pass) recoverInventory() {
 	}
 }
 
+// listTransferred takes the objects for the inventory that another VidraResource released to this one, which has not applied them yet, as
+// while it is suspended. They are of the manifest as it was read last: without an entry, nothing would remove them when they leave it.
+func (p *pass) listTransferred() {
+	if !p.Scope.All || !p.Watched {
+		return
+	}
+	p.applier.Allowed = p.state.scope
+	for _, o := range p.state.Manifest {
+		if o.Entry != nil {
+			continue
+		}
+		key := o.Desired.Key
+		if kept, found, synced := p.Watches.Get(p.applier.WatchKey(key), key.Namespace, key.Name); found && synced {
+			if _, _, applied := trigger.AppliedBy(kept, p.applier.Manager); applied {
+				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
+			}
+		}
+	}
+}
+
 // watchedKinds returns one object of each watch.
 func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 	kinds := map[watchregistry.Key]*desired.Object{}
