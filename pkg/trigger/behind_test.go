@@ -40,6 +40,13 @@ func TestApplyOfAnEarlierProcess(t *testing.T) {
 		require.True(t, r.index.AsExpected(owner, key, kept, true))
 		known, _ := r.index.Expected(owner, key)
 		require.Equal(t, "100", known.ResourceVersion)
+		page := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*configMap("blue", "100")}}
+		page.SetResourceVersion("102")
+		r.NewListing("", configMaps, "", func() bool { return true }).Page(page)
+		require.Contains(t, r.TakeCauses(owner).Suspects, key, "a digest of a status may be forged")
+		r.apply("blue", "100", nil)
+		r.NewListing("", configMaps, "", func() bool { return true }).Page(page)
+		require.Empty(t, r.TakeCauses(owner).Suspects, "this process has compared it")
 	})
 }
 

@@ -29,6 +29,8 @@ type claim struct {
 	expectsRemoval bool
 	// sensitive is Applied.Sensitive, or whether a state of the object since then had the annotation.
 	sensitive ownership.Sensitivity
+	// learned is whether the version of expected is from an event, and the digest from the status.
+	learned bool
 	// alone is whether other managers owned nothing after the last apply, and no event has
 	// confirmed it yet: an empty baseline.
 	alone bool
@@ -41,7 +43,7 @@ type claim struct {
 // expect sets the result of an apply.
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
-	c.expected, c.known, c.unreverted = expect(a), true, a.Unreverted
+	c.expected, c.known, c.unreverted, c.learned = expect(a), true, a.Unreverted, false
 }
 
 // commit sets the result of an apply, or of the comparison of an object that is not applied.
@@ -131,7 +133,7 @@ func judge(c *claim, o observation) Verdict {
 	switch {
 	case c.inFlight:
 		return VerdictInFlight
-	case isEcho(c.expected.version, o):
+	case !c.learned && isEcho(c.expected.version, o):
 		return VerdictEcho
 	case stale(c.expected.version, o) && c.raced() != nil && !o.deleted && !o.snapshot.has(c.expected.owned):
 		return VerdictDrift
@@ -205,7 +207,7 @@ func (c *claim) judgeState(o observation) judgement {
 // learn notes the version of an object that is as expected after the apply of an earlier process. Older versions are stale from then on.
 func (c *claim) learn(verdict Verdict, s *Snapshot) {
 	if verdict == VerdictAsExpected && c.expected.version == (version{}) {
-		c.expected.version = s.version
+		c.expected.version, c.learned = s.version, true
 	}
 }
 
