@@ -109,7 +109,13 @@ func (c *Cluster) AwaitReadyFor(t *testing.T, most time.Duration, name string) *
 // ready, for a reason and with a message that contains each part.
 func (c *Cluster) AwaitNotReady(t *testing.T, name, reason string, parts ...string) *v1alpha1.VidraResource {
 	t.Helper()
-	return c.AwaitCondition(t, name, metav1.Condition{
+	return c.AwaitNotReadyFor(t, Patience, name, reason, parts...)
+}
+
+// AwaitNotReadyFor is AwaitNotReady, for a time that the test knows better.
+func (c *Cluster) AwaitNotReadyFor(t *testing.T, most time.Duration, name, reason string, parts ...string) *v1alpha1.VidraResource {
+	t.Helper()
+	return c.awaitCondition(t, most, name, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason,
 	}, parts...)
 }

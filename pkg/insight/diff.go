@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
@@ -62,6 +64,11 @@ func (c *Client) Forecast(ctx context.Context, q PreviewQuery) (*Forecasts, erro
 	return answer, nil
 }
 
+// destinationOf opens the destination of a VidraResource.
+func (c *Client) destinationOf(ctx context.Context, vr *v1alpha1.VidraResource) (*cluster.Cluster, error) {
+	return c.destinations.Of(ctx, c.cluster, c.config, vr)
+}
+
 // differs returns a differ for each VidraResource that a query selects, and messages to the user. It fails for a VidraResource
 // about which the operator sends no request.
 func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ, remarks []string, err error) {
@@ -74,7 +81,7 @@ func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ
 		if why := c.operator.accounts(reader{moves}).Refused(ctx, vr); why != nil {
 			return nil, nil, fmt.Errorf("VidraResource %s: %s", vr.Name, why.Message)
 		}
-		at, err := c.destinations.Of(ctx, c.cluster, c.config, vr)
+		at, err := c.destinationOf(ctx, vr)
 		if err != nil {
 			return nil, nil, err
 		}

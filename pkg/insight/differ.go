@@ -106,6 +106,8 @@ type differ struct {
 	// operator are the settings of the operator, and settings those for the VidraResource.
 	operator *decisions
 	settings *plan.Settings
+	// destination opens the destination of another VidraResource.
+	destination func(ctx context.Context, vr *v1alpha1.VidraResource) (*cluster.Cluster, error)
 	// wanted are the objects of the manifest.
 	wanted map[object.Identity]bool
 	// dropped are the fields of the VidraResource that its file has dropped.
@@ -119,7 +121,9 @@ type differ struct {
 func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, others *moves) *differ {
 	runner := dryrun.New(c.dynamic, at, vr)
 	runner.Sources = c.sources
-	return &differ{Runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), wanted: map[object.Identity]bool{}}
+	return &differ{
+		Runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), destination: c.destinationOf, wanted: map[object.Identity]bool{},
+	}
 }
 
 // as returns a differ for the objects of another VidraResource, which this one receives.
@@ -128,7 +132,7 @@ func (d *differ) as(former *v1alpha1.VidraResource) *differ {
 	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
 	settings := *d.settings
 	settings.Manager = runner.By.Manager
-	return &differ{Runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, wanted: d.wanted}
+	return &differ{Runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, destination: d.destination, wanted: d.wanted}
 }
 
 // resolve returns the objects of the manifest with the configurations of the operator. It fails for a manifest that the operator does not

@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -33,7 +34,8 @@ func differOf() *differ {
 		panic(err)
 	}
 	by := object.SignatureOf("", vr.Name)
-	none := &moves{given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+	none := &moves{given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
+	none.named = &owners.Named{Preview: none.all, Parts: none.partsOf}
 	none.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }
 	return &differ{Runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, operator: &operator, settings: operator.settings(vr, by)}
 }

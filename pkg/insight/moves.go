@@ -13,17 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
@@ -37,10 +38,15 @@ type moves struct {
 	// others lists the VidraResources of the cluster, once: no object of most diffs asks for it.
 	others func(ctx context.Context) ([]*v1alpha1.VidraResource, error)
 
+	// named knows which of them have an object in their manifests, as the operator finds it.
+	named *owners.Named
+	// identities finds the URLs of one cluster.
+	identities access.Identities
+
 	// mu guards contents.
 	mu sync.Mutex
 	// contents are the manifests that were read, by the name of the VidraResource.
-	contents map[string]*content
+	contents map[string]content
 }
 
 // content is the manifest of a VidraResource.
@@ -48,12 +54,11 @@ type content struct {
 	parts []desired.Part
 	// unread is the obstacle to reading parts of the manifest; nil if all are known.
 	unread error
-	// objects returns the objects of the manifest. It fails if the manifest is invalid.
-	objects func() (map[object.Identity]bool, error)
 }
 
 func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
-	m := &moves{client: client.dynamic, sources: client.sources, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]*content{}}
+	m := &moves{client: client.dynamic, sources: client.sources, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
+	m.named = &owners.Named{Preview: m.all, Parts: m.partsOf}
 	for _, vr := range given {
 		m.given[vr.Name] = vr
 	}
@@ -67,30 +72,15 @@ func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
 	return m
 }
 
-// receiver returns the VidraResource other than from that has an object of the cluster at in its manifest; nil if there is
-// none. unknown names the VidraResources that may have it.
-func (m *moves) receiver(ctx context.Context, from, at string, id object.Identity) (receiver *v1alpha1.VidraResource, unknown string) {
+// all returns the VidraResources as they would be after the apply. It fails with those of the apply if the others are unknown.
+func (m *moves) all(ctx context.Context) ([]*v1alpha1.VidraResource, error) {
 	others, err := m.others(ctx)
-	if err != nil {
-		unknown = "another VidraResource has it in its manifest, which is not known: " + err.Error()
-	}
 	all := slices.DeleteFunc(slices.Clone(others), func(vr *v1alpha1.VidraResource) bool { return m.given[vr.Name] != nil })
 	for _, vr := range m.given {
 		all = append(all, vr)
 	}
 	slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int { return cmp.Compare(a.Name, b.Name) })
-	for _, vr := range all {
-		if vr.Name == from || !owners.IsAt(vr, at) {
-			continue
-		}
-		switch has, err := m.has(ctx, vr, id); {
-		case has:
-			return vr, ""
-		case err != nil && unknown == "":
-			unknown = fmt.Sprintf("VidraResource %s has it in its manifest, which is not known: %v", vr.Name, err)
-		}
-	}
-	return nil, unknown
+	return all, err
 }
 
 // former returns the VidraResource that an object of the cluster at moves from, to the VidraResource to: it manages the object,
@@ -121,8 +111,8 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 		if !owners.HoldsObject(vr, at, id, live.GetUID()) {
 			continue // the mark was copied
 		}
-		if has, err := m.has(ctx, vr, id); has || err != nil || vr.Orphans() {
-			return nil, nil //nolint:nilerr // it may stay an owner
+		if vr.Orphans() || vr.DeletionTimestamp.IsZero() && m.named.Names(ctx, vr, id) {
+			return nil, nil // it may stay an owner
 		}
 		if found == nil || name < found.Name {
 			found = vr
@@ -131,49 +121,20 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 	return found, nil
 }
 
-// has reports whether a VidraResource has an object in its manifest. It fails if that is not known, as with an invalid manifest
-// that mentions the object.
-func (m *moves) has(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) (bool, error) {
-	if !vr.DeletionTimestamp.IsZero() {
-		return false, nil
-	}
-	c := m.contentOf(ctx, vr)
-	if !slices.ContainsFunc(c.parts, func(p desired.Part) bool { return p.Mentions(id.Name) }) {
-		return false, c.unread
-	}
-	objects, err := c.objects()
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("the manifest is invalid: %w", err)
-	case objects[id]:
-		return true, nil
-	}
-	return false, c.unread
-}
-
-// contentOf reads the manifest of a VidraResource.
-func (m *moves) contentOf(ctx context.Context, vr *v1alpha1.VidraResource) *content {
+// partsOf reads the parts of the manifest of a VidraResource. It fails with those that it has read if others may exist.
+func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.contents[vr.Name]; c != nil {
-		return c
-	}
-	c := &content{}
-	var refused, err error
-	c.parts, refused, err = desired.AvailableParts(ctx, m.sources, m.client, cluster.Scope{}, vr, nil)
-	if c.unread = refused; err != nil {
-		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
-	}
-	c.objects = sync.OnceValues(func() (map[object.Identity]bool, error) {
-		ids, err := desired.Identities(vr, c.parts)
-		all := make(map[object.Identity]bool, len(ids))
-		for _, id := range ids {
-			all[id] = true
+	c, read := m.contents[vr.Name]
+	if !read {
+		var refused, err error
+		c.parts, refused, err = desired.AvailableParts(ctx, m.sources, m.client, cluster.Scope{}, vr, nil)
+		if c.unread = refused; err != nil {
+			c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 		}
-		return all, err
-	})
-	m.contents[vr.Name] = c
-	return c
+		m.contents[vr.Name] = c
+	}
+	return c.parts, c.unread
 }
 
 // holders returns the VidraResources whose manifests hold one, and those that hold them.
@@ -229,7 +190,7 @@ func releaseReason(former *v1alpha1.VidraResource) string {
 var accessReviews = authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")
 
 // mayPatch reports whether the account of a VidraResource may patch an object. It fails for users who may not ask that.
-func mayPatch(ctx context.Context, at dynamic.Interface, vr *v1alpha1.VidraResource, gvr schema.GroupVersionResource, id object.Identity) (bool, error) {
+func mayPatch(ctx context.Context, at dynamic.Interface, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
 	in, account := vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName
 	if account == "" {
 		return true, nil
@@ -239,12 +200,12 @@ func mayPatch(ctx context.Context, at dynamic.Interface, vr *v1alpha1.VidraResou
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + in + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + in, "system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: id.Namespace, Verb: "patch", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: id.Name,
+				Namespace: key.Namespace, Verb: "patch", Group: key.GVR.Group, Version: key.GVR.Version, Resource: key.GVR.Resource, Name: key.Name,
 			},
 		},
 	})
 	if err != nil {
-		return false, fmt.Errorf("write the review of the right to patch %s: %w", id, err)
+		return false, fmt.Errorf("write the review of the right to patch %s %s: %w", key.GVR.GroupResource(), key.Name, err)
 	}
 	answer, err := at.Resource(accessReviews).Create(ctx, &unstructured.Unstructured{Object: review}, metav1.CreateOptions{})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -251,7 +253,7 @@ func (p *departure) moved(decision policy.Removal) {
 func (p *departure) id() object.Identity { return object.IdentityIn(p.of.Live) }
 
 // accountOf is the account of a VidraResource, NAMESPACE/NAME.
-func accountOf(receiver *policy.Receiver) string {
+func accountOf(receiver *owners.Receiver) string {
 	return receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
 }
 
@@ -287,25 +289,23 @@ func (p *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
 	return p.differ.coOwners(p.of.Live, func() ([]owners.CoOwner, error) { return p.differ.finder().AllOwners(ctx, p.key, p.of.Live) })
 }
 
-// Receiver implements policy.Facts.
-func (p *departure) Receiver(ctx context.Context) (*policy.Receiver, error) {
-	receiver, unknown := p.differ.moves.receiver(ctx, p.differ.VR.Name, p.differ.At.Name(), p.id())
-	switch {
-	case receiver != nil:
-		return &policy.Receiver{Receiver: owners.Receiver{VidraResource: receiver}}, nil
-	case unknown != "":
-		return nil, errors.New(unknown)
+// Receivers implements policy.Facts. If others than those in the files are unknown, those in the files decide.
+func (p *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error) {
+	finder := p.differ.finder()
+	all, err := finder.Named.Receivers(ctx, p.differ.VR.Name, p.differ.At.Name(), []object.Identity{p.id()}, time.Time{})
+	if len(all) > 0 {
+		err = nil
 	}
-	return nil, nil
+	return finder.Identified(ctx, p.key, p.of.Live, all[p.id()]), withoutValues(err)
 }
 
 // MayTake implements policy.Facts.
-func (p *departure) MayTake(ctx context.Context, receiver *policy.Receiver) (bool, error) {
-	may, err := mayPatch(ctx, p.differ.At.Dynamic(), receiver.VidraResource, p.key.GVR, p.id())
+func (p *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error) {
+	may, err := p.differ.finder().MayTake(ctx, receiver.VidraResource, p.key)
 	if err == nil && !may {
 		p.remarks += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, accountOf(receiver))
 	}
-	return may, withoutValues(err)
+	return may, err
 }
 
 // Contents implements policy.Facts.
@@ -317,12 +317,25 @@ func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
 // finder returns the Finder of the other owners of objects, as the operator has it.
 func (d *differ) finder() *owners.Finder {
 	return &owners.Finder{
-		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{d.moves},
-		Named: &owners.Named{Parts: func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
-			c := d.moves.contentOf(ctx, vr)
-			return c.parts, c.unread
-		}},
+		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{d.moves}, Named: d.moves.named,
+		MayTake: func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
+			may, err := mayPatch(ctx, d.At.Dynamic(), vr, key)
+			return may, withoutValues(err)
+		},
+		IsSame: d.isSame,
 	}
+}
+
+// isSame reports whether an object is also the object of its name at the destination of a VidraResource, as the operator finds it.
+func (d *differ) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
+	same, err := d.moves.identities.IsSame(ctx, d.At, vr, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
+		at, err := d.destination(ctx, vr)
+		if err != nil {
+			return nil, cluster.Scope{}, nil, err
+		}
+		return at, at.Scope(), func() {}, nil
+	})
+	return same, withoutValues(err)
 }
 
 // coOwners returns the other VidraResources that own an object, as find finds them. If the user may not list VidraResources, those count

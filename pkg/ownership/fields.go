@@ -141,6 +141,17 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	return names
 }
 
+// LastApplied is when manager last applied another configuration to obj; zero if it applied none, or managedFields have no time.
+func LastApplied(obj *unstructured.Unstructured, manager string) time.Time {
+	var last time.Time
+	for r := range records(obj) {
+		if at := r.time(); r.text("manager") == manager && r.applies() && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
 // AnnotationManagers lists the field managers that set an annotation of obj, by any operation, except the name that the API
 // server makes up.
 func AnnotationManagers(obj *unstructured.Unstructured, key string) []string {

@@ -119,45 +119,11 @@ func (r *Reconciler) forgetCluster(server string) {
 }
 
 // isSame reports whether an object of the destination is also the object of its name at the destination of another
-// VidraResource, which is another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the
-// object does; if the other cluster does not answer, the identity in the status of the VidraResource does. It fails if none of
-// them is known.
+// VidraResource, which is another URL. See access.Identities.IsSame.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, access.IdentityTimeout)
-	defer cancel()
-	here, hereErr := p.identities.Of(ctx, p.applier.Destination)
-	at, scope, done, err := p.destinations().Borrow(vr.Spec.Destination.Server, p.forgetCluster)
-	if err == nil {
-		defer done()
-		if at.Name() == key.Cluster {
-			return true, nil
-		}
-		there, thereErr := p.identities.Of(ctx, at)
-		if hereErr == nil && thereErr == nil {
-			return here == there, nil
-		}
-		same, readErr := isSameObject(ctx, at, scope, key, live)
-		if readErr == nil {
-			return same, nil
-		}
-		if err = thereErr; err == nil {
-			err = readErr
-		}
-	}
-	if hereErr == nil && vr.Status.ClusterUID != "" {
-		return vr.Status.ClusterUID == string(here), nil
-	}
-	return false, err
-}
-
-// isSameObject compares the UIDs of the objects of one name in two clusters.
-func isSameObject(ctx context.Context, at access.Destination, scope cluster.Scope, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	if access.ObjectOutOfScope(scope, object.IdentityIn(live)) != nil {
-		return false, nil // nothing is applied there
-	}
-	key.Cluster = at.Name()
-	found, err := access.GetAsVidra(ctx, at, key)
-	return found != nil && found.GetUID() == live.GetUID(), err
+	return p.identities.IsSame(ctx, p.applier.Destination, vr, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
+		return p.destinations().Borrow(vr.Spec.Destination.Server, p.forgetCluster)
+	})
 }
 
 // noteIdentity notes the identity of a remote destination for the status, which has it while the cluster does not answer. It

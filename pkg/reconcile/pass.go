@@ -91,6 +91,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 	if r.Shard != "" {
 		p.applier.LeftShard = p.leftShard
 	}
+	p.applier.Finder.MayTake, p.applier.Finder.IsSame = p.mayTake, p.isSame
 	p.Recorder = status.Recorder{Planner: p.Planner, Applier: p.applier}
 	p.Terminating = p.isTerminating(map[string]bool{})
 	return p
@@ -261,7 +262,7 @@ func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
 		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
-	return &prune.Remover{Applier: p.applier, Plan: p.Planner, MayTake: p.mayTake, IsSame: p.isSame, Stale: p.stale, FormerClient: former}
+	return &prune.Remover{Applier: p.applier, Plan: p.Planner, Stale: p.stale, FormerClient: former}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns why objects must not be removed for what

@@ -10,8 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -72,6 +76,50 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	}
 	x.known[d.Name()] = is
 	return is.uid, is.err
+}
+
+// IsSame reports whether an object of the cluster here is also the object of its name at the destination of another VidraResource, which
+// is another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the object does; if the other
+// cluster does not answer, the identity in the status of the VidraResource does. It fails if none of them is known. borrow opens
+// that destination.
+func (x *Identities) IsSame(ctx context.Context, here Destination, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured,
+	borrow func(ctx context.Context) (at Destination, scope cluster.Scope, done func(), err error),
+) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
+	defer cancel()
+	uid, hereErr := x.Of(ctx, here)
+	at, scope, done, err := borrow(ctx)
+	if err == nil {
+		defer done()
+		if at.Name() == key.Cluster {
+			return true, nil
+		}
+		there, thereErr := x.Of(ctx, at)
+		if hereErr == nil && thereErr == nil {
+			return uid == there, nil
+		}
+		same, readErr := isSameObject(ctx, at, scope, key, live)
+		if readErr == nil {
+			return same, nil
+		}
+		if err = thereErr; err == nil {
+			err = readErr
+		}
+	}
+	if hereErr == nil && vr.Status.ClusterUID != "" {
+		return vr.Status.ClusterUID == string(uid), nil
+	}
+	return false, err
+}
+
+// isSameObject compares the UIDs of the objects of one name in two clusters.
+func isSameObject(ctx context.Context, at Destination, scope cluster.Scope, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
+	if ObjectOutOfScope(scope, object.IdentityIn(live)) != nil {
+		return false, nil // nothing is applied there
+	}
+	key.Cluster = at.Name()
+	found, err := GetAsVidra(ctx, at, key)
+	return found != nil && found.GetUID() == live.GetUID(), err
 }
 
 // Forget forgets a cluster.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -65,6 +66,36 @@ type Finder struct {
 	Elsewhere client.Reader
 	// Named knows which of them have an object in their manifest.
 	Named *Named
+	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
+	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
+	// IsSame reports whether an object is also the object of its name at the destination of a VidraResource, which is another
+	// URL.
+	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
+}
+
+// Identified returns the receivers whose object this is, the most certain ones first. The cluster of a receiver is asked for
+// when the caller has rejected those before it.
+func (a *Finder) Identified(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) iter.Seq[Receiver] {
+	return func(yield func(Receiver) bool) {
+		var unidentified []Receiver
+		for _, receiver := range all {
+			same := true
+			if receiver.Elsewhere {
+				if same, receiver.Unidentified = a.IsSame(ctx, receiver.VidraResource, key, live); receiver.Unidentified != nil {
+					unidentified = append(unidentified, receiver)
+					continue
+				}
+			}
+			if same && !yield(receiver) {
+				return
+			}
+		}
+		for _, receiver := range unidentified {
+			if !yield(receiver) {
+				return
+			}
+		}
+	}
 }
 
 // Conflicting is CoOwners for an object that cannot be applied for a conflict: the wish of each is known from its latest manifest.

@@ -25,8 +25,9 @@ const maxNamed = 3
 // Inside are the objects that the deletion of a Namespace or CustomResourceDefinition would delete. Objects that are being
 // deleted do not count, and neither do objects that the garbage collector deletes with their owners.
 type Inside struct {
-	// Kept are the objects with the annotation keep, and Owned the objects of other VidraResources, with their owners.
-	// Unmanaged are the objects without an owner, except objects that Kubernetes makes in each namespace.
+	// Kept are the objects with the annotation keep. Owned are the objects of other VidraResources, with their owners, and the objects
+	// that other VidraResources have, or may have, in their manifests and may apply. Unmanaged are the objects without an owner,
+	// except objects that Kubernetes makes in each namespace.
 	Kept, Owned, Unmanaged Some
 }
 
@@ -51,19 +52,40 @@ func (s Some) String() string {
 	return text
 }
 
-// Add adds an object. others are the VidraResources that own it, except the owner of the removed container, and ours reports
-// that this one owns it.
-func (i *Inside) Add(content cluster.Content, others []string, ours bool) {
-	name := object.Identity{GroupKind: schema.GroupKind{Group: content.GVR.Group, Kind: content.Kind}, Namespace: content.Namespace, Name: content.Name}.String()
-	switch {
-	case content.DeletionTimestamp != nil:
-	case content.Annotations[v1alpha1.KeepAnnotation] == "true":
+// Member is an object in a container that is removed.
+type Member struct {
+	cluster.Content
+	// Of is the end of messages about its owners, without the owner of the container; empty if there is none.
+	Of string
+	// Ours reports that the owner of the container owns it.
+	Ours bool
+}
+
+// Add adds an object.
+func (i *Inside) Add(m Member) {
+	switch name := m.id().String(); {
+	case m.DeletionTimestamp != nil:
+	case m.Annotations[v1alpha1.KeepAnnotation] == "true":
 		i.Kept.add(name)
-	case len(others) > 0:
-		i.Owned.add(name + " of " + strings.Join(others, " and "))
-	case !ours && len(content.OwnerReferences) == 0 && !isNamespaceDefault(content):
+	case m.Of != "":
+		i.Owned.add(name + m.Of)
+	case !m.Ours && len(m.OwnerReferences) == 0 && !isNamespaceDefault(m.Content):
 		i.Unmanaged.add(name)
 	}
+}
+
+func (m Member) id() object.Identity {
+	return object.Identity{GroupKind: schema.GroupKind{Group: m.GVR.Group, Kind: m.Kind}, Namespace: m.Namespace, Name: m.Name}
+}
+
+// identified is the object without anything but its identity.
+func (m Member) identified() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(m.GVR.GroupVersion().WithKind(m.Kind))
+	u.SetNamespace(m.Namespace)
+	u.SetName(m.Name)
+	u.SetUID(m.UID)
+	return u
 }
 
 // Blocked returns the reason for which a container with these contents stays: empty if it goes. unmanaged is the policy for
@@ -110,19 +132,77 @@ type Containers interface {
 	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
 }
 
-// Contents returns the contents of a Namespace or CustomResourceDefinition of the cluster at. It fails if some of them are unknown.
+// Contents returns the contents of a Namespace or CustomResourceDefinition of the cluster at. It fails if some of them, or their owners,
+// are unknown.
 func (a *Finder) Contents(ctx context.Context, at Containers, container *unstructured.Unstructured) (Inside, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
-	var inside Inside
+	var members []Member
 	var failed error
 	err := visitContents(ctx, at, container, func(content cluster.Content) {
 		others, ours, err := a.ownersOf(ctx, at, content)
-		if failed = errors.Join(failed, err); err == nil {
-			inside.Add(content, others, ours)
+		failed = errors.Join(failed, err)
+		content.ManagedFields = nil // the largest part of an object that is kept until all are known
+		m := Member{Content: content, Ours: ours}
+		if len(others) > 0 {
+			m.Of = " of " + strings.Join(others, " and ")
 		}
+		members = append(members, m)
 	})
-	return inside, errors.Join(err, failed)
+	if err = errors.Join(err, failed); err == nil {
+		err = a.findReceivers(ctx, at, members)
+	}
+	var inside Inside
+	for _, m := range members {
+		inside.Add(m)
+	}
+	return inside, err
+}
+
+// findReceivers finds the VidraResources that have objects of a container in their manifests and own none of them: one that is suspended, or
+// whose manifest cannot be read, has not applied them.
+func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
+	var ids []object.Identity
+	for _, m := range members {
+		if m.Of == "" && m.DeletionTimestamp == nil {
+			ids = append(ids, m.id())
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	receivers, err := a.Named.Receivers(ctx, a.Owner.Name, at.Name(), ids, time.Now())
+	if err != nil {
+		return err
+	}
+	for i := range members {
+		if m := &members[i]; m.Of == "" && m.DeletionTimestamp == nil {
+			key := trigger.ObjectKey{Cluster: at.Name(), GVR: m.GVR, Namespace: m.Namespace, Name: m.Name}
+			m.Of = a.receivedBy(ctx, key, m.identified(), receivers[m.id()])
+		}
+	}
+	return nil
+}
+
+// receivedBy is the end of messages about the VidraResource that has an object in its manifest, or may have; empty if none may apply it.
+func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
+	for receiver := range a.Identified(ctx, key, live, all) {
+		name := v1alpha1.Kind + " " + receiver.Name
+		switch {
+		case receiver.Unidentified != nil:
+			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.Spec.Destination.Server, receiver.Unidentified)
+		case receiver.Unknown != nil:
+			return fmt.Sprintf(", which %s may have in its manifest (%v)", name, receiver.Unknown)
+		}
+		switch may, err := a.MayTake(ctx, receiver.VidraResource, key); {
+		case err == nil && !may:
+		case receiver.Mentioned:
+			return fmt.Sprintf(", which %s mentions in a manifest that cannot be read", name)
+		default:
+			return " in the manifest of " + name
+		}
+	}
+	return ""
 }
 
 // visitContents calls visit with each object in a Namespace or of a CustomResourceDefinition.

@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,7 +75,11 @@ func TestInside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var inside Inside
-			inside.Add(tc.content, tc.others, tc.ours)
+			m := Member{Content: tc.content, Ours: tc.ours}
+			if len(tc.others) > 0 {
+				m.Of = " of " + strings.Join(tc.others, " and ")
+			}
+			inside.Add(m)
 			count := map[string]int{kept: inside.Kept.Count, owned: inside.Owned.Count, unmanaged: inside.Unmanaged.Count}
 			for kind, n := range count {
 				require.Equal(t, kind == tc.want, n == 1, "%s: %s", kind, tc.reason)

@@ -32,7 +32,9 @@ type Named struct {
 	Metadata metadata.Interface
 	// Sources are the watches of spec.manifestFrom.
 	Sources *source.Watches
-	// Parts reads the parts of a manifest. It fails if one may exist and cannot be read now.
+	// Preview returns the VidraResources as they would be, instead of those of the API server; nil for those.
+	Preview func(ctx context.Context) ([]*v1alpha1.VidraResource, error)
+	// Parts reads the parts of a manifest. It fails if one may exist and cannot be read now, with those that it has read.
 	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
 
 	// mu guards manifests and latest.
@@ -75,6 +77,9 @@ type Receiver struct {
 	Elsewhere bool
 	// Unknown is the reason for which it is not known whether it has; nil if it is.
 	Unknown error
+	// Unidentified is the error because of which its destination may or may not be the cluster of the object; nil if it is the
+	// same cluster. Finder.Identified sets it.
+	Unidentified error
 }
 
 // seed is the seed of the hashes of identities.
@@ -119,36 +124,57 @@ func (n *Named) Forget(name string) {
 
 // Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
 // manifests, the most certain ones first. The API server had these VidraResources at since, or later. It fails if they cannot
-// be listed.
+// be listed: others than those that it returns may have them, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
+	receivers := map[object.Identity][]Receiver{}
+	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
+		if !vr.DeletionTimestamp.IsZero() {
+			return
+		}
+		named, parsed, err := n.naming(ctx, vr, ids)
+		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !IsAt(vr, at)}
+		for _, id := range ids {
+			if is := named(id); is || err != nil {
+				if receiver.Unknown = err; is {
+					receiver.Unknown = nil
+				}
+				receivers[id] = append(receivers[id], receiver)
+			}
+		}
+	})
+	for _, all := range receivers {
+		slices.SortFunc(all, Receiver.compare)
+	}
+	return receivers, err
+}
+
+// visit calls visit with the VidraResources other than owner, as the API server had them at since, or later.
+func (n *Named) visit(ctx context.Context, owner string, since time.Time, visit func(*v1alpha1.VidraResource)) error {
+	if n.Preview != nil {
+		all, err := n.Preview(ctx)
+		for _, vr := range all {
+			if vr.Name != owner {
+				visit(vr)
+			}
+		}
+		return err
+	}
 	all, err := n.list(ctx, since)
 	if err != nil {
-		return nil, fmt.Errorf("list the VidraResources: %w", err)
+		return fmt.Errorf("list the VidraResources: %w", err)
 	}
-	receivers := map[object.Identity][]Receiver{}
 	for name, is := range all {
 		if name == owner || is.deleting {
 			continue
 		}
-		vr, err := n.get(ctx, name, is)
-		if err != nil {
-			return nil, fmt.Errorf("read VidraResource %s: %w", name, err)
-		}
-		if vr == nil || !vr.DeletionTimestamp.IsZero() {
-			continue
-		}
-		named, parsed, err := n.naming(ctx, vr, ids)
-		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !IsAt(vr, at), Unknown: err}
-		for _, id := range ids {
-			if err != nil || named(id) {
-				receivers[id] = append(receivers[id], receiver)
-			}
+		switch vr, err := n.get(ctx, name, is); {
+		case err != nil:
+			return fmt.Errorf("read VidraResource %s: %w", name, err)
+		case vr != nil:
+			visit(vr)
 		}
 	}
-	for _, all := range receivers {
-		slices.SortFunc(all, Receiver.compare)
-	}
-	return receivers, nil
+	return nil
 }
 
 // Names reports whether a VidraResource has an object in its manifest, or may have.
@@ -171,40 +197,40 @@ func (r Receiver) compare(other Receiver) int {
 	return cmp.Or(cmp.Compare(rank(r), rank(other)), cmp.Compare(r.Name, other.Name))
 }
 
+// manyNames is the number of names from which it takes less time to parse a manifest than to search it for each of them.
+const manyNames = 64
+
 // naming returns the function that reports whether a VidraResource has one of ids in its manifest. A manifest that cannot be
-// parsed has the objects that it mentions.
+// parsed has the objects that it mentions. The error is the reason for which it may have more than the function reports.
 func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
-	m := n.manifests[vr.Name]
+	m, known := n.manifests[vr.Name]
 	n.mu.Unlock()
-	if n.current(m, vr) {
+	if known && n.current(m, vr) {
 		return m.has, true, nil
 	}
-	parts, err := n.partsOf(ctx, vr)
-	if of := (*source.Error)(nil); errors.As(err, &of) && (of.Awaited || !of.NotServed.Empty()) && m.uid == vr.UID && m.generation == vr.Generation {
+	parts, unread := n.partsOf(ctx, vr)
+	if of := (*source.Error)(nil); known && errors.As(unread, &of) && (of.Awaited || !of.NotServed.Empty()) && m.uid == vr.UID && m.generation == vr.Generation {
 		return m.has, true, nil // Vidra keeps what it read last until the source changes
-	}
-	if err != nil {
-		return nil, false, err
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })
 	}
-	if !slices.ContainsFunc(ids, mentions) {
-		return func(object.Identity) bool { return false }, true, nil
+	if len(ids) < manyNames && !slices.ContainsFunc(ids, mentions) {
+		return func(object.Identity) bool { return false }, true, unread
 	}
 	all, err := desired.Identities(vr, parts)
 	if err != nil {
 		may := func(id object.Identity) bool {
 			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
 		}
-		return may, false, nil //nolint:nilerr // its reconcile reports it
+		return may, false, unread // its reconcile reports the error
 	}
 	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all)}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
-	return m.has, true, nil
+	return m.has, true, unread
 }
 
 // partsOf returns the parts of the manifest of a VidraResource.

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,7 +78,7 @@ type Removal struct {
 	// Owners are the other owners of a Shared object.
 	Owners []owners.CoOwner
 	// Receiver is the VidraResource that has the object in its manifest; nil without one.
-	Receiver *Receiver
+	Receiver *owners.Receiver
 }
 
 type verdict int
@@ -112,7 +113,7 @@ func (r Removal) Keeps() bool { return r.verdict == keep }
 // Waits reports whether the decision is made later.
 func (r Removal) Waits() bool { return r.verdict == wait }
 
-func (r Removal) with(receiver *Receiver) Removal {
+func (r Removal) with(receiver *owners.Receiver) Removal {
 	r.Receiver = receiver
 	return r
 }
@@ -141,19 +142,12 @@ type Facts interface {
 	BreakGlass() *v1alpha1.BreakGlassStatus
 	// Owners returns the other VidraResources that own the object.
 	Owners(ctx context.Context) ([]owners.CoOwner, error)
-	// Receiver returns the VidraResource that has the object in its manifest, or may have; nil if there is none.
-	Receiver(ctx context.Context) (*Receiver, error)
+	// Receivers returns the VidraResources that have the object in their manifests, or may have, the most certain ones first.
+	Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error)
 	// MayTake reports whether a receiver may apply the object.
-	MayTake(ctx context.Context, receiver *Receiver) (bool, error)
+	MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error)
 	// Contents returns the contents of a Namespace or CustomResourceDefinition.
 	Contents(ctx context.Context) (owners.Inside, error)
-}
-
-// Receiver is a VidraResource that has an object in its manifest, which another one removes.
-type Receiver struct {
-	owners.Receiver
-	// Unidentified is the error because of which its cluster may or may not be that of the object; nil if it is the same one.
-	Unidentified error
 }
 
 // AsksToStay reports whether an object has the annotation keep.
@@ -221,13 +215,20 @@ func (d Departure) stays() Removal {
 // DecideUnshared decides about the removal of an object that no other VidraResource owns, with the last rules of [Decide]: an object that
 // moved to another manifest stays, and so does a container for its contents.
 func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
-	receiver, err := facts.Receiver(ctx)
-	switch {
-	case err != nil:
+	receivers, err := facts.Receivers(ctx)
+	if err != nil {
 		return Wait(ReceiversUnknown, "is not removed before it is known whether another VidraResource has it in its manifest: ", err.Error(), time.Time{})
-	case receiver == nil:
-		return d.unreceived(ctx, facts)
 	}
+	for receiver := range receivers {
+		if decision := d.receivedBy(ctx, facts, &receiver); !decision.Removes() {
+			return decision
+		}
+	}
+	return d.unreceived(ctx, facts)
+}
+
+// receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it.
+func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners.Receiver) Removal {
 	name, waits := receiver.Name, d.Now.Before(d.MoveEnds)
 	switch server := receiver.Spec.Destination.Server; {
 	case receiver.Unidentified != nil && waits:
@@ -243,7 +244,7 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 	case err != nil:
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
 	case !may:
-		return d.unreceived(ctx, facts)
+		return Remove("")
 	case waits:
 		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", d.MoveEnds).with(receiver)
 	case receiver.Mentioned: // its manifest may lack the object, so that it gets no fields

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -27,9 +28,10 @@ type facts struct {
 	answer      *v1alpha1.BreakGlassStatus
 	owners      []owners.CoOwner
 	ownersErr   error
-	receiver    *Receiver
+	receivers   []owners.Receiver
 	receiverErr error
 	may         bool
+	mayNot      string
 	mayErr      error
 	inside      owners.Inside
 	insideErr   error
@@ -51,14 +53,14 @@ func (f *facts) Owners(context.Context) ([]owners.CoOwner, error) {
 	return f.owners, f.ownersErr
 }
 
-func (f *facts) Receiver(context.Context) (*Receiver, error) {
+func (f *facts) Receivers(context.Context) (iter.Seq[owners.Receiver], error) {
 	f.asked = append(f.asked, "receiver")
-	return f.receiver, f.receiverErr
+	return slices.Values(f.receivers), f.receiverErr
 }
 
-func (f *facts) MayTake(_ context.Context, receiver *Receiver) (bool, error) {
+func (f *facts) MayTake(_ context.Context, receiver *owners.Receiver) (bool, error) {
 	f.asked = append(f.asked, "rights of "+receiver.Name)
-	return f.may, f.mayErr
+	return f.may && f.mayNot != receiver.Name, f.mayErr
 }
 
 func (f *facts) Contents(context.Context) (owners.Inside, error) {
@@ -90,22 +92,22 @@ func ending(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return live
 }
 
-func receiverOf(change func(*Receiver)) *Receiver {
+func receiverOf(change func(*owners.Receiver)) []owners.Receiver {
 	vr := &v1alpha1.VidraResource{}
 	vr.Name, vr.Spec.Destination.Server = "bank", "https://bank"
-	r := &Receiver{Receiver: owners.Receiver{VidraResource: vr}}
+	r := owners.Receiver{VidraResource: vr}
 	if change != nil {
-		change(r)
+		change(&r)
 	}
-	return r
+	return []owners.Receiver{r}
 }
 
-func insideOf(others []string, annotations map[string]string) owners.Inside {
+func insideOf(of string, annotations map[string]string) owners.Inside {
 	var inside owners.Inside
-	inside.Add(cluster.Content{
+	inside.Add(owners.Member{Of: of, Content: cluster.Content{
 		GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
 		PartialObjectMetadata: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine", Annotations: annotations}},
-	}, others, false)
+	}})
 	return inside
 }
 
@@ -171,59 +173,63 @@ func TestDecide(t *testing.T) {
 			text: "is not removed before it is known whether ConfigMap shop/page, which would be deleted with it, is to be kept", asked: []string{"stale", "break-glass"},
 		},
 		"OtherMember": {reason: "An object in another Namespace.", of: Departure{Live: liveOf("v1", "Namespace", "", "bank"), Owned: true, Members: undecidedPage}, want: removes, asked: asked("receiver", "contents")},
-		"Shared":      {reason: "Another owner keeps it.", of: Departure{Live: configMap(), Owned: true}, facts: facts{owners: []owners.CoOwner{{Name: "bank"}}, receiver: receiverOf(nil)}, want: keeps, why: Shared, asked: asked()},
+		"Shared":      {reason: "Another owner keeps it.", of: Departure{Live: configMap(), Owned: true}, facts: facts{owners: []owners.CoOwner{{Name: "bank"}}, receivers: receiverOf(nil)}, want: keeps, why: Shared, asked: asked()},
 
 		"ReceiversUnknown": {
 			reason: "They cannot be listed.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receiverErr: down}, want: waits, why: ReceiversUnknown, cause: "down",
 			text: "is not removed before it is known whether another VidraResource has it in its manifest: down", asked: asked("receiver"),
 		},
 		"ReceiverUnread": {
-			reason: "The manifest of one cannot be read.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receiver: receiverOf(func(r *Receiver) { r.Unknown = down })}, want: waits, why: ReceiversUnknown, cause: "down",
+			reason: "The manifest of one cannot be read.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown = down })}, want: waits, why: ReceiversUnknown, cause: "down",
 			text: "is not removed before it is known whether VidraResource bank has it in its manifest: down", asked: asked("receiver"),
 		},
 		"ClusterUnknown": {
-			reason: "It may be at the same cluster.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receiver: receiverOf(func(r *Receiver) { r.Unidentified = down })}, want: waits, why: ClusterUnknown, cause: "down",
+			reason: "It may be at the same cluster.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })}, want: waits, why: ClusterUnknown, cause: "down",
 			text: "is not removed before it is known whether the destination https://bank of VidraResource bank, which has an object of this name in its manifest, is the same cluster: down", asked: asked("receiver"),
 		},
 		"ClusterStaysUnknown": {
-			reason: "The object stays for the receiver.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receiver: receiverOf(func(r *Receiver) { r.Unidentified = down })}, want: keeps, why: Mentioned,
+			reason: "The object stays for the receiver.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })}, want: keeps, why: Mentioned,
 			text: "VidraResource bank has an object of this name in its manifest, and it is not known whether its destination https://bank is the same cluster", asked: asked("receiver"),
 		},
 		"RightsUnknown": {
-			reason: "A review failed.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receiver: receiverOf(nil), may: true, mayErr: down}, want: waits, why: RightsUnknown, cause: "down",
+			reason: "A review failed.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil), may: true, mayErr: down}, want: waits, why: RightsUnknown, cause: "down",
 			text: "is not removed before it is known whether VidraResource bank, whose manifest has it, may apply it: down", asked: asked("receiver", "rights of bank"),
 		},
-		"MayNot":   {reason: "A receiver without the right takes nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receiver: receiverOf(nil)}, want: removes, asked: asked("receiver", "rights of bank")},
-		"MayNotIn": {reason: "The contents decide then, too.", of: Departure{Live: namespace(), Owned: true}, facts: facts{receiver: receiverOf(nil), insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "rights of bank", "contents")},
+		"MayNot":   {reason: "A receiver without the right takes nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil)}, want: removes, asked: asked("receiver", "rights of bank")},
+		"MayNotIn": {reason: "The contents decide then, too.", of: Departure{Live: namespace(), Owned: true}, facts: facts{receivers: receiverOf(nil), insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "rights of bank", "contents")},
 		"Moving": {
-			reason: "Its receiver applies it.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receiver: receiverOf(func(r *Receiver) { r.Mentioned = true }), may: true}, want: waits, why: Moving,
+			reason: "Its receiver applies it.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Mentioned = true }), may: true}, want: waits, why: Moving,
 			text: "is in the manifest of VidraResource bank, and is released when that applies it", asked: asked("receiver", "rights of bank"),
 		},
-		"Moved": {reason: "The receiver takes long, and gets the fields.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receiver: receiverOf(nil), may: true}, want: keeps, why: Moved, asked: asked("receiver", "rights of bank")},
+		"MayNotBeforeOne": {
+			reason: "The receiver after it takes the object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: append(receiverOf(nil), receiverOf(func(r *owners.Receiver) { r.Name = "shop" })...), may: true, mayNot: "bank"},
+			want: keeps, why: Moved, asked: asked("receiver", "rights of bank", "rights of shop"),
+		},
+		"Moved": {reason: "The receiver takes long, and gets the fields.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(nil), may: true}, want: keeps, why: Moved, asked: asked("receiver", "rights of bank")},
 		"Mentioned": {
-			reason: "The receiver may lack the object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receiver: receiverOf(func(r *Receiver) { r.Mentioned = true }), may: true}, want: keeps, why: Mentioned,
+			reason: "The receiver may lack the object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Mentioned = true }), may: true}, want: keeps, why: Mentioned,
 			text: "VidraResource bank mentions it, and its manifest cannot be read", asked: asked("receiver", "rights of bank"),
 		},
 
 		"Undeletable":     {reason: "The API server refuses its deletion.", of: Departure{Live: liveOf("v1", "Namespace", "", "kube-node-lease"), Owned: true}, want: keeps, why: Undeletable, text: "the API server never deletes it", asked: asked("receiver")},
 		"ContentsUnknown": {reason: "A kind cannot be listed.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
-		"ContentsInPart":  {reason: "The kept objects do not count while others are unknown.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down, inside: insideOf(nil, map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
+		"ContentsInPart":  {reason: "The kept objects do not count while others are unknown.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down, inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
 		"ContentsKept": {
-			reason: "An unmanaged object in it has the annotation keep.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf(nil, map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: keeps, why: HoldsKept,
+			reason: "An unmanaged object in it has the annotation keep.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: keeps, why: HoldsKept,
 			text: "it holds ConfigMap shop/mine with the annotation keep", cause: "holds ConfigMap shop/mine with the annotation keep", asked: asked("receiver", "contents"),
 		},
 		"ContentsOwned": {
-			reason: "An object in it has another owner.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf([]string{"VidraResource bank"}, nil)}, want: waits, why: Occupied, cause: "it holds ConfigMap shop/mine of VidraResource bank",
+			reason: "An object in it has another owner.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf(" of VidraResource bank", nil)}, want: waits, why: Occupied, cause: "it holds ConfigMap shop/mine of VidraResource bank",
 			text:  "is not removed, because it holds ConfigMap shop/mine of VidraResource bank. Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place",
 			asked: asked("receiver", "contents"),
 		},
 		"ContentsBlocked": {
-			reason: "spec.unmanagedContents is Block.", of: Departure{Live: namespace(), Owned: true, UnmanagedContents: v1alpha1.UnmanagedBlock}, facts: facts{inside: insideOf(nil, nil)}, want: waits, why: Occupied,
+			reason: "spec.unmanagedContents is Block.", of: Departure{Live: namespace(), Owned: true, UnmanagedContents: v1alpha1.UnmanagedBlock}, facts: facts{inside: insideOf("", nil)}, want: waits, why: Occupied,
 			cause: "it holds 1 unmanaged objects, and spec.unmanagedContents is Block: ConfigMap shop/mine",
 			text:  "is not removed, because it holds 1 unmanaged objects, and spec.unmanagedContents is Block: ConfigMap shop/mine. Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place",
 			asked: asked("receiver", "contents"),
 		},
-		"ContentsUnmanaged": {reason: "Unmanaged objects go with it, and the Event names them.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf(nil, nil)}, want: removes, text: "with 1 unmanaged objects: ConfigMap shop/mine", asked: asked("receiver", "contents")},
+		"ContentsUnmanaged": {reason: "Unmanaged objects go with it, and the Event names them.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf("", nil)}, want: removes, text: "with 1 unmanaged objects: ConfigMap shop/mine", asked: asked("receiver", "contents")},
 		"Empty":             {reason: "It holds nothing.", of: Departure{Live: namespace(), Owned: true}, want: removes, asked: asked("receiver", "contents")},
 	}
 	for name, tc := range cases {
@@ -247,7 +253,7 @@ func TestDecide(t *testing.T) {
 				require.Empty(t, got.Owners)
 			}
 			if slices.Contains([]Reason{ClusterUnknown, RightsUnknown, Moving, Moved, Mentioned}, tc.why) || name == "ReceiverUnread" {
-				require.Same(t, tc.facts.receiver, got.Receiver)
+				require.Equal(t, tc.facts.receivers[len(tc.facts.receivers)-1], *got.Receiver)
 			} else {
 				require.Nil(t, got.Receiver)
 			}

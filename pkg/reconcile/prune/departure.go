@@ -2,6 +2,7 @@ package prune
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,22 +51,15 @@ func (d *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
 	return d.remover.Finder.AllOwners(ctx, d.key, d.of.Live)
 }
 
-// Receiver implements policy.Facts.
-func (d *departure) Receiver(ctx context.Context) (*policy.Receiver, error) {
+// Receivers implements policy.Facts.
+func (d *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error) {
 	all, err := d.remover.receivers()
-	if err != nil {
-		return nil, err
-	}
-	receiver, unidentified := d.remover.receiver(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)])
-	if receiver == nil {
-		return nil, nil
-	}
-	return &policy.Receiver{Receiver: *receiver, Unidentified: unidentified}, nil
+	return d.remover.Finder.Identified(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)]), err
 }
 
 // MayTake implements policy.Facts.
-func (d *departure) MayTake(ctx context.Context, receiver *policy.Receiver) (bool, error) {
-	return d.remover.MayTake(ctx, receiver.VidraResource, d.key)
+func (d *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error) {
+	return d.remover.Finder.MayTake(ctx, receiver.VidraResource, d.key)
 }
 
 // Contents implements policy.Facts.

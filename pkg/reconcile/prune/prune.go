@@ -69,11 +69,6 @@ type Removal struct {
 type Remover struct {
 	*apply.Applier
 	Plan *plan.Planner
-	// MayTake reports whether a VidraResource may apply an object, with the rights of its account.
-	MayTake func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error)
-	// IsSame reports whether an object is also the object of its name at the destination of a VidraResource, which is another
-	// URL.
-	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
 	// FormerClient returns the client of an account that the VidraResource named before, and its user.
 	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
 	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same

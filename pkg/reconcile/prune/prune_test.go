@@ -2,6 +2,7 @@ package prune
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,9 @@ func TestOwns(t *testing.T) {
 	}{
 		"Applied":        {"We applied it.", fixture.LiveConfigMap("a", nil, "vidra/web"), "a", true},
 		"AppliedAnother": {"We created it again, and were killed before that was written.", fixture.LiveConfigMap("b", named, "vidra/web"), "a", true},
+		"Restored":       {"Somebody made another one from a copy, with managedFields.", appliedBefore(time.Hour, fixture.LiveConfigMap("b", named, "vidra/web")), "a", false},
+		"RestoredSame":   {"The inventory lists this object.", appliedBefore(time.Hour, fixture.LiveConfigMap("a", named, "vidra/web")), "a", true},
+		"AppliedSlowly":  {"Webhooks took long to answer.", appliedBefore(30*time.Second, fixture.LiveConfigMap("b", named, "vidra/web")), "a", true},
 		"Named":          {"Somebody cleared managedFields.", fixture.LiveConfigMap("a", named), "a", true},
 		"NamedAnother":   {"Somebody made another one from a copy.", fixture.LiveConfigMap("b", named), "a", false},
 		"NamedUnknown":   {"It was about to be created, and may be ours.", fixture.LiveConfigMap("b", named), "", true},
@@ -55,9 +59,20 @@ func TestOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, a.Owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
-			require.Equal(t, tc.want && ownership.Recorded(tc.live) && name != "Cleared", a.Owns(tc.live, nil), "without an entry of the inventory, only managedFields prove who applied it")
+			require.Equal(t, (tc.want || name == "Restored") && ownership.Recorded(tc.live) && name != "Cleared", a.Owns(tc.live, nil), "without an entry of the inventory, only managedFields prove who applied it")
 		})
 	}
+}
+
+// appliedBefore has the last apply of an object before its creation.
+func appliedBefore(d time.Duration, u *unstructured.Unstructured) *unstructured.Unstructured {
+	entries, created := u.GetManagedFields(), time.Now()
+	for i := range entries {
+		entries[i].Time = &metav1.Time{Time: created.Add(-d)}
+	}
+	u.SetManagedFields(entries)
+	u.SetCreationTimestamp(metav1.NewTime(created))
+	return u
 }
 
 // writtenBy adds an update of a manager to managedFields.

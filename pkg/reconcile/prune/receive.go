@@ -30,24 +30,6 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 	return a.Finder.Named.Receivers(ctx, a.Owner.Name, a.Destination.Name(), ids, since)
 }
 
-// receiver returns the first of several receivers whose object this is; nil if none is. unknown is the reason for which it is
-// not known whether the object is the receiver's.
-func (a *Remover) receiver(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []owners.Receiver) (found *owners.Receiver, unknown error) {
-	for i := range all {
-		same, err := true, error(nil)
-		if all[i].Elsewhere {
-			same, err = a.IsSame(ctx, all[i].VidraResource, key, live)
-		}
-		switch {
-		case err == nil && same:
-			return &all[i], nil
-		case err != nil && found == nil:
-			found, unknown = &all[i], err
-		}
-	}
-	return found, unknown
-}
-
 // transfer leaves an object to another VidraResource, which applies it as manager: that gets our fields.
 func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, manager string) Removal {
 	metadata := a.withoutMarks(live)
