@@ -34,6 +34,7 @@ var docsNotRun = map[string]string{
 	` port-forward `:             "no node runs the Pod",
 	` scale deployment/\$FIRST `: "the first operator is not installed",
 	`^curl `:                     "needs the port-forward",
+	`^vidra create `:             "its files are an example, TestCreate has some",
 	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
 	`^vidra ui `:                 "serves until it is interrupted; e2e/ui runs it",
 }

@@ -3,13 +3,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,9 +23,6 @@ import (
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
-
-// maxPart is how much text of a manifest the tests put into one ConfigMap.
-const maxPart = 900_000
 
 // generatedSchema is a schema with properties that have descriptions, and with objects and lists of objects up to a depth. A
 // depth of 4 has some 1,900 properties.
@@ -248,30 +246,12 @@ var shapes = map[string]struct {
 	},
 }
 
-// inParts has the manifest of a VidraResource come from ConfigMaps of a namespace, where it is too long for one object.
-func inParts(t *testing.T, ns string, documents []string) func(*v1alpha1.VidraResource) {
-	t.Helper()
-	texts := []string{""}
-	for _, document := range documents {
-		if last := &texts[len(texts)-1]; len(*last)+len(document) > maxPart {
-			texts = append(texts, document)
-		} else {
-			*last += "\n---\n" + document
-		}
-	}
-	var parts []v1alpha1.ManifestSource
-	for i, text := range texts {
-		name := fmt.Sprintf("part-%d", i)
-		require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string]string{"all": text}}))
-		parts = append(parts, partIn("ConfigMap", name, "all"))
-	}
-	return fromParts(parts...)
-}
-
-// TestPublishedManifests keeps manifests of the shapes and sizes of published ones: they become Ready, each deletion of an object
+// TestPublishedManifests creates VidraResources of manifests of the shapes and sizes of published ones with one command, and again with the
+// same command, which changes nothing: they become Ready, each deletion of an object
 // is reverted, that of its Namespace or its kind included, and nothing is left of them.
 func TestPublishedManifests(t *testing.T) {
 	t.Parallel()
+	vidra := commandLine{binary: buildVidra(t), kubeconfig: env.KubeconfigPath, name: "create"}
 	for name, tt := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,8 +259,19 @@ func TestPublishedManifests(t *testing.T) {
 			documents := tt.documents(t, ns)
 			require.GreaterOrEqual(t, len(strings.Join(documents, "")), tt.bytes, tt.reason)
 			began := time.Now()
-			v := newVidraResource(t, ns, "", asClusterAdmin(t, ns), inParts(t, ns, documents))
-			v = cluster.AwaitReadyFor(t, 3*patience, v.Name)
+			asClusterAdmin(t, ns)
+			file := filepath.Join(t.TempDir(), "install.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(manifests(documents...)), 0o600))
+			cluster.RemoveAtEnd(t, ns)
+			create := func(want string) {
+				t.Helper()
+				out, said, code := vidra.run(t, ns, "-n", ns, "--service-account", "admin", "-f", file)
+				require.Equal(t, 0, code, said)
+				require.Contains(t, out, want)
+			}
+			create("created VidraResource " + ns)
+			v := cluster.AwaitReadyFor(t, 3*patience, ns)
+			create("VidraResource " + ns + " is unchanged")
 			t.Logf("%d objects Ready after %s", len(v.Status.ManagedResources), time.Since(began).Round(time.Millisecond))
 			require.Len(t, v.Status.ManagedResources, tt.objects)
 

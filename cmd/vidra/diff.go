@@ -22,8 +22,8 @@ API server decides that, by dry runs with your rights; nothing is written.
   diff -f FILE        other objects in a file, as the manifest of a new VidraResource
                       whose objects are in the namespace of -n
 
-FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, or -
-for the standard input. -f may be given several times. Fields of a VidraResource that its
+FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, - for
+the standard input, or a URL. -k builds a kustomization. Both may be given several times. Fields of a VidraResource that its
 file has dropped are removed, as an apply of the file does, and are named. ConfigMaps and
 Secrets in the files are used for spec.manifestFrom. For objects in another cluster, the
 kubeconfig in the Secret of that cluster is used, if you may read it. Values of Secrets
@@ -39,10 +39,9 @@ const diffExample = `  vidra diff -f shop.yaml
 // diffFlags holds the flags of the command.
 type diffFlags struct {
 	*kube
-	files     []string
-	recursive bool
-	output    string
-	operator  operatorFlags
+	filesFlags
+	output   string
+	operator operatorFlags
 }
 
 func newDiff(k *kube) *cobra.Command {
@@ -74,11 +73,11 @@ func (f *diffFlags) addFile(cmd *cobra.Command) {
 		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))
 	}
 	f.operator.add(cmd)
-	addFilename(cmd, &f.files, &f.recursive, "a file or folder with VidraResources or with their manifest; - for the standard input; may be repeated")
+	f.add(cmd, "a file, folder or URL with VidraResources or with their manifest; - for the standard input; may be repeated")
 }
 
 func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.preview(names, in)
+	client, query, err := f.preview(ctx, names, in)
 	if err != nil {
 		return err
 	}
@@ -116,15 +115,15 @@ func diffCode(d *insight.Difference) int {
 }
 
 // preview returns a client, and the query for the VidraResources that are compared.
-func (f *diffFlags) preview(names []string, in io.Reader) (client *insight.Client, q insight.PreviewQuery, err error) {
-	if len(names) == 0 && len(f.files) == 0 {
+func (f *diffFlags) preview(ctx context.Context, names []string, in io.Reader) (client *insight.Client, q insight.PreviewQuery, err error) {
+	if len(names) == 0 && !f.given() {
 		return nil, q, errors.New("name a VidraResource, or a file with -f")
 	}
 	if len(names) > 0 {
 		q.VidraResource = names[0]
 	}
-	if len(f.files) > 0 {
-		if q.Files, err = insight.ReadFiles(f.files, f.recursive, in); err != nil {
+	if f.given() {
+		if q.Files, err = f.read(ctx, in, nil); err != nil {
 			return nil, q, err
 		}
 	}

@@ -49,7 +49,7 @@ func newForecast(k *kube) *cobra.Command {
 type forecastFlags struct{ diffFlags }
 
 func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.preview(names, in)
+	client, query, err := f.preview(ctx, names, in)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -15,8 +16,8 @@ VidraResource, the YAML of its manifest and the identity of each object, and tha
 ignore rule matches something. ConfigMaps and Secrets that spec.manifestFrom names are
 read from the same files, if they have them.
 
-FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, or -
-for the standard input. -f may be given several times. An object that is in the files
+FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, - for
+the standard input, or a URL. -k builds a kustomization. Both may be given several times. An object that is in the files
 twice is a problem. Files without a VidraResource are checked as manifests. What only an API server knows, such as
 the schema of each kind, is checked by ` + "`vidra diff -f`" + `.
 
@@ -24,9 +25,8 @@ Exit code 0 means no problem, 1 a problem or that the command failed.`
 
 // lintFlags holds the flags of the command.
 type lintFlags struct {
-	files     []string
-	recursive bool
-	output    string
+	filesFlags
+	output string
 }
 
 func newLint() *cobra.Command {
@@ -35,18 +35,20 @@ func newLint() *cobra.Command {
 		Use: "lint -f FILE", Short: "Check VidraResources and manifests in files, without a cluster",
 		Long: lintHelp, Example: "  vidra lint -f shop.yaml\n  vidra lint -f shop -f common.yaml",
 		Args: wants(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
 	}
-	addFilename(cmd, &f.files, &f.recursive, "a file or folder; - for the standard input; may be repeated")
+	f.add(cmd, "a file, folder or URL; - for the standard input; may be repeated")
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
-func (f *lintFlags) run(in io.Reader, out io.Writer) error {
-	if len(f.files) == 0 {
+func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	if !f.given() {
 		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
 	}
-	files, err := insight.ReadFiles(f.files, f.recursive, in)
+	files, err := f.read(ctx, in, nil)
 	if err != nil {
 		return err
 	}
@@ -55,14 +57,7 @@ func (f *lintFlags) run(in io.Reader, out io.Writer) error {
 	case f.output != "":
 		err = printDocument(out, f.output, faults)
 	case len(faults.Problems) == 0:
-		var command []string
-		for _, name := range f.files {
-			command = append(command, "-f", name)
-		}
-		if f.recursive {
-			command = append(command, "-R")
-		}
-		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", insight.FileNames(files), faults.Checked, hint("diff", command...)))
+		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...)))
 	default:
 		var b strings.Builder
 		for _, problem := range faults.Problems {

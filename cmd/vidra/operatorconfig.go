@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // operatorFlags name the settings of the operator that decide about edits.
@@ -38,6 +39,19 @@ func (o *operatorFlags) client(k *kube) (*insight.Client, error) {
 		return nil, err
 	}
 	return insight.New(config, options)
+}
+
+// writes returns a client for writes with the settings.
+func (o *operatorFlags) writes(k *kube) (*writes.Client, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
+	}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	return writes.New(config, options)
 }
 
 // options returns the settings for a client.

@@ -87,7 +87,7 @@ func TestPlots(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"plots", "-from", filepath.Join(dir, "heal.svg")}), "has no reports")
 }
 
-// TestPeerIsNoDependency: the programs do not contain the module of the peer, nor what draws.
+// TestPeerIsNoDependency: the programs do not contain the module of the peer nor the one that draws, and the operator no progress bar.
 func TestPeerIsNoDependency(t *testing.T) {
 	root, err := testenv.Root()
 	require.NoError(t, err)
@@ -95,7 +95,12 @@ func TestPeerIsNoDependency(t *testing.T) {
 	list.Dir = root
 	out, err := list.Output()
 	require.NoError(t, err)
-	for _, module := range []string{fluxModule, "gonum.org/v1/plot", "github.com/schollz/progressbar"} {
+	for _, module := range []string{fluxModule, "gonum.org/v1/plot"} {
 		require.NotContains(t, string(out), module)
 	}
+	list = exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/operator")
+	list.Dir = root
+	out, err = list.Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "github.com/schollz/progressbar")
 }

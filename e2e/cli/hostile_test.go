@@ -46,6 +46,7 @@ var hostileCommands = map[string][][]string{
 	"tree":       {{"hostile"}, {"hostile", "-o", "wide"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
 	"diff":       {{"hostile"}, {"hostile", "-o", "markdown"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
 	"forecast":   {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
+	"create":     {{"hostile", "-f", "../../config/samples/web", "--dry-run=server"}, {"hostile", "-f", "../../config/samples/web", "--dry-run=server", "--force-conflicts"}},
 	"adopt":      {{"hostile", "--timeout", "1s"}},
 	"skip":       {{"configmap/settings", "-n", "hostile", "--for", "1h", "--reason", "test", "--timeout", "1s"}, {"configmap/settings", "-n", "hostile", "--end"}},
 	"orphan":     {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}},
@@ -199,11 +200,18 @@ rules: []
 // hostileServer serves the API of the cluster with answers that rewrite changes, and returns a kubeconfig for it.
 func hostileServer(t *testing.T, rewrite func(*http.Response) error) string {
 	t.Helper()
+	return serveKubeconfig(t, reverseProxy(t, rewrite), hostile)
+}
+
+// reverseProxy forwards requests to the API server with the rights of the administrator, and returns its answers as rewrite, which may be
+// nil, changes them.
+func reverseProxy(t *testing.T, rewrite func(*http.Response) error) http.Handler {
+	t.Helper()
 	transport, err := rest.TransportFor(cluster.Config)
 	require.NoError(t, err)
 	target, err := url.Parse(cluster.Config.Host)
 	require.NoError(t, err)
-	proxy := &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{
 		Transport: transport, ModifyResponse: rewrite,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -211,9 +219,14 @@ func hostileServer(t *testing.T, rewrite func(*http.Response) error) string {
 			r.Out.Header.Set("Accept", strings.ReplaceAll(r.Out.Header.Get("Accept"), "application/vnd.kubernetes.protobuf,", ""))
 		},
 	}
-	server := httptest.NewServer(proxy)
+}
+
+// serveKubeconfig starts a server, and returns a kubeconfig for it with a context of a name.
+func serveKubeconfig(t *testing.T, handler http.Handler, name string) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	path, context := filepath.Join(t.TempDir(), "kubeconfig"), strconv.QuoteToASCII(hostile)
+	path, context := filepath.Join(t.TempDir(), "kubeconfig"), strconv.QuoteToASCII(name)
 	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: %[1]s, "+
 		"clusters: [{name: hostile, cluster: {server: %[2]q}}], contexts: [{name: %[1]s, context: {cluster: hostile}}]}", context, server.URL)), 0o600))
 	return path

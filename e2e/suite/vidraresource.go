@@ -33,15 +33,20 @@ func (c *Cluster) NewVidraResource(
 		option(v)
 	}
 	require.NoError(t, c.Admin.Create(t.Context(), v))
-	name := v.Name
+	c.RemoveAtEnd(t, v.Name)
+	return v
+}
+
+// RemoveAtEnd deletes a VidraResource when the test ends, if it exists. It must be gone then.
+func (c *Cluster) RemoveAtEnd(t *testing.T, name string) {
 	t.Cleanup(func() {
 		c.unblockDeletion(t, name)
 		if err := c.DeleteVidraResource(context.Background(), name); !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
-			c.AwaitGoneFor(t, 2*Patience, v) // it may own a Namespace, which Kubernetes empties first
+			// It may own a Namespace, which Kubernetes empties first.
+			c.AwaitGoneFor(t, 2*Patience, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	})
-	return v
 }
 
 // unblockDeletion ends what keeps the objects of a VidraResource from being removed: its

@@ -31,6 +31,15 @@ type PreviewQuery struct {
 	Files []File
 	// Namespace is the namespace of the objects of a new VidraResource that name none. Defaults to default.
 	Namespace string
+	// Given is a VidraResource as it would be, with the parts of its manifest; nil for those above.
+	Given *Given
+}
+
+// Given is a VidraResource as it would be after a write.
+type Given struct {
+	VidraResource *v1alpha1.VidraResource
+	// Parts are its manifest. None are read.
+	Parts []desired.Part
 }
 
 // preview are VidraResources as they would be after an apply.
@@ -57,6 +66,10 @@ func (c *Client) preview(ctx context.Context, q PreviewQuery) (*preview, error) 
 	one := func(vr *v1alpha1.VidraResource, err error) (*preview, error) {
 		p.wanted, p.given = []*v1alpha1.VidraResource{vr}, append(p.given, vr)
 		return p, err
+	}
+	if q.Given != nil {
+		p.parts = q.Given.Parts
+		return one(q.Given.VidraResource, nil)
 	}
 	if len(q.Files) == 0 {
 		if q.VidraResource == "" {

@@ -86,41 +86,29 @@ type Options struct {
 // their versions differ. Parse reads on after a document that it cannot read,
 // to report several in one go, and gives up after the tenth error.
 func Parse(text string, opts Options) ([]Object, error) {
-	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = DefaultMaxBytes
-	}
-	if len(text) > opts.MaxBytes {
-		return nil, Errors{{Position: Position{Source: opts.Source}, Message: fmt.Sprintf(
-			"the manifest has %d bytes, and the limit is %d: split it in several", len(text), opts.MaxBytes)}}
-	}
-
 	r := newReader(opts)
-	for _, doc := range split(text) {
-		if r.full() {
-			break
-		}
-		r.document(doc)
+	r.seen = inventory{}
+	documents, err := r.read(text)
+	if err != nil {
+		return nil, err
 	}
-	for _, err := range r.errs {
-		err.Position.Source = opts.Source
+	objects := []Object{}
+	for _, doc := range documents {
+		objects = append(objects, doc.Objects...)
 	}
-	if len(r.errs) > 0 {
-		return nil, r.errs
-	}
-	for i := range r.objects {
-		r.objects[i].Position.Source = opts.Source
-	}
-	return r.objects, nil
+	return objects, nil
 }
 
 // reader gathers the objects and the errors of one manifest.
 type reader struct {
+	opts    Options
 	conv    *converter
 	objects []Object
 	// before is how many objects the parts before hold.
 	before int
-	seen   inventory
-	errs   Errors
+	// seen has the objects so far; nil where an object may be in the manifest twice.
+	seen inventory
+	errs Errors
 	// over reports that the manifest has too many objects, so that the rest is not read.
 	over bool
 }
@@ -128,12 +116,50 @@ type reader struct {
 // newReader returns a reader that keeps the limits of opts. Aliases may add
 // opts.MaxBytes to the manifest.
 func newReader(opts Options) *reader {
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = DefaultMaxBytes
+	}
 	return &reader{
+		opts:    opts,
 		conv:    newConverter(opts.MaxBytes, opts.Values),
 		objects: []Object{},
 		before:  opts.Objects,
-		seen:    inventory{},
 	}
+}
+
+// read reads a text and returns its documents with objects. Its error is of type Errors.
+func (r *reader) read(text string) ([]Document, error) {
+	if len(text) > r.opts.MaxBytes {
+		return nil, Errors{{Position: Position{Source: r.opts.Source}, Message: fmt.Sprintf(
+			"the manifest has %d bytes, and the limit is %d: split it in several", len(text), r.opts.MaxBytes)}}
+	}
+	var documents []Document
+	for _, doc := range split(text) {
+		if r.full() {
+			break
+		}
+		before := len(r.objects)
+		r.document(doc)
+		if len(r.objects) > before {
+			documents = append(documents, Document{Text: doc.text, Objects: r.objects[before:]})
+		}
+	}
+	for _, err := range r.errs {
+		err.Position.Source = r.opts.Source
+	}
+	if len(r.errs) > 0 {
+		return nil, r.errs
+	}
+	for i := range r.objects {
+		r.objects[i].Position.Source = r.opts.Source
+	}
+	// The objects may have been moved while their number grew.
+	rest := r.objects
+	for i := range documents {
+		n := len(documents[i].Objects)
+		documents[i].Objects, rest = rest[:n:n], rest[n:]
+	}
+	return documents, nil
 }
 
 // full reports whether there are maxErrors errors, or a limit is exceeded.
@@ -221,9 +247,11 @@ func (r *reader) object(n *yaml.Node, at Position, inherited typeMeta, depth int
 		return
 	}
 	obj := Object{Unstructured: u, Position: at, Values: r.conv.values}
-	if err := r.seen.add(obj); err != nil {
-		r.errs = append(r.errs, err)
-		return
+	if r.seen != nil {
+		if err := r.seen.add(obj); err != nil {
+			r.errs = append(r.errs, err)
+			return
+		}
 	}
 	r.objects = append(r.objects, obj)
 }

@@ -235,7 +235,7 @@ func (r *run) noteWrite(live *v1alpha1.VidraResource, u *unstructured.Unstructur
 
 // patch applies an object as the field manager of the InfrahubSync.
 func (r *run) patch(ctx context.Context, u *unstructured.Unstructured) error {
-	manager := client.FieldOwner(FieldManager + "-" + labelValue(r.is.Name))
+	manager := client.FieldOwner(FieldManager + "-" + v1alpha1.LabelValue(r.is.Name))
 	return r.Client.Patch(ctx, u, client.Apply, manager, client.ForceOwnership) //nolint:staticcheck // Client.Apply takes no unstructured object with its answer
 }
 

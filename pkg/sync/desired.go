@@ -17,7 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
-	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/parts"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -27,8 +27,6 @@ const (
 	manifestKey  = "manifest"
 	// maxMessage bounds the message about one artifact.
 	maxMessage = 1000
-	// maxNesting is how many VidraResources in VidraResources are searched for Secrets.
-	maxNesting = 8
 )
 
 // problem is the obstacle to the apply of an artifact.
@@ -97,29 +95,8 @@ func classify(id string, text []byte) (content, *problem) {
 	if len(objects) == 0 {
 		return content{}, newProblem(id, v1alpha1.ArtifactInvalid, "artifact %s holds no object: see its transformation in Infrahub", id)
 	}
-	spec, secret := manifest.Partition(trimmed, objects, func(o manifest.Object) bool { return sensitive(o.Unstructured, 0) })
+	spec, secret := manifest.Partition(trimmed, objects, func(o manifest.Object) bool { return parts.Sensitive(o.Unstructured) })
 	return content{spec: spec, secret: secret}, nil
-}
-
-// sensitive reports whether an object holds values that not all readers of VidraResources may read: a Secret, an object
-// that has a Secret in a field, one with the annotation, or a VidraResource whose manifest has one.
-func sensitive(o *unstructured.Unstructured, depth int) bool {
-	gk := o.GroupVersionKind().GroupKind()
-	switch {
-	case gk.Group != v1alpha1.GroupVersion.Group || gk.Kind != v1alpha1.Kind:
-		return bool(ownership.SensitivityOf(o))
-	case ownership.Annotated(o):
-		return true
-	}
-	text, _, _ := unstructured.NestedString(o.Object, "spec", "manifest")
-	if depth >= maxNesting {
-		return true
-	}
-	inner, err := manifest.Parse(text, manifest.Options{})
-	if err != nil {
-		return true // what it holds is not known
-	}
-	return slices.ContainsFunc(inner, func(o manifest.Object) bool { return sensitive(o.Unstructured, depth+1) })
 }
 
 // contentID identifies the content of an artifact; empty if the server identifies it by nothing.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -32,14 +31,6 @@ func toApply(obj any) (map[string]any, error) {
 		delete(metadata, "creationTimestamp")
 	}
 	return u, nil
-}
-
-// labelValue returns a name as the value of a label, which has at most 63 characters.
-func labelValue(name string) string {
-	if len(name) <= validation.LabelValueMaxLength {
-		return name
-	}
-	return name[:38] + "-" + digest(name)
 }
 
 // reasonOf returns an error of a request about an object with withheld values, without parts that may quote one.
@@ -84,7 +75,7 @@ func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResou
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := r.API.List(ctx, list, client.InNamespace(r.secretNamespace), client.MatchingLabels{v1alpha1.SyncLabel: labelValue(r.is.Name)})
+	err := r.API.List(ctx, list, client.InNamespace(r.secretNamespace), client.MatchingLabels{v1alpha1.SyncLabel: v1alpha1.LabelValue(r.is.Name)})
 	if err != nil && used {
 		return fmt.Errorf("list the Secrets with manifests in namespace %s: %w: grant list on secrets there to the operator", r.secretNamespace, err)
 	}
@@ -106,7 +97,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := r.API.Get(ctx, types.NamespacedName{Namespace: r.secretNamespace, Name: name}, there)
-	if err == nil && there.Labels[v1alpha1.SyncLabel] != labelValue(r.is.Name) {
+	if err == nil && there.Labels[v1alpha1.SyncLabel] != v1alpha1.LabelValue(r.is.Name) {
 		return newProblem(id, v1alpha1.ArtifactConflict, "Secret %s/%s exists, and is not of this InfrahubSync: delete or rename it", r.secretNamespace, name)
 	} else if err != nil && !apierrors.IsNotFound(err) {
 		return newProblem(id, v1alpha1.ArtifactRefused, "read Secret %s/%s: %s", r.secretNamespace, name, reasonOf(err))
@@ -114,7 +105,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	secret := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.secretNamespace, Name: name, Labels: map[string]string{v1alpha1.SyncLabel: labelValue(r.is.Name)},
+			Namespace: r.secretNamespace, Name: name, Labels: map[string]string{v1alpha1.SyncLabel: v1alpha1.LabelValue(r.is.Name)},
 			Annotations: map[string]string{v1alpha1.ArtifactAnnotation: contentID}, OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{manifestKey: []byte(text)},
@@ -178,7 +169,7 @@ func (r *run) dropSecret(ctx context.Context, key types.NamespacedName) error {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := r.API.Get(ctx, key, there)
-	if err == nil && there.Labels[v1alpha1.SyncLabel] == labelValue(r.is.Name) {
+	if err == nil && there.Labels[v1alpha1.SyncLabel] == v1alpha1.LabelValue(r.is.Name) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion})
 	}

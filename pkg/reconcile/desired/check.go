@@ -5,12 +5,25 @@ import (
 	"strings"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // NewPart returns a part of a manifest. name is where it comes from, for messages, and secret reports that
 // a Secret holds it.
 func NewPart(name, text string, secret bool) Part {
 	return Part{name: name, text: text, secret: secret}
+}
+
+// PartsOf returns the parts of the manifest of a VidraResource whose entries of spec.manifestFrom have these texts.
+func PartsOf(vr *v1alpha1.VidraResource, texts []string) []Part {
+	if len(vr.Spec.ManifestFrom) == 0 {
+		return []Part{{text: vr.Spec.Manifest}}
+	}
+	parts := []Part{{name: specManifest, text: vr.Spec.Manifest}}
+	for i, from := range vr.Spec.ManifestFrom {
+		parts = append(parts, partOf(vr, i, partName(source.KeyOf(vr, from), source.LabelOf(from), i), source.Text{Text: texts[i]}))
+	}
+	return parts
 }
 
 // Check checks the parts of the manifest of a VidraResource, and its ignore rules, as far as that is
