@@ -96,11 +96,11 @@ func TestHealsWaitForNoOtherObject(t *testing.T) {
 		"ApplyOfMany": {"Many new objects wait.", with(0, ""), func(t *testing.T, ns string) {
 			t.Helper()
 			setManifest(t, ns, with(many, "hello"))
-		}, 10},
+		}, 4},
 		"Removal": {"Objects that left the manifest wait.", with(20, "hello"), func(t *testing.T, ns string) {
 			t.Helper()
 			setManifest(t, ns, with(0, ""))
-		}, 10},
+		}, 4},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -169,6 +169,48 @@ func TestHealsWaitForNoOtherVidraResource(t *testing.T) {
 		t.Logf("reverted after %s", took)
 		require.Less(t, took, promptHeal)
 	}
+	w.release()
+	for i := range slow {
+		awaitReady(t, nameOf(i))
+	}
+}
+
+// TestAppliesWaitForNoOtherVidraResource applies a new and a changed VidraResource while more VidraResources than there are workers wait for
+// a webhook that does not answer.
+func TestAppliesWaitForNoOtherVidraResource(t *testing.T) {
+	t.Parallel()
+	const slow, objects = 12, 4
+	ns, quiet := newNamespace(t), newNamespace(t)
+	manifestOf := func(i int) string {
+		var all []string
+		for n := range objects {
+			all = append(all, configMap(fmt.Sprintf("slow-%d-%d", i, n), "hello"))
+		}
+		return manifests(all...)
+	}
+	nameOf := func(i int) string { return fmt.Sprintf("%s-%d", ns, i) }
+	for i := range slow {
+		newVidraResource(t, ns, manifestOf(i), suite.Named(nameOf(i)))
+	}
+	newVidraResource(t, quiet, configMap("other", "hello"))
+	for i := range slow {
+		awaitReady(t, nameOf(i))
+	}
+	awaitReady(t, quiet)
+	w := stallWrites(t, ns, "slow-")
+	for i := range slow {
+		setManifest(t, nameOf(i), strings.ReplaceAll(manifestOf(i), "hello", "hi"))
+	}
+	w.requireAsked(t, slow*objects)
+	began := time.Now()
+	setManifest(t, quiet, configMap("other", "hi"))
+	fresh := newNamespace(t)
+	newVidraResource(t, fresh, configMap("new", "hello"))
+	awaitReady(t, fresh)
+	awaitReady(t, quiet)
+	took := time.Since(began)
+	t.Logf("applied after %s", took)
+	require.Less(t, took, promptHeal)
 	w.release()
 	for i := range slow {
 		awaitReady(t, nameOf(i))

@@ -8,12 +8,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
@@ -31,10 +33,10 @@ func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	})
 }
 
-// applyBatch does tasks of a stage in parallel. What the API server answers is in memory
-// until all of them are done.
+// applyBatch does tasks of a stage in parallel. Each object is released when it is applied, so that its edits do not wait for the others. Those
+// that are to be replaced wait for the status.
 func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.Run) {
-	results := make([]apply.Result, len(tasks))
+	var replaced []apply.Result
 	free := func() {}
 	p.state.lane.apart(func() {
 		if taken, err := p.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
@@ -42,22 +44,71 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 		}
 		run.While(func() {
 			apply.Parallel(p.applier.Limit, len(tasks), func(i int) {
-				t := p.await(tasks[i])
-				if results[i] = p.applier.Apply(ctx, t); results[i].Unmet {
-					results[i] = p.applier.ApplyUnmet(ctx, t, results[i])
+				result, begun := p.applyOne(ctx, tasks[i])
+				if !begun {
+					return
 				}
-				status.Count(run, results[i])
+				status.Count(run, result)
+				p.state.lane.mu.Lock()
+				defer p.state.lane.mu.Unlock()
+				if result.Replace != nil {
+					replaced = append(replaced, result)
+					return
+				}
+				p.end(result)
 			})
 		})
 	})
 	defer free()
-	p.replaceAll(ctx, results)
-	reserved := make([]*plan.Object, len(results))
-	for i, r := range results {
-		p.RecordResult(r)
-		reserved[i] = tasks[i].Known
+	p.replaceAll(ctx, replaced)
+	for _, result := range replaced {
+		p.end(result)
 	}
-	p.release(reserved)
+}
+
+// applyOne does a task in a slot, once no heal of its object runs. begun is false if the reconcile was interrupted before.
+func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, begun bool) {
+	leave := p.slot(ctx, t.Key)
+	if p.state.interrupted.Load() {
+		leave(errInterrupted)
+		return apply.Result{}, false
+	}
+	defer func() { leave(result.Err) }()
+	t = p.await(t)
+	result = p.applier.Apply(ctx, t)
+	if result.Unmet {
+		result = p.applier.ApplyUnmet(ctx, t, result)
+	}
+	return result, true
+}
+
+// end records the result of a task, and gives its object back to the loop of objects.
+func (p *pass) end(result apply.Result) {
+	p.RecordResult(result)
+	p.release([]*plan.Object{result.Known})
+}
+
+// slot waits for a slot for requests about an object. leave releases it after the last request, with its error.
+func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(error)) {
+	left, err := p.gate.Routine(ctx, trigger.Heal{Owner: p.Owner, Key: key})
+	if err != nil { // ctx has ended, and the requests say so
+		return func(error) {}
+	}
+	return func(err error) { left(answerOf(err)) }
+}
+
+// errInterrupted is the error of a task that did not begin, because the reconcile was interrupted.
+var errInterrupted = errors.New("the reconcile was interrupted")
+
+// answerOf returns the knowledge about the API server after a request with an error; nil without one.
+func answerOf(err error) limits.Answer {
+	switch {
+	case errors.Is(err, errInterrupted):
+		return limits.NotAsked
+	case err == nil, !object.Unanswered(err), object.Denied(err):
+		return limits.Answered
+	}
+	return limits.Unanswered
 }
 
 // await waits for the heal of the object of a task, which may have reverted the cause of the task. It is called apart.
@@ -83,7 +134,9 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	errs := make([]error, len(todo.Apply))
 	p.applier.Parallel(len(todo.Apply), func(i int) {
 		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && met[i].Known.Problem != nil {
+			leave := p.slot(ctx, met[i].Key)
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
+			leave(errs[i])
 		}
 	})
 	todo.Apply = nil
@@ -118,12 +171,10 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Decision: decision})
 		}
 	}
-	results := make([]apply.Result, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) {
-		results[i] = p.applier.Apply(ctx, p.await(tasks[i]))
-	})
-	for _, r := range results {
-		if r.Err == nil {
+	results, begun := make([]apply.Result, len(tasks)), make([]bool, len(tasks))
+	p.applier.Parallel(len(tasks), func(i int) { results[i], begun[i] = p.applyOne(ctx, tasks[i]) })
+	for i, r := range results {
+		if r.Err == nil && begun[i] {
 			delete(p.PendingDrift, r.Key)
 			p.RecordResult(r)
 		}

@@ -54,9 +54,7 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
 	result := one.pass.applier.Apply(traced, one.task)
 	span.End(result.Err)
-	if result.Err == nil || !object.Unanswered(result.Err) || object.Denied(result.Err) {
-		answer = limits.Answered
-	}
+	answer = answerOf(result.Err)
 	ended = true
 	r.endHeal(ctx, h, one, result)
 	return reconcile.Result{}, nil

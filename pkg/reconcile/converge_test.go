@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -176,25 +178,138 @@ func TestHealBesideAReconcile(t *testing.T) {
 	})
 }
 
-// TestHealResumesAfterTheReconcile deletes an object that a reconcile has applied, while it applies another one.
-func TestHealResumesAfterTheReconcile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newObjectLoop(t, colors("a"))
-		o.applying = func(name string) {
-			if name == "b" {
-				o.applying = nil
-				o.deleted(t, "a")
+// TestHealWhileAnotherObjectIsApplied deletes an object while a reconcile applies another one: if the reconcile has applied it, it is created again at
+// once, and otherwise by the reconcile.
+func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
+	cases := map[string]struct {
+		reason, edited string
+		kept           bool
+		done           []string
+	}{
+		"Applied":   {"It is in no hand any more.", "a", false, []string{"status", "a", "b", "a", "c", "status"}},
+		"Unapplied": {"The reconcile applies it.", "c", true, []string{"status", "a", "b", "c", "status"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjectLoop(t, colors("a", "c"))
+				o.applying = func(name string) {
+					if name == "b" {
+						o.applying = nil
+						o.deleted(t, tc.edited)
+						o.work(t)
+						require.Equal(t, tc.kept, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
+					}
+				}
+				o.edit(t, strings.ReplaceAll(colors("a", "b", "c"), "blue", "red"))
+				require.Equal(t, tc.done, o.mustPass(t), tc.reason)
+				o.done = nil
 				o.work(t)
-			}
-		}
-		o.edit(t, colors("a", "b"))
-		require.Equal(t, []string{"status", "a", "b", "status"}, o.mustPass(t), "the object is in the hand of the reconcile")
-		require.Equal(t, []trigger.ObjectKey{healOf("a").Key}, o.Trigger.Heals(faulty))
-		o.done = nil
-		o.work(t)
-		require.Equal(t, []string{"a"}, o.done)
-		require.Empty(t, o.Trigger.Heals(faulty))
+				require.Empty(t, o.done)
+				require.Empty(t, o.Trigger.Heals(faulty))
+			})
+		})
+	}
+}
+
+// attempt has the VidraResource reconciled, which may continue without a worker.
+func (l *lab) attempt(t *testing.T) {
+	t.Helper()
+	_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
+	require.NoError(t, err)
+	synctest.Wait()
+}
+
+// TestReconcileThatWaits: a reconcile that waits for the API server gives its worker back, and what comes meanwhile is reconciled at its end.
+func TestReconcileThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, colors("a"))
+		l.kept = map[string]*unstructured.Unstructured{}
+		queue := priorityqueue.New[reconcile.Request](t.Name())
+		defer queue.ShutDown()
+		require.NoError(t, l.Trigger.Source().Start(t.Context(), queue))
+		ended := 0
+		l.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
+			ended++
+			require.NoError(t, err)
+			l.Trigger.Requeue(owner, again, result, err)
+		}}
+		answered := make(chan struct{})
+		l.applying = func(string) { <-answered }
+		l.attempt(t)
+		require.Equal(t, []string{"status", "a"}, l.done, "it has waited, and given the worker back")
+		require.Zero(t, ended)
+		l.edit(t, colors("a", "b"))
+		l.done = nil
+		l.attempt(t)
+		require.Empty(t, l.done, "reconciles of a VidraResource do not overlap")
+		close(answered)
+		synctest.Wait()
+		require.Equal(t, 1, ended)
+		require.Equal(t, 1, queue.Len(), "it is reconciled again")
+		require.Equal(t, []string{"status", "b", "status"}, l.mustPass(t))
+		require.True(t, l.ready(t))
 	})
+}
+
+// TestInterruptedReconcile changes a VidraResource while its reconcile waits for the API server: no further object is applied or removed for
+// the former manifest, and nothing is lost.
+func TestInterruptedReconcile(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		first  string
+		// waits is the manifest whose reconcile waits for waitsFor, and next the one after it.
+		waits, waitsFor, next string
+		// unchanged has the VidraResource reconciled again without a change. done are the requests of the next reconcile, and left is how many
+		// objects there are at the end.
+		unchanged bool
+		done      []string
+		left      int
+	}{
+		"Apply": {"What the new manifest lacks is not created.", colors("a"), colors("a", "b", "c", "d"), "b", colors("a", "b", "e"), false, []string{"status", "e", "status"}, 3},
+		"Same":  {"Nothing has changed.", colors("a"), colors("a", "b", "c"), "b", "", true, nil, 3},
+		"Changed": {"The applied object is known, and the other one gets its second configuration.", colors("a", "b"), strings.ReplaceAll(colors("a", "b"), "blue", "red"), "a",
+			strings.ReplaceAll(colors("a", "b"), "blue", "green"), false, []string{"a", "b", "status"}, 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, tc.first)
+				l.kept = map[string]*unstructured.Unstructured{}
+				l.mustPass(t)
+				l.workers = &limits.Workers{Ended: func(_ trigger.Owner, _ bool, _ reconcile.Result, err error) { require.NoError(t, err) }}
+				answered := make(chan struct{})
+				l.applying = func(name string) {
+					if name == tc.waitsFor {
+						<-answered
+					}
+				}
+				l.edit(t, tc.waits)
+				l.attempt(t)
+				if !tc.unchanged {
+					l.edit(t, tc.next)
+				}
+				l.done = nil
+				l.attempt(t)
+				require.Empty(t, l.done, tc.reason)
+				l.applying = nil
+				close(answered)
+				synctest.Wait()
+				if !tc.unchanged {
+					require.NotContains(t, l.done, "c", tc.reason)
+					require.NotContains(t, l.done, "status", "the next reconcile reports")
+				}
+				time.Sleep(time.Minute)
+				require.Equal(t, tc.done, l.mustPass(t), tc.reason)
+				time.Sleep(time.Minute)
+				l.mustPass(t)
+				time.Sleep(time.Minute)
+				l.mustPass(t)
+				require.True(t, l.ready(t))
+				require.Len(t, l.get(t).Status.ManagedResources, tc.left, tc.reason)
+			})
+		})
+	}
 }
 
 // TestLane: a reconcile waits for the heal of an object that it needs, a closed lane for all heals, and neither holds the lock meanwhile.

@@ -76,6 +76,9 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		ids = p.RestRemovals(p.SettleRemovals(ids, plan.Settling))
 	}
 	p.remover().Prune(ctx, ids)
+	if s.interrupted.Load() {
+		return p.interrupted()
+	}
 	if len(s.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}

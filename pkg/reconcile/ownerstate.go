@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -71,6 +72,8 @@ type ownerState struct {
 	// to read the manifest failed; nil if it did not.
 	attempted int64
 	unread    *object.Failure
+	// interrupted reports that the reconcile that runs sends no requests about further objects.
+	interrupted atomic.Bool
 	// unreadable holds the right that the last attempt to read the manifest failed for, with
 	// the client.
 	unreadable map[access.Right]dynamic.Interface

@@ -88,7 +88,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
-	if r.Shard != "" {
+	if p.applier.Slot = p.slot; r.Shard != "" {
 		p.applier.LeftShard = p.leftShard
 	}
 	p.applier.Finder.MayTake, p.applier.Finder.IsSame = p.mayTake, p.isSame
@@ -123,6 +123,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
+	s.interrupted.Store(false)
 	request := vr.ReconcileRequest()
 	requested := request != "" && request != s.Status.LastHandledReconcileAt
 	if requested {
@@ -181,12 +182,19 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	p.applyAll(ctx, todo.Apply)
+	if p.state.interrupted.Load() {
+		p.NoteApplied(todo.Apply)
+		return p.interrupted()
+	}
 	p.RecordBlocked(todo)
 	if todo.Prune = p.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
 		todo.Prune = p.RestRemovals(p.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.awaitHeals(todo.Prune)
 		p.remover().Prune(ctx, todo.Prune)
-		p.watch(ctx)
+		if p.watch(ctx); p.state.interrupted.Load() {
+			p.NoteApplied(todo.Apply)
+			return p.interrupted()
+		}
 	}
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
@@ -246,6 +254,13 @@ func (p *pass) requeueCauses() {
 	p.Trigger.RequeueCauses(p.Owner, p.Causes)
 }
 
+// interrupted ends a reconcile that was interrupted. The next one does the rest, and reports all.
+func (p *pass) interrupted() (reconcile.Result, error) {
+	p.requeueCauses()
+	p.requeuePending(p.Scope.All)
+	return reconcile.Result{}, nil
+}
+
 // requeuePending returns the causes that the status does not report. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
@@ -262,7 +277,7 @@ func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
 		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
-	return &prune.Remover{Applier: p.applier, Plan: p.Planner, Stale: p.stale, FormerClient: former}
+	return &prune.Remover{Applier: p.applier, Plan: p.Planner, Stale: p.stale, Interrupted: p.state.interrupted.Load, FormerClient: former}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns why objects must not be removed for what

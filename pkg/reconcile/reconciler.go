@@ -117,17 +117,39 @@ type Reconciler struct {
 	running sync.WaitGroup
 	// flushing is held while what reconciles did not report any more is reported.
 	flushing sync.Mutex
-	// gate bounds the heals of single objects.
+	// gate bounds the objects with requests in flight; nil without bounds.
 	gate *limits.Gate
+	// workers are the workers of the controller; nil if each reconcile has its worker until its end.
+	workers *limits.Workers
 }
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.begin() {
-		return reconcile.Result{}, nil
+	return r.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
+		if !r.begin() {
+			return reconcile.Result{}, nil
+		}
+		defer r.running.Done()
+		return r.reconcile(ctx, req.NamespacedName)
+	}, func() { r.interrupt(ctx, req.NamespacedName) })
+}
+
+// interrupt has the reconcile of a VidraResource that runs send no requests about further objects, if its spec or a source of its manifest
+// has changed since.
+func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
+	vr, s := &v1alpha1.VidraResource{}, r.stateOf(owner)
+	if s == nil || r.Client.Get(ctx, owner, vr) != nil {
+		return
 	}
-	defer r.running.Done()
-	owner := req.NamespacedName
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	if changed, _ := r.sourcesChanged(vr, s); changed || s.attempted != vr.Generation {
+		s.interrupted.Store(true)
+	}
+}
+
+// reconcile reconciles a VidraResource once.
+func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
 	ctx, returned, done := r.Running(ctx, owner)
 	defer done()
 	vr := &v1alpha1.VidraResource{}

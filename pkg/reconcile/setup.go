@@ -53,6 +53,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
 	r.gate = limits.NewGate(r.Trigger.EnqueueHeal)
+	r.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
+		if err != nil {
+			mgr.GetLogger().Error(err, "Reconciler error", "VidraResource", owner.Name)
+		}
+		r.Trigger.Requeue(owner, again, result, err)
+	}}
 	converger, err := controller.NewTyped("vidraobject", mgr, controller.TypedOptions[trigger.Heal]{
 		MaxConcurrentReconciles: healWorkers, Reconciler: reconcile.TypedFunc[trigger.Heal](r.Converge),
 	})

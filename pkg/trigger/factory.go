@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -235,6 +236,26 @@ func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
 // EnqueueRetry is EnqueueAll, and retries failures without a backoff.
 func (f *Factory) EnqueueRetry(owners ...Owner) {
 	f.enqueueWith(Causes{All: true, Retry: true}, owners...)
+}
+
+// Requeue enqueues an owner whose reconcile has ended apart from the controller, as the controller does: by the result, or after the backoff of
+// an error. again enqueues it at once, as drift.
+func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result, err error) {
+	f.mu.Lock()
+	queue := f.queue
+	f.mu.Unlock()
+	request := reconcile.Request{NamespacedName: owner}
+	switch {
+	case queue == nil:
+	case again:
+		add(queue, owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+	case err != nil:
+		queue.AddRateLimited(request)
+	default:
+		if queue.Forget(request); result.RequeueAfter > 0 {
+			add(queue, owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
+		}
+	}
 }
 
 // enqueueWith enqueues owners for causes that are not about an event of one object.

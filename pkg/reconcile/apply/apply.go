@@ -29,6 +29,8 @@ type Applier struct {
 	Finder *owners.Finder
 	// Limit is how many objects of a stage are applied or removed at a time.
 	Limit int
+	// Slot waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error. Optional.
+	Slot func(ctx context.Context, key trigger.ObjectKey) (leave func(error))
 	// LeftShard reports whether another shard reconciles the VidraResource by now, which changes the labels of its objects. Nil without shards.
 	LeftShard func(ctx context.Context) (bool, error)
 	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. Optional.

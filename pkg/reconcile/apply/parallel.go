@@ -1,10 +1,13 @@
 package apply
 
 import (
+	"context"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // Parallel calls do for 0 to n-1, a limited number at a time, apart from the state of the VidraResource.
@@ -52,4 +55,12 @@ func WeightOf(tasks []plan.Task) int64 {
 		weight += limits.ApplyFactor * t.Weight
 	}
 	return weight
+}
+
+// Enter waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error.
+func (a *Applier) Enter(ctx context.Context, key trigger.ObjectKey) (leave func(error)) {
+	if a.Slot == nil {
+		return func(error) {}
+	}
+	return a.Slot(ctx, key)
 }

@@ -70,7 +70,11 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	for i, o := range asked { // heals replace them
 		entries[i] = o.Entry
 	}
-	p.Applier.Parallel(len(asked), func(i int) { found[i] = p.Applier.Compare(ctx, asked[i].Desired) })
+	p.Applier.Parallel(len(asked), func(i int) {
+		leave := p.Applier.Enter(ctx, asked[i].Desired.Key)
+		found[i] = p.Applier.Compare(ctx, asked[i].Desired)
+		leave(found[i].Err)
+	})
 	p.conclude(ctx, asked, entries, found, causes)
 }
 

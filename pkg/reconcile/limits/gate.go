@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -9,30 +10,61 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// The bounds of a Gate: heals in flight at all, and of them those at one cluster, of one kind of a cluster, of one
-// VidraResource, and of one kind of a VidraResource. What does not answer takes a part of them.
-const (
-	GateSlots             = 240
-	gateOfCluster         = 160
-	gateOfKind            = 96
-	gateOfVidraResource   = 32
-	gateOfOwnKind         = 16
-	gateOfOwnKindThatHung = 1
+// GateSlots is how many objects have requests in flight.
+const GateSlots = 240
+
+// The bounds of both classes together in all, at one cluster, and of one kind of a cluster. Routine work takes a part of them, so that heals
+// always find slots.
+var (
+	gateOfAll     = bound{both: GateSlots, routine: 120}
+	gateOfCluster = bound{both: 160, routine: 96}
+	gateOfKind    = bound{both: 96, routine: 64}
 )
 
-// Gate bounds the heals in flight. A heal that finds no slot waits without a worker: the heal that ends wakes the next,
-// in the order of their arrival and round-robin over the VidraResources. It is safe for concurrent use.
+// The bounds of one VidraResource for each class, and of one kind of it: at first, at most, and after a request without an answer. Each
+// answer doubles the bound of a kind.
+var (
+	gateOfVidraResource   = perClass{heals: 32, routine: 16}
+	gateOfOwnKindFirst    = perClass{heals: 16, routine: 4}
+	gateOfOwnKind         = perClass{heals: 16, routine: 16}
+	gateOfOwnKindThatHung = perClass{heals: 1, routine: 2}
+)
+
+// bound is a bound of both classes together, and of the part of routine work.
+type bound struct{ both, routine int }
+
+// class is a class of requests.
+type class int
+
+const (
+	// heals are the requests of the loop of objects, which come first.
+	heals class = iota
+	// routine are the requests of reconciles.
+	routine
+	classes
+)
+
+// perClass has a number for each class.
+type perClass [classes]int
+
+// fits reports whether one more of a class fits into a bound.
+func (p perClass) fits(c class, b bound) bool {
+	return p[heals]+p[routine] < b.both && (c == heals || p[routine] < b.routine)
+}
+
+// Gate bounds the objects with requests in flight. A heal that finds no slot waits without a worker: the work that ends wakes the next,
+// heals first, in the order of their arrival and round-robin over the VidraResources. It is safe for concurrent use.
 type Gate struct {
 	// Wake enqueues a heal that has got a slot, and enters the Gate next. It must not block.
 	Wake func(trigger.Heal)
 
 	// mu guards the fields below.
 	mu       sync.Mutex
-	total    int
-	clusters map[string]int
-	kinds    map[kindOfCluster]int
+	total    perClass
+	clusters map[string]perClass
+	kinds    map[kindOfCluster]perClass
 	shares   map[trigger.Owner]*gateShare
-	// turns are the VidraResources with heals that wait, the next one first.
+	// turns are the VidraResources with work that waits, the next one first.
 	turns []trigger.Owner
 	// woken are the heals with a slot that have not entered yet, waiting those that wait.
 	woken, waiting map[trigger.Heal]bool
@@ -45,19 +77,26 @@ type kindOfCluster struct {
 
 // gateShare is the part of one VidraResource.
 type gateShare struct {
-	held  int
+	held  perClass
 	kinds map[kindOfCluster]*gateLine
 }
 
 // gateLine is the part of one kind of a VidraResource.
 type gateLine struct {
-	held int
-	// hung reports that the last request got no answer.
-	hung  bool
-	waits []trigger.Heal
+	held perClass
+	// own are the bounds that the last answers have left; zero for the first ones.
+	own   perClass
+	waits [classes][]gateWait
 }
 
-// Answer is what a heal found out about the API server.
+// gateWait is work that waits.
+type gateWait struct {
+	heal trigger.Heal
+	// granted is closed when routine work has got a slot; nil for heals.
+	granted chan struct{}
+}
+
+// Answer is the knowledge about the API server after a request.
 type Answer int
 
 const (
@@ -76,7 +115,7 @@ func kindOf(h trigger.Heal) kindOfCluster {
 // NewGate returns a Gate without heals.
 func NewGate(wake func(trigger.Heal)) *Gate {
 	return &Gate{
-		Wake: wake, clusters: map[string]int{}, kinds: map[kindOfCluster]int{}, shares: map[trigger.Owner]*gateShare{},
+		Wake: wake, clusters: map[string]perClass{}, kinds: map[kindOfCluster]perClass{}, shares: map[trigger.Owner]*gateShare{},
 		woken: map[trigger.Heal]bool{}, waiting: map[trigger.Heal]bool{},
 	}
 }
@@ -93,43 +132,105 @@ func (g *Gate) Enter(h trigger.Heal) bool {
 	case g.waiting[h]:
 		return false
 	}
+	if g.tryLocked(h, heals) {
+		return true
+	}
+	g.awaitLocked(h, heals, nil)
+	g.waiting[h] = true
+	return false
+}
+
+// Leave releases the slot of a heal.
+func (g *Gate) Leave(h trigger.Heal, answer Answer) { g.leave(h, heals, answer) }
+
+// Routine waits for a slot for a request of a reconcile about an object. leave releases it. A nil Gate has slots without end.
+func (g *Gate) Routine(ctx context.Context, h trigger.Heal) (leave func(Answer), err error) {
+	if g == nil {
+		return func(Answer) {}, nil
+	}
+	leave = func(answer Answer) { g.leave(h, routine, answer) }
+	g.mu.Lock()
+	if g.tryLocked(h, routine) {
+		g.mu.Unlock()
+		return leave, nil
+	}
+	granted := make(chan struct{})
+	g.awaitLocked(h, routine, granted)
+	g.mu.Unlock()
+	select {
+	case <-granted:
+		return leave, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	line := g.lineLocked(h)
+	i := slices.IndexFunc(line.waits[routine], func(w gateWait) bool { return w.granted == granted })
+	if i >= 0 {
+		line.waits[routine] = slices.Delete(line.waits[routine], i, i+1)
+		g.endTurns()
+		g.forgetUnused(h.Owner)
+	}
+	g.mu.Unlock()
+	if i < 0 { // it was granted meanwhile
+		leave(NotAsked)
+	}
+	return nil, ctx.Err()
+}
+
+// tryLocked takes a slot if one is free. g.mu must be held, here and below.
+func (g *Gate) tryLocked(h trigger.Heal, c class) bool {
+	line, kind := g.lineLocked(h), kindOf(h)
+	share := g.shares[h.Owner]
+	if len(line.waits[c]) > 0 || !g.fits(share, line, kind, c) {
+		return false
+	}
+	g.add(share, line, kind, c, 1)
+	return true
+}
+
+func (g *Gate) awaitLocked(h trigger.Heal, c class, granted chan struct{}) {
+	line := g.lineLocked(h)
+	line.waits[c] = append(line.waits[c], gateWait{h, granted})
+	if !slices.Contains(g.turns, h.Owner) {
+		g.turns = append(g.turns, h.Owner)
+	}
+}
+
+// lineLocked returns the part of a kind of a VidraResource, which it makes if there is none.
+func (g *Gate) lineLocked(h trigger.Heal) *gateLine {
 	share := g.shares[h.Owner]
 	if share == nil {
 		share = &gateShare{kinds: map[kindOfCluster]*gateLine{}}
 		g.shares[h.Owner] = share
 	}
-	kind := kindOf(h)
-	line := share.kinds[kind]
+	line := share.kinds[kindOf(h)]
 	if line == nil {
 		line = &gateLine{}
-		share.kinds[kind] = line
+		share.kinds[kindOf(h)] = line
 	}
-	if len(line.waits) == 0 && g.fits(share, line, kind) {
-		g.add(share, line, kind, 1)
-		return true
-	}
-	line.waits = append(line.waits, h)
-	g.waiting[h] = true
-	if !slices.Contains(g.turns, h.Owner) {
-		g.turns = append(g.turns, h.Owner)
-	}
-	return false
+	return line
 }
 
-// Leave releases the slot of a heal.
-func (g *Gate) Leave(h trigger.Heal, answer Answer) {
+func (g *Gate) leave(h trigger.Heal, c class, answer Answer) {
 	g.mu.Lock()
-	share, kind := g.shares[h.Owner], kindOf(h)
-	line := share.kinds[kind]
-	g.add(share, line, kind, -1)
-	if answer != NotAsked {
-		line.hung = answer == Unanswered
+	share, line := g.shares[h.Owner], g.lineLocked(h)
+	g.add(share, line, kindOf(h), c, -1)
+	switch answer {
+	case NotAsked:
+	case Answered:
+		line.own[c] = min(gateOfOwnKind[c], max(gateOfOwnKindFirst[c], 2*line.bound(c)))
+	case Unanswered:
+		line.own[c] = gateOfOwnKindThatHung[c]
 	}
 	g.forgetUnused(h.Owner)
 	next := g.next()
 	g.mu.Unlock()
-	for _, h := range next {
-		g.Wake(h)
+	for _, w := range next {
+		if w.granted != nil {
+			close(w.granted)
+		} else {
+			g.Wake(w.heal)
+		}
 	}
 }
 
@@ -139,78 +240,109 @@ func (g *Gate) Forget(owner trigger.Owner) {
 	defer g.mu.Unlock()
 	if share := g.shares[owner]; share != nil {
 		for _, line := range share.kinds {
-			line.hung = false
+			line.own = perClass{}
 		}
 		g.forgetUnused(owner)
 	}
 }
 
-// fits reports whether a slot is free. g.mu must be held, here and below.
-func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster) bool {
-	own := gateOfOwnKind
-	if line.hung {
-		own = gateOfOwnKindThatHung
-	}
-	return line.held < own && share.held < gateOfVidraResource && g.kinds[kind] < gateOfKind && g.clusters[kind.cluster] < gateOfCluster &&
-		g.total < GateSlots
+// fits reports whether a slot is free.
+func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c class) bool {
+	return line.held[c] < line.bound(c) && share.held[c] < gateOfVidraResource[c] &&
+		g.kinds[kind].fits(c, gateOfKind) && g.clusters[kind.cluster].fits(c, gateOfCluster) && g.total.fits(c, gateOfAll)
 }
 
-func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, n int) {
-	line.held += n
-	share.held += n
-	g.kinds[kind] += n
-	g.clusters[kind.cluster] += n
-	g.total += n
-	if g.kinds[kind] == 0 {
-		delete(g.kinds, kind)
-	}
-	if g.clusters[kind.cluster] == 0 {
-		delete(g.clusters, kind.cluster)
+func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {
+	line.held[c] += n
+	share.held[c] += n
+	g.total[c] += n
+	addTo(g.kinds, kind, c, n)
+	addTo(g.clusters, kind.cluster, c, n)
+}
+
+// addTo adds to a number in a map, which has no zeros.
+func addTo[K comparable](all map[K]perClass, key K, c class, n int) {
+	held := all[key]
+	held[c] += n
+	all[key] = held
+	if held == (perClass{}) {
+		delete(all, key)
 	}
 }
 
-// next gives free slots to heals that wait.
-func (g *Gate) next() (woken []trigger.Heal) {
-	for given := true; given && g.total < GateSlots; {
-		given = false
-		var passed, served []trigger.Owner
-		for _, owner := range g.turns {
-			h, got, more := g.nextOf(g.shares[owner])
-			switch {
-			case got:
-				woken, given = append(woken, h), true
-				if more {
+// next gives free slots to work that waits, heals first.
+func (g *Gate) next() (woken []gateWait) {
+	for c := range classes {
+		for given := true; given && g.total.fits(c, gateOfAll); {
+			given = false
+			var passed, served []trigger.Owner
+			for _, owner := range g.turns {
+				w, got := g.nextOf(g.shares[owner], c)
+				switch {
+				case got:
+					woken, given = append(woken, w), true
 					served = append(served, owner)
+				default:
+					passed = append(passed, owner)
 				}
-			case more:
-				passed = append(passed, owner)
 			}
+			g.turns = slices.Concat(passed, served)
 		}
-		g.turns = slices.Concat(passed, served)
 	}
+	g.endTurns()
 	return woken
 }
 
-// nextOf gives a slot to a heal of one VidraResource; more reports whether others of it wait.
-func (g *Gate) nextOf(share *gateShare) (h trigger.Heal, got, more bool) {
-	for kind, line := range share.kinds {
-		if !got && len(line.waits) > 0 && g.fits(share, line, kind) {
-			h, got = line.waits[0], true
-			line.waits = line.waits[1:]
-			g.add(share, line, kind, 1)
-			delete(g.waiting, h)
-			g.woken[h] = true
+// endTurns ends the turns of VidraResources without work that waits.
+func (g *Gate) endTurns() {
+	g.turns = slices.DeleteFunc(g.turns, func(owner trigger.Owner) bool { return !g.shares[owner].waits() })
+}
+
+// waits reports whether work of a VidraResource waits.
+func (s *gateShare) waits() bool {
+	for _, line := range s.kinds {
+		if len(line.waits[heals])+len(line.waits[routine]) > 0 {
+			return true
 		}
-		more = more || len(line.waits) > 0
 	}
-	return h, got, more
+	return false
+}
+
+// nextOf gives a slot to work of a class of one VidraResource.
+func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
+	for kind, line := range share.kinds {
+		if len(line.waits[c]) > 0 && g.fits(share, line, kind, c) {
+			w = line.waits[c][0]
+			line.waits[c] = line.waits[c][1:]
+			g.add(share, line, kind, c, 1)
+			if c == heals {
+				delete(g.waiting, w.heal)
+				g.woken[w.heal] = true
+			}
+			return w, true
+		}
+	}
+	return gateWait{}, false
+}
+
+// bound returns how many requests of a class may be in flight.
+func (l *gateLine) bound(c class) int {
+	if l.own[c] == 0 {
+		return gateOfOwnKindFirst[c]
+	}
+	return l.own[c]
+}
+
+// hung reports whether the last request of a class got no answer.
+func (l *gateLine) hung() bool {
+	return l.bound(heals) < gateOfOwnKindFirst[heals] || l.bound(routine) < gateOfOwnKindFirst[routine]
 }
 
 // forgetUnused forgets the kinds of a VidraResource about which nothing is to be remembered.
 func (g *Gate) forgetUnused(owner trigger.Owner) {
 	share := g.shares[owner]
 	for kind, line := range share.kinds {
-		if line.held == 0 && len(line.waits) == 0 && !line.hung {
+		if line.held == (perClass{}) && len(line.waits[heals])+len(line.waits[routine]) == 0 && !line.hung() {
 			delete(share.kinds, kind)
 		}
 	}

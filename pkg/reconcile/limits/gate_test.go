@@ -1,8 +1,11 @@
 package limits
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,17 +27,17 @@ func TestGateBounds(t *testing.T) {
 		make   func(n int) trigger.Heal
 		want   int
 	}{
-		"OneKindOfOne":   {"A kind of a VidraResource that hangs leaves slots to its others.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKind},
-		"KindsOfOne":     {"A VidraResource leaves slots to others.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource},
-		"OneKind":        {"A kind that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind},
-		"OneCluster":     {"A cluster that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster},
+		"OneKindOfOne":   {"A kind of a VidraResource that hangs leaves slots to its others.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKind[heals]},
+		"KindsOfOne":     {"A VidraResource leaves slots to others.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource[heals]},
+		"OneKind":        {"A kind that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind.both},
+		"OneCluster":     {"A cluster that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster.both},
 		"DifferentInAll": {"All together are bounded.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(n), n) }, GateSlots},
 		"VersionsOfAKind": {"Two versions are one kind.", func(n int) trigger.Heal {
 			h := heal("a", "", "secrets", n)
 			h.Key.GVR.Version = fmt.Sprint(n)
 			return h
-		}, gateOfOwnKind},
-		"NamespacesOfAOne": {"Namespaces share the slots of their VidraResource.", func(n int) trigger.Heal { h := heal("a", "", "secrets", n); h.Key.Namespace = fmt.Sprint(n); return h }, gateOfOwnKind},
+		}, gateOfOwnKind[heals]},
+		"NamespacesOfAOne": {"Namespaces share the slots of their VidraResource.", func(n int) trigger.Heal { h := heal("a", "", "secrets", n); h.Key.Namespace = fmt.Sprint(n); return h }, gateOfOwnKind[heals]},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +105,7 @@ func TestGateTakesTurns(t *testing.T) {
 	var woken []trigger.Heal
 	g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
 	other := func(n int) trigger.Heal { return heal(fmt.Sprint("other", n), "", "secrets", n) }
-	for n := range gateOfKind {
+	for n := range gateOfKind.both {
 		require.True(t, g.Enter(other(n)))
 	}
 	for n := range 10 {
@@ -113,4 +116,104 @@ func TestGateTakesTurns(t *testing.T) {
 		g.Leave(other(n), Answered)
 	}
 	require.Equal(t, []trigger.Heal{heal("many", "", "secrets", 0), heal("one", "", "secrets", 0)}, woken)
+}
+
+// enterRoutine enters a Gate with a context that has ended, and reports whether there was a slot.
+func enterRoutine(t *testing.T, g *Gate, h trigger.Heal) (leave func(Answer), ok bool) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	leave, err := g.Routine(ended, h)
+	return leave, err == nil
+}
+
+// TestRoutineBounds fills a Gate with routine work that does not end: heals find slots.
+func TestRoutineBounds(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		make   func(n int) trigger.Heal
+		want   int
+	}{
+		"OneKindOfOne": {"A kind of a VidraResource.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKindFirst[routine]},
+		"KindsOfOne":   {"A VidraResource.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource[routine]},
+		"OneKind":      {"A kind.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind.routine},
+		"OneCluster":   {"A cluster.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster.routine},
+		"All":          {"All together.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(n), n) }, gateOfAll.routine},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewGate(func(trigger.Heal) { require.Fail(t, "no heal waits") })
+			var leaves []func(Answer)
+			for n := range GateSlots {
+				if leave, ok := enterRoutine(t, g, tc.make(n)); ok {
+					leaves = append(leaves, leave)
+				}
+			}
+			require.Len(t, leaves, tc.want, tc.reason)
+			require.True(t, g.Enter(tc.make(0)), "a heal has a slot")
+			g.Leave(tc.make(0), Answered)
+			for _, leave := range leaves {
+				leave(Answered)
+			}
+			require.Empty(t, g.shares)
+			require.Empty(t, g.kinds)
+			require.Empty(t, g.clusters)
+			require.Empty(t, g.turns)
+			require.Zero(t, g.total)
+		})
+	}
+	_, ok := enterRoutine(t, nil, heal("a", "", "secrets", 0))
+	require.True(t, ok, "without a Gate there are no bounds")
+}
+
+// TestRoutineWaits: routine work waits for a slot, after the heals. A VidraResource whose requests are answered has more and more of them at a
+// time, and one whose requests hang leaves the slots to others.
+func TestRoutineWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []trigger.Heal
+		g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
+		secret := func(owner string, n int) trigger.Heal { return heal(owner, "", "secrets", n) }
+		var leaves []func(Answer)
+		enter := func(h trigger.Heal) {
+			go func() {
+				leave, err := g.Routine(t.Context(), h)
+				require.NoError(t, err)
+				leaves = append(leaves, leave)
+			}()
+			synctest.Wait()
+		}
+		leave := func(i int, answer Answer) {
+			leaves[i](answer)
+			leaves = slices.Delete(leaves, i, i+1)
+			synctest.Wait()
+		}
+		each := gateOfOwnKindFirst[routine]
+		for n := range gateOfKind.routine {
+			enter(secret(fmt.Sprint("hangs", n/each), n))
+		}
+		for n := range gateOfKind.both - gateOfKind.routine {
+			require.True(t, g.Enter(secret(fmt.Sprint("heals", n), n)))
+		}
+		enter(secret("one", 0))
+		require.False(t, g.Enter(secret("other", 1)))
+		require.Len(t, leaves, gateOfKind.routine, "it waits")
+		leave(0, Unanswered)
+		require.Equal(t, []trigger.Heal{secret("other", 1)}, woken, "heals come first")
+		require.Len(t, leaves, gateOfKind.routine-1)
+		leave(0, Unanswered)
+		require.Len(t, leaves, gateOfKind.routine-1, "then routine work")
+		for len(leaves) > 0 {
+			leave(0, Unanswered)
+		}
+		for n := range 20 {
+			enter(secret("hangs0", 100+n))
+		}
+		require.Len(t, leaves, gateOfOwnKindThatHung[routine], "until one is answered")
+		for _, want := range []int{4, 8, 16, 16} {
+			leave(0, Answered)
+			require.Len(t, leaves, min(want, gateOfOwnKind[routine]))
+		}
+	})
 }

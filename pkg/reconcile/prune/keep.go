@@ -119,6 +119,9 @@ func (s *exclusions) note(id object.Identity, done Removal) {
 func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, removals []Removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
+		if done.skipped {
+			continue
+		}
 		id, o := ids[i], s.Objects[ids[i]]
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
 		a.RecordRemoval(ctx, o, done)

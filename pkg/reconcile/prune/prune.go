@@ -54,6 +54,8 @@ type Removal struct {
 	waits policy.Removal
 	// note is the note of the Event about the removal.
 	note string
+	// skipped reports that it did not begin, because the reconcile was interrupted.
+	skipped bool
 	// key is the object.
 	key trigger.ObjectKey
 	// glass is the answer to its break-glass annotations.
@@ -74,6 +76,8 @@ type Remover struct {
 	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same
 	// one.
 	Stale func(ctx context.Context) error
+	// Interrupted reports that no further removal begins. Optional.
+	Interrupted func() bool
 	// stale is Stale, asked once for several objects.
 	stale func() error
 	// receivers returns the other VidraResources that have one of the objects in their manifests.
@@ -137,6 +141,8 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		a.Index.ExpectRemoval(a.Owner, key)
 	}
 	var done Removal
+	leave := a.Enter(ctx, key)
+	defer func() { leave(done.Err) }()
 	// Another client may write to the object between the read and the deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
 		done = a.removeLive(ctx, key, e)

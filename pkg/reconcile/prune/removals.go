@@ -27,9 +27,14 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	a.stale = sync.OnceValue(func() error { return a.Stale(ctx) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
+		if a.interrupted() { // the removal of a container needs those of its members
+			return
+		}
 		removals := make([]Removal, len(stage))
 		a.Parallel(len(stage), func(i int) {
-			if entry := a.Plan.State.Objects[stage[i]].Entry; a.stillThere(ctx, entry) {
+			if entry := a.Plan.State.Objects[stage[i]].Entry; a.interrupted() {
+				removals[i] = Removal{skipped: true}
+			} else if a.stillThere(ctx, entry) {
 				removals[i] = Removal{Deleted: true}
 			} else {
 				removals[i] = a.remove(ctx, entry)
@@ -38,6 +43,9 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		a.recordStage(ctx, stage, removals)
 	})
 }
+
+// interrupted reports whether no further removal begins.
+func (a *Remover) interrupted() bool { return a.Interrupted != nil && a.Interrupted() }
 
 // stillThere reports whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.

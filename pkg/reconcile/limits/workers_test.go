@@ -1,0 +1,87 @@
+package limits
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestWorkers: a reconcile that lasts long continues without its worker, and its result reaches the queue all the same.
+func TestWorkers(t *testing.T) {
+	owner, failed := trigger.Owner{Name: "a"}, errors.New("failed")
+	later := reconcile.Result{RequeueAfter: time.Minute}
+	cases := map[string]struct {
+		reason string
+		lasts  time.Duration
+		do     func() (reconcile.Result, error)
+		// others are the reconciles that continue without a worker, meanwhile those of the same owner while it waits.
+		others, meanwhile int
+		detached          bool
+		again             bool
+		result            reconcile.Result
+		err               string
+	}{
+		"Short":    {reason: "It has its worker.", lasts: workerPatience - 1, result: later},
+		"Failed":   {reason: "Its error is that of the worker.", do: func() (reconcile.Result, error) { return reconcile.Result{}, failed }, err: "failed"},
+		"Panic":    {reason: "The operator goes on.", do: func() (reconcile.Result, error) { panic("oh") }, err: "panic: oh"},
+		"Long":     {reason: "Others have the worker.", lasts: time.Minute, detached: true, result: later},
+		"LongFail": {reason: "It is tried again.", lasts: time.Minute, detached: true, do: func() (reconcile.Result, error) { return reconcile.Result{}, failed }, err: "failed"},
+		"Again":    {reason: "It waits for the end.", lasts: time.Minute, detached: true, meanwhile: 3, again: true, result: later},
+		"TooMany":  {reason: "Their number is bounded.", lasts: time.Minute, others: maxDetached, result: later},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got reconciled
+				ended, again, runs := false, false, 0
+				w := &Workers{Ended: func(o trigger.Owner, asked bool, result reconcile.Result, err error) {
+					require.Equal(t, owner, o)
+					ended, again, got = true, asked, reconciled{result, err}
+				}}
+				for n := range tc.others {
+					require.True(t, w.detach(trigger.Owner{Name: strings.Repeat("b", n+1)}))
+				}
+				do := func() (reconcile.Result, error) {
+					time.Sleep(tc.lasts)
+					if tc.do != nil {
+						return tc.do()
+					}
+					return later, nil
+				}
+				result, err := w.Run(owner, do, nil)
+				synctest.Wait()
+				require.Equal(t, tc.detached, !ended && len(w.detached) == tc.others+1, tc.reason)
+				for range tc.meanwhile {
+					result, err = w.Run(owner, func() (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
+				}
+				require.Equal(t, tc.meanwhile, runs)
+				if tc.detached {
+					require.Zero(t, result, tc.reason)
+					require.NoError(t, err)
+					time.Sleep(tc.lasts)
+					synctest.Wait()
+					require.True(t, ended)
+					result, err = got.result, got.err
+				}
+				require.Equal(t, tc.result, result, tc.reason)
+				require.Equal(t, tc.again, again, tc.reason)
+				require.Len(t, w.detached, tc.others)
+				if tc.err == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorContains(t, err, tc.err, tc.reason)
+			})
+		})
+	}
+	result, err := (*Workers)(nil).Run(owner, func() (reconcile.Result, error) { return later, failed }, nil)
+	require.Equal(t, later, result)
+	require.ErrorIs(t, err, failed)
+}
