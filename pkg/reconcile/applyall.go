@@ -18,6 +18,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// leastTasks is how many tasks an interrupted reconcile begins in any case: a manifest that changes again and again is applied little by little.
+const leastTasks = 4
+
 // applyAll does the tasks, stage by stage, those of a stage in parallel. An
 // object that is not accepted does not keep the others from being applied.
 func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
@@ -69,7 +72,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 // applyOne does a task in a slot, once no heal of its object runs. begun is false if the reconcile was interrupted before.
 func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, begun bool) {
 	leave := p.slot(ctx, t.Key)
-	if p.state.interrupted.Load() {
+	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.interrupted.Load() {
 		leave(errInterrupted)
 		return apply.Result{}, false
 	}

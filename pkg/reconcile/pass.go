@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,6 +65,8 @@ type pass struct {
 	shards []string
 	// missing are the rights that the last requests lacked.
 	missing map[access.Right]dynamic.Interface
+	// begun is how many tasks have begun.
+	begun atomic.Int64
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
 }

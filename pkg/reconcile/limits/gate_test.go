@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -175,18 +174,17 @@ func TestRoutineWaits(t *testing.T) {
 		var woken []trigger.Heal
 		g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
 		secret := func(owner string, n int) trigger.Heal { return heal(owner, "", "secrets", n) }
-		var leaves []func(Answer)
+		leaves := make(chan func(Answer), GateSlots)
 		enter := func(h trigger.Heal) {
 			go func() {
-				leave, err := g.Routine(t.Context(), h)
-				require.NoError(t, err)
-				leaves = append(leaves, leave)
+				if leave, err := g.Routine(t.Context(), h); err == nil {
+					leaves <- leave
+				}
 			}()
 			synctest.Wait()
 		}
-		leave := func(i int, answer Answer) {
-			leaves[i](answer)
-			leaves = slices.Delete(leaves, i, i+1)
+		leave := func(answer Answer) {
+			(<-leaves)(answer)
 			synctest.Wait()
 		}
 		each := gateOfOwnKindFirst[routine]
@@ -199,20 +197,20 @@ func TestRoutineWaits(t *testing.T) {
 		enter(secret("one", 0))
 		require.False(t, g.Enter(secret("other", 1)))
 		require.Len(t, leaves, gateOfKind.routine, "it waits")
-		leave(0, Unanswered)
+		leave(Unanswered)
 		require.Equal(t, []trigger.Heal{secret("other", 1)}, woken, "heals come first")
 		require.Len(t, leaves, gateOfKind.routine-1)
-		leave(0, Unanswered)
+		leave(Unanswered)
 		require.Len(t, leaves, gateOfKind.routine-1, "then routine work")
 		for len(leaves) > 0 {
-			leave(0, Unanswered)
+			leave(Unanswered)
 		}
 		for n := range 20 {
 			enter(secret("hangs0", 100+n))
 		}
 		require.Len(t, leaves, gateOfOwnKindThatHung[routine], "until one is answered")
 		for _, want := range []int{4, 8, 16, 16} {
-			leave(0, Answered)
+			leave(Answered)
 			require.Len(t, leaves, min(want, gateOfOwnKind[routine]))
 		}
 	})

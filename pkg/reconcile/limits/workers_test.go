@@ -39,12 +39,16 @@ func TestWorkers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var got reconciled
-				ended, again, runs := false, false, 0
-				w := &Workers{Ended: func(o trigger.Owner, asked bool, result reconcile.Result, err error) {
+				type end struct {
+					again bool
+					reconciled
+				}
+				ended := make(chan end, 1)
+				w := &Workers{Ended: func(o trigger.Owner, again bool, result reconcile.Result, err error) {
 					require.Equal(t, owner, o)
-					ended, again, got = true, asked, reconciled{result, err}
+					ended <- end{again, reconciled{result, err}}
 				}}
+				runs, again := 0, false
 				for n := range tc.others {
 					require.True(t, w.detach(trigger.Owner{Name: strings.Repeat("b", n+1)}))
 				}
@@ -56,8 +60,10 @@ func TestWorkers(t *testing.T) {
 					return later, nil
 				}
 				result, err := w.Run(owner, do, nil)
-				synctest.Wait()
-				require.Equal(t, tc.detached, !ended && len(w.detached) == tc.others+1, tc.reason)
+				require.Empty(t, ended)
+				w.mu.Lock()
+				require.Equal(t, tc.detached, len(w.detached) == tc.others+1, tc.reason)
+				w.mu.Unlock()
 				for range tc.meanwhile {
 					result, err = w.Run(owner, func() (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
 				}
@@ -65,10 +71,8 @@ func TestWorkers(t *testing.T) {
 				if tc.detached {
 					require.Zero(t, result, tc.reason)
 					require.NoError(t, err)
-					time.Sleep(tc.lasts)
-					synctest.Wait()
-					require.True(t, ended)
-					result, err = got.result, got.err
+					got := <-ended
+					result, err, again = got.result, got.err, got.again
 				}
 				require.Equal(t, tc.result, result, tc.reason)
 				require.Equal(t, tc.again, again, tc.reason)
