@@ -125,12 +125,12 @@ type Reconciler struct {
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
+	return r.workers.Run(req.NamespacedName, func(worker *limits.Worker) (reconcile.Result, error) {
 		if !r.begin() {
 			return reconcile.Result{}, nil
 		}
 		defer r.running.Done()
-		return r.reconcile(ctx, req.NamespacedName)
+		return r.reconcile(ctx, req.NamespacedName, worker)
 	}, func() { r.interrupt(ctx, req.NamespacedName) })
 }
 
@@ -149,7 +149,7 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 }
 
 // reconcile reconciles a VidraResource once.
-func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, worker *limits.Worker) (reconcile.Result, error) {
 	ctx, returned, done := r.Running(ctx, owner)
 	defer done()
 	vr := &v1alpha1.VidraResource{}
@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	if !ok && !r.destinations().IsAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
-	defer exit()
+	defer worker.With(exit)()
 	keys, err := r.digestKeys(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -200,7 +200,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}
-		defer exitHeavy()
+		defer worker.With(exitHeavy)()
 	}
 	if !reconciled {
 		assignment.Release(vr)

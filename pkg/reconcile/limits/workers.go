@@ -31,6 +31,38 @@ type Workers struct {
 	detached map[trigger.Owner]bool
 }
 
+// Worker is the worker of one reconcile. It is safe for concurrent use.
+type Worker struct {
+	// mu guards the fields below.
+	mu       sync.Mutex
+	given    bool
+	releases []func()
+}
+
+// With has release called once: when the worker is given back, or by the returned function. It releases a share of the workers.
+func (w *Worker) With(release func()) func() {
+	release = sync.OnceFunc(release)
+	w.mu.Lock()
+	given := w.given
+	w.releases = append(w.releases, release)
+	w.mu.Unlock()
+	if given {
+		release()
+	}
+	return release
+}
+
+// giveBack releases the shares that the worker has.
+func (w *Worker) giveBack() {
+	w.mu.Lock()
+	w.given = true
+	releases := w.releases
+	w.mu.Unlock()
+	for _, release := range releases {
+		release()
+	}
+}
+
 // reconciled is the result of a reconcile.
 type reconciled struct {
 	result reconcile.Result
@@ -38,16 +70,17 @@ type reconciled struct {
 }
 
 // Run reconciles an owner, unless a reconcile of it without a worker runs: the end of that one enqueues it, and runs is called.
-func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), runs func()) (reconcile.Result, error) {
+func (w *Workers) Run(owner trigger.Owner, do func(*Worker) (reconcile.Result, error), runs func()) (reconcile.Result, error) {
+	worker := &Worker{}
 	if w == nil {
-		return do()
+		return do(worker)
 	}
 	if w.again(owner) {
 		runs()
 		return reconcile.Result{}, nil
 	}
 	ended := make(chan reconciled, 1)
-	go func() { ended <- recovered(do) }()
+	go func() { ended <- recovered(worker, do) }()
 	patience := time.NewTimer(workerPatience)
 	defer patience.Stop()
 	select {
@@ -59,6 +92,7 @@ func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), 
 		r := <-ended
 		return r.result, r.err
 	}
+	worker.giveBack()
 	go func() {
 		r := <-ended
 		w.Ended(owner, w.attach(owner), r.result, r.err)
@@ -101,12 +135,12 @@ func (w *Workers) attach(owner trigger.Owner) (again bool) {
 }
 
 // recovered calls do, and returns its panic as an error.
-func recovered(do func() (reconcile.Result, error)) (r reconciled) {
+func recovered(worker *Worker, do func(*Worker) (reconcile.Result, error)) (r reconciled) {
 	defer func() {
 		if why := recover(); why != nil {
 			r.err = fmt.Errorf("panic: %v\n%s", why, debug.Stack())
 		}
 	}()
-	r.result, r.err = do()
+	r.result, r.err = do(worker)
 	return r
 }

@@ -3,6 +3,7 @@ package limits
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,8 +53,13 @@ func TestWorkers(t *testing.T) {
 				for n := range tc.others {
 					require.True(t, w.detach(trigger.Owner{Name: strings.Repeat("b", n+1)}))
 				}
-				do := func() (reconcile.Result, error) {
+				var shares atomic.Int64
+				do := func(worker *Worker) (reconcile.Result, error) {
+					shares.Add(1)
+					defer worker.With(func() { shares.Add(-1) })()
 					time.Sleep(tc.lasts)
+					shares.Add(1)
+					defer worker.With(func() { shares.Add(-1) })()
 					if tc.do != nil {
 						return tc.do()
 					}
@@ -61,11 +67,12 @@ func TestWorkers(t *testing.T) {
 				}
 				result, err := w.Run(owner, do, nil)
 				require.Empty(t, ended)
+				require.Zero(t, shares.Load(), "its shares are those of its worker")
 				w.mu.Lock()
 				require.Equal(t, tc.detached, len(w.detached) == tc.others+1, tc.reason)
 				w.mu.Unlock()
 				for range tc.meanwhile {
-					result, err = w.Run(owner, func() (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
+					result, err = w.Run(owner, func(*Worker) (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
 				}
 				require.Equal(t, tc.meanwhile, runs)
 				if tc.detached {
@@ -85,7 +92,7 @@ func TestWorkers(t *testing.T) {
 			})
 		})
 	}
-	result, err := (*Workers)(nil).Run(owner, func() (reconcile.Result, error) { return later, failed }, nil)
+	result, err := (*Workers)(nil).Run(owner, func(*Worker) (reconcile.Result, error) { return later, failed }, nil)
 	require.Equal(t, later, result)
 	require.ErrorIs(t, err, failed)
 }
