@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -33,6 +35,8 @@ const (
 	// waitingNamespace has the objects of the other VidraResources, of which there are waitingSets with waitingObjects each.
 	waitingNamespace            = "bench-waiting"
 	waitingSets, waitingObjects = 10, 6
+	// slowAnswers is how much later the slow cluster answers each request.
+	slowAnswers = 5 * time.Second
 	// downGroup is an API group whose server does not exist.
 	downGroup = "down.bench.example.com"
 )
@@ -54,7 +58,9 @@ func (o *waitsOptions) check() error {
 	return errors.Join(atLeastOne("rounds", o.rounds), atLeastOne("objects", o.objects))
 }
 
-func (o *waitsOptions) setup() setup { return setup{} }
+func (o *waitsOptions) setup() setup {
+	return setup{args: []string{"--kubeconfig-namespace=" + testenv.OperatorNamespace}}
+}
 
 // waitCase is a state in which other objects wait.
 type waitCase struct {
@@ -78,6 +84,15 @@ func (o *waitsOptions) measure(ctx context.Context, l *lab) (_ *report, err erro
 	if err := l.rollOut(ctx, others); err != nil {
 		return nil, err
 	}
+	far, err := startRemotes(ctx, l, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, far.close()) }()
+	remote := batch{round: 8100, sets: waitingSets, perSet: waitingObjects, server: far.proxies[0].Config().Host, namespace: far.namespace(0)}
+	if err := l.rollOut(ctx, remote); err != nil {
+		return nil, err
+	}
 	floor, err := startFloor(ctx, l.kubeconfigs[floorNamespace], floorNamespace)
 	if err != nil {
 		return nil, err
@@ -96,7 +111,11 @@ func (o *waitsOptions) measure(ctx context.Context, l *lab) (_ *report, err erro
 	}))
 	defer server.Close()
 	r := &report{Settings: fmt.Sprintf("%d edits in each case, %d objects applied and pruned", o.rounds, o.objects), Environment: l.environment}
-	for _, c := range o.cases(l, base, others, server) {
+	slowRemote := waitCase{name: "other VidraResources wait for a slow cluster", begin: func(ctx context.Context) error {
+		far.proxies[0].Inject(faultproxy.Match{}, faultproxy.Delay(slowAnswers))
+		return l.changeEach(ctx, remote)
+	}}
+	for _, c := range append(o.cases(l, base, others, server), slowRemote) {
 		if err := o.run(ctx, r, sides, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -139,13 +158,16 @@ func (o *waitsOptions) cases(l *lab, base string, others batch, server *httptest
 		}, end: change(base)},
 		{name: "others are applied", begin: change(many), end: func(ctx context.Context) error { return l.awaitObjects(ctx, resourceName, len(kinds)+1+o.objects) }},
 		{name: "others are pruned", begin: change(base), end: func(ctx context.Context) error { return l.awaitObjects(ctx, resourceName, len(kinds)+1) }},
-		{name: "other VidraResources wait for a webhook", begin: delayed(func(ctx context.Context) error {
-			return l.eachResource(ctx, others, func(ctx context.Context, vr *v1alpha1.VidraResource) error {
-				vr.Spec.Manifest = strings.ReplaceAll(vr.Spec.Manifest, "name: settings-", "name: "+slowPrefix+"settings-")
-				return l.setManifest(ctx, vr)
-			})
-		}), end: remove},
+		{name: "other VidraResources wait for a webhook", begin: delayed(func(ctx context.Context) error { return l.changeEach(ctx, others) }), end: remove},
 	}
+}
+
+// changeEach gives the VidraResources of a batch other objects, whose names have slowPrefix.
+func (l *lab) changeEach(ctx context.Context, b batch) error {
+	return l.eachResource(ctx, b, func(ctx context.Context, vr *v1alpha1.VidraResource) error {
+		vr.Spec.Manifest = strings.ReplaceAll(vr.Spec.Manifest, "name: settings-", "name: "+slowPrefix+"settings-")
+		return l.setManifest(ctx, vr)
+	})
 }
 
 // run makes the edits of one case.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,6 +29,13 @@ var (
 	gateOfOwnKindFirst    = perClass{heals: 16, routine: 4}
 	gateOfOwnKind         = perClass{heals: 16, routine: 16}
 	gateOfOwnKindThatHung = perClass{heals: 1, routine: 2}
+)
+
+const (
+	// hangsAfter is how long a request of routine work may last until it hangs: then it takes no slot from other VidraResources any more, unless
+	// maxHanging others hang.
+	hangsAfter = 2 * time.Second
+	maxHanging = 120
 )
 
 // bound is a bound of both classes together, and of the part of routine work.
@@ -64,6 +72,8 @@ type Gate struct {
 	clusters map[string]perClass
 	kinds    map[kindOfCluster]perClass
 	shares   map[trigger.Owner]*gateShare
+	// hanging is how many requests hang.
+	hanging int
 	// turns are the VidraResources with work that waits, the next one first.
 	turns []trigger.Owner
 	// woken are the heals with a slot that have not entered yet, waiting those that wait.
@@ -148,18 +158,17 @@ func (g *Gate) Routine(ctx context.Context, h trigger.Heal) (leave func(Answer),
 	if g == nil {
 		return func(Answer) {}, nil
 	}
-	leave = func(answer Answer) { g.leave(h, routine, answer) }
 	g.mu.Lock()
 	if g.tryLocked(h, routine) {
 		g.mu.Unlock()
-		return leave, nil
+		return g.routineSlot(h), nil
 	}
 	granted := make(chan struct{})
 	g.awaitLocked(h, routine, granted)
 	g.mu.Unlock()
 	select {
 	case <-granted:
-		return leave, nil
+		return g.routineSlot(h), nil
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
@@ -172,9 +181,37 @@ func (g *Gate) Routine(ctx context.Context, h trigger.Heal) (leave func(Answer),
 	}
 	g.mu.Unlock()
 	if i < 0 { // it was granted meanwhile
-		leave(NotAsked)
+		g.leave(h, routine, NotAsked)
 	}
 	return nil, ctx.Err()
+}
+
+// routineSlot returns the release of a slot that routine work has got, and has its request hang after a while.
+func (g *Gate) routineSlot(h trigger.Heal) (leave func(Answer)) {
+	hangs, left := false, false
+	timer := time.AfterFunc(hangsAfter, func() {
+		g.mu.Lock()
+		var next []gateWait
+		if !left && g.hanging < maxHanging {
+			hangs = true
+			g.hanging++
+			g.addShared(kindOf(h), routine, -1)
+			next = g.next()
+		}
+		g.mu.Unlock()
+		g.wake(next)
+	})
+	return func(answer Answer) {
+		timer.Stop()
+		g.mu.Lock()
+		if left = true; hangs {
+			g.hanging--
+			g.addShared(kindOf(h), routine, 1)
+		}
+		next := g.leaveLocked(h, routine, answer)
+		g.mu.Unlock()
+		g.wake(next)
+	}
 }
 
 // tryLocked takes a slot if one is free. g.mu must be held, here and below.
@@ -213,6 +250,23 @@ func (g *Gate) lineLocked(h trigger.Heal) *gateLine {
 
 func (g *Gate) leave(h trigger.Heal, c class, answer Answer) {
 	g.mu.Lock()
+	next := g.leaveLocked(h, c, answer)
+	g.mu.Unlock()
+	g.wake(next)
+}
+
+// wake has work begin that has got slots.
+func (g *Gate) wake(next []gateWait) {
+	for _, w := range next {
+		if w.granted != nil {
+			close(w.granted)
+		} else {
+			g.Wake(w.heal)
+		}
+	}
+}
+
+func (g *Gate) leaveLocked(h trigger.Heal, c class, answer Answer) []gateWait {
 	share, line := g.shares[h.Owner], g.lineLocked(h)
 	g.add(share, line, kindOf(h), c, -1)
 	switch answer {
@@ -223,15 +277,7 @@ func (g *Gate) leave(h trigger.Heal, c class, answer Answer) {
 		line.own[c] = gateOfOwnKindThatHung[c]
 	}
 	g.forgetUnused(h.Owner)
-	next := g.next()
-	g.mu.Unlock()
-	for _, w := range next {
-		if w.granted != nil {
-			close(w.granted)
-		} else {
-			g.Wake(w.heal)
-		}
-	}
+	return g.next()
 }
 
 // Forget forgets that requests of a VidraResource got no answer.
@@ -255,6 +301,11 @@ func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c clas
 func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {
 	line.held[c] += n
 	share.held[c] += n
+	g.addShared(kind, c, n)
+}
+
+// addShared adds to the slots that all VidraResources share.
+func (g *Gate) addShared(kind kindOfCluster, c class, n int) {
 	g.total[c] += n
 	addTo(g.kinds, kind, c, n)
 	addTo(g.clusters, kind.cluster, c, n)

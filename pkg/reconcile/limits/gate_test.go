@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -202,9 +203,14 @@ func TestRoutineWaits(t *testing.T) {
 		require.Len(t, leaves, gateOfKind.routine-1)
 		leave(Unanswered)
 		require.Len(t, leaves, gateOfKind.routine-1, "then routine work")
+		time.Sleep(hangsAfter)
+		synctest.Wait()
+		enter(secret("two", 0))
+		require.Len(t, leaves, gateOfKind.routine, "requests that hang take no slot from others")
 		for len(leaves) > 0 {
 			leave(Unanswered)
 		}
+		require.Zero(t, g.hanging)
 		for n := range 20 {
 			enter(secret("hangs0", 100+n))
 		}
