@@ -145,6 +145,26 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			spec:    `{manifestFrom: [{kind: GitRepository, name: app}], kustomize: {substituteFrom: [{kind: ConfigMap, name: A_B}]}}`,
 			wantErr: "name must be the name of a ConfigMap or Secret",
 		},
+		"dependency without a name": {
+			reason:  "a dependency is named",
+			spec:    `{dependsOn: [{name: ""}]}`,
+			wantErr: "spec.dependsOn[0].name",
+		},
+		"bad dependency": {
+			reason:  "no VidraResource can have the name",
+			spec:    `{dependsOn: [{name: My_Base}]}`,
+			wantErr: "name must be the name of a VidraResource",
+		},
+		"two dependencies of one name": {
+			reason:  "one is enough",
+			spec:    `{dependsOn: [{name: base}, {name: base}]}`,
+			wantErr: "Duplicate value",
+		},
+		"dependencies": {
+			reason: "they need not exist",
+			spec:   `{dependsOn: [{name: base}, {name: other.base}]}`,
+			want:   fields{"dependsOn": []any{map[string]any{"name": "base"}, map[string]any{"name": "other.base"}}},
+		},
 		"unknown field": {
 			reason:  "a misspelled field is not dropped in silence",
 			spec:    `{destination: {nameSpace: web}}`,

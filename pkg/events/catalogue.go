@@ -170,8 +170,8 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonCompleted, Type: normal, Actions: []string{ActionDetect},
-		When: "An object ended successfully and its own controller removed it, for example a Job with `ttlSecondsAfterFinished`. The same is assumed where such an object was removed while no watch showed it. Vidra does not create it again.",
-		Do:   "Nothing. To have it run again, change the object in the manifest, for example an annotation of it.",
+		When: "An object ended successfully and its own controller removed it, for example a Job with `ttlSecondsAfterFinished`. The same is assumed where such an object was removed while no watch showed it. Vidra does not create it again. Or a user deleted an object that Vidra creates once, by the annotation `run-once` or `apply: CreateOnly`.",
+		Do:   "Nothing. To have it created again, change the object in the manifest, for example an annotation of it.",
 	}, {
 		Reason: ReasonPruned, Type: normal, Actions: []string{ActionPrune},
 		When: "Objects left the manifest, or their VidraResource is being deleted. The note says which were deleted, which stay because another VidraResource owns them, and which stay unmanaged.",

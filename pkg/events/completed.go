@@ -29,7 +29,7 @@ func completedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraR
 		return nil
 	}
 	slices.Sort(names)
-	const end = ". To have it run again, change it in the manifest"
-	note := "Completed and removed by the controller of the kind, not created again: " + list(names, MaxNote-2*len(end)-80) + end
+	const end = ". To have it created again, change it in the manifest"
+	note := "Completed or deleted, and not created again: " + list(names, MaxNote-2*len(end)-80) + end
 	return []Event{{Type: normal, Reason: ReasonCompleted, Action: ActionDetect, Regarding: owner, Note: note, Variant: names[0]}}
 }

@@ -191,7 +191,7 @@ func changeRows() map[string]transition {
 		},
 		"Completed": {
 			reason: "An object that has ended is said once.", before: fine, after: completed(fine),
-			want: []string{"Normal Completed/Detect VidraResource web: Completed and removed by the controller of the kind, not created again: Job shop/migrate. To have it run again, change it in the manifest"},
+			want: []string{"Normal Completed/Detect VidraResource web: Completed or deleted, and not created again: Job shop/migrate. To have it created again, change it in the manifest"},
 		},
 		"StaysCompleted": {reason: "An object that has ended is said once.", before: completed(fine), after: completed(fine)},
 		"Retyped": {

@@ -245,6 +245,10 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			d.owned.Do(func() { d.printOwner(o.ID, managers[0]) })
 		}
 	}
+	if decision := policy.OfApply(o.Apply); live != nil && !decision.Reverts() {
+		diff.Stays, diff.Why = len(desired.Differences(o.Unstructured(), live)) > 0, decision.Reason
+		return diff, nil
+	}
 	if live != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
 		former, err := d.moves.former(ctx, d.VR.Name, d.At.Name(), o.ID, live)
 		if err != nil {
@@ -254,7 +258,10 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			return d.moved(ctx, diff, o, live, former)
 		}
 	}
-	if live == nil && d.completed(o) {
+	if completed := live == nil && d.completed(o); completed && o.Apply.Leaves() {
+		diff.Why = "was deleted, and its annotation " + v1alpha1.ApplyAnnotation + " is CreateOnly: it is created again when its configuration changes"
+		return diff, nil
+	} else if completed {
 		diff.Why = "ended successfully and was removed by its own controller: it is created again when its configuration changes"
 		return diff, nil
 	}

@@ -190,6 +190,9 @@ func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 
 // check returns the fields of an object that others write, or the obstacle to knowing them.
 func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []ContestedField, missing string, err error) {
+	if o.Apply.Leaves() { // no write of others is reverted
+		return nil, "", nil
+	}
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {
 		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exempts(scaler, replicas) {

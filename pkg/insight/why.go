@@ -48,6 +48,8 @@ type ManagedBy struct {
 	// Drift is the mode of spec.drift. Suspended reports spec.suspend.
 	Drift     string `json:"drift,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
+	// Apply is the policy of the manifest for the object, if Vidra creates it and never changes it.
+	Apply v1alpha1.ApplyPolicy `json:"apply,omitempty"`
 	// Cluster is the cluster of the object, if it is another one.
 	Cluster string `json:"cluster,omitempty"`
 	// DefinedIn is where the manifest has the object. EditWith is the command that edits it.
@@ -166,6 +168,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 		if m.located, why = s.locate(ctx, vr); why != "" {
 			e.Missing = append(e.Missing, "where the manifest has it: "+why)
 		} else {
+			m.Apply = v1alpha1.ApplyPolicy(m.located.GetAnnotations()[v1alpha1.ApplyAnnotation])
 			m.DefinedIn, m.EditWith, m.LinesFrom = m.located.place(), m.located.how(), m.located.start()
 		}
 		if s.live != nil && !Remote(vr) {

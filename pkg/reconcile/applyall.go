@@ -108,7 +108,7 @@ func answerOf(err error) limits.Answer {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return limits.NotAsked
-	case err == nil, !object.Unanswered(err), object.Denied(err):
+	case err == nil, errors.Is(err, apply.ErrForeign), !object.Unanswered(err), object.Denied(err):
 		return limits.Answered
 	}
 	return limits.Unanswered
@@ -136,7 +136,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := make([]plan.Task, len(todo.Apply))
 	errs := make([]error, len(todo.Apply))
 	p.applier.Parallel(len(todo.Apply), func(i int) {
-		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && met[i].Known.Problem != nil {
+		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
 			leave := p.slot(ctx, met[i].Key)
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
 			leave(errs[i])
@@ -146,6 +146,10 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	for i, t := range met {
 		if errs[i] == nil {
 			todo.Apply = append(todo.Apply, t)
+			continue
+		}
+		if errors.Is(errs[i], apply.ErrForeign) {
+			t.Known.Leave()
 			continue
 		}
 		why := object.Explain(errs[i], t.GVK, t.ID, t.Disclosure(t.Known.WasSensitive(), t.Cause.Found))

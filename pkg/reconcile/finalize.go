@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,15 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		if why := p.uninstalling(ctx); why != "" {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
+		}
+	}
+	if objects > 0 && !p.VR.Orphans() {
+		if why, until := p.dependents(ctx); why != nil {
+			result, err := p.block(ctx, *why)
+			if left := max(time.Until(until), time.Millisecond); result.RequeueAfter == 0 || left < result.RequeueAfter {
+				result.RequeueAfter = left
+			}
+			return result, err
 		}
 	}
 	for o := range s.All() { // drift is ignored no longer

@@ -24,7 +24,10 @@ import (
 // only the author can fix the manifest.
 func (p *pass) read(ctx context.Context) *object.Failure {
 	s := p.state
-	if s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) && !p.Inventories.Lightened(p.VR.Name) {
+	if p.keepsApplied() {
+		return nil
+	}
+	if !s.behind && s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) && !p.Inventories.Lightened(p.VR.Name) {
 		return s.Stalled
 	}
 	p.unread = true
@@ -48,6 +51,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		p.recall(ctx)
 		return s.unread
 	}
+	s.behind, s.unapplied = false, p.waiting != nil
 	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
 	s.SetAccount(access.Account(p.VR), p.VR.Generation)

@@ -54,6 +54,12 @@ type ownerState struct {
 	bodies  *keptBodies
 	dropped bool
 
+	// behind reports that the manifest is the one that was applied, while a newer one waits. unapplied reports that it was read while it had
+	// to wait.
+	behind, unapplied bool
+	// waits reports that something of the manifest waits.
+	waits bool
+
 	// scope is what Vidra may do at the destination, as of when the manifest was read.
 	scope cluster.Scope
 	// sources are the versions of what spec.manifestFrom names that were read.

@@ -67,6 +67,8 @@ type pass struct {
 	missing map[access.Right]dynamic.Interface
 	// begun is how many tasks have begun.
 	begun atomic.Int64
+	// waiting is why a newer manifest is not applied yet; nil if it is applied.
+	waiting *object.Failure
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
 }
@@ -158,6 +160,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
+	p.waiting = p.awaitedDependency(ctx)
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):
@@ -176,7 +179,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	causes := p.SelectObjects(ctx, p.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.HoldContended(causes)
-	todo := p.Suspend(p.WebhooksLast(p.Plan(ctx, causes)))
+	todo := p.holdBack(p.Suspend(p.WebhooksLast(p.Plan(ctx, causes))))
 	reserved := p.reserve(todo.Apply)
 	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,6 +47,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
 		WatchesRawSource(r.Trigger.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limits.NewRateLimiter()})
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.VidraResource{}, dependsOnField, dependsOn); err != nil {
+		return fmt.Errorf("index spec.dependsOn: %w", err)
+	}
+	build = build.Watches(&v1alpha1.VidraResource{}, r.onDependency())
 	if !r.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
 		build = build.WatchesMetadata(&corev1.Namespace{}, r.onNamespace())
 	}

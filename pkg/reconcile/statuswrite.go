@@ -69,7 +69,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		o.Health = s.Health
 	}
 	p.forgetAdditions()
-	o.Source = p.source
+	o.Source, o.Waiting = p.source, p.waiting
 	p.Conclusion(&o)
 	p.awaitRights(o.All)
 	p.awaitRefused()
@@ -78,7 +78,11 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.Schedule.Attempted(p.Failed(end), end.All, p.Now)
 	restores, later := p.restores(ctx)
-	next := plan.Earliest(append(p.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus}))
+	wakes := append(p.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
+	if p.waiting != nil {
+		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
+	}
+	next := plan.Earliest(wakes)
 	if restores {
 		p.foreignWritten = p.VR.Status.DeepCopy()
 	}

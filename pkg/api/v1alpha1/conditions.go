@@ -64,6 +64,8 @@ const (
 	// ReasonOutOfScope means that Vidra sends no request about an object, because it may do nothing
 	// in its namespace, by --namespaces or by an annotation of a kubeconfig.
 	ReasonOutOfScope = "OutOfScope"
+	// ReasonDependencyNotReady means that the VidraResource waits for one of spec.dependsOn.
+	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonDeleting means that the VidraResource is being deleted and waits for the
 	// removal of its objects.
 	ReasonDeleting = "Deleting"

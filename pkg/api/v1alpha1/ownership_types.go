@@ -16,6 +16,9 @@ const (
 	// removes it after its end.
 	RunOnceAnnotation = "vidraresource.infrahub.operators.com/run-once"
 
+	// ApplyAnnotation on an object in a manifest has Vidra create the object and never change it; see ApplyPolicy.
+	ApplyAnnotation = "vidraresource.infrahub.operators.com/apply"
+
 	// DrillAnnotation on an object in a manifest, with any value, makes it the sentinel of its VidraResource:
 	// `vidra drill` changes the value, and Vidra reverts that. No other program reads it.
 	DrillAnnotation = "vidraresource.infrahub.operators.com/drill"
@@ -24,6 +27,21 @@ const (
 	// create it again because of spec.force, although its kind holds data.
 	AllowRecreateAnnotation = "vidraresource.infrahub.operators.com/allow-recreate"
 )
+
+// ApplyPolicy is the value of ApplyAnnotation.
+type ApplyPolicy string
+
+const (
+	// ApplyIfNotPresent creates the object whenever it does not exist, and changes nothing of an object that exists, also of
+	// one that another client created. The annotation kustomize.toolkit.fluxcd.io/ssa of Flux has the same value with this meaning.
+	ApplyIfNotPresent ApplyPolicy = "IfNotPresent"
+	// ApplyCreateOnly creates the object once: it is neither changed nor created again after a deletion, unless it had failed or
+	// its namespace was deleted.
+	ApplyCreateOnly ApplyPolicy = "CreateOnly"
+)
+
+// Leaves reports whether an object that exists is never changed.
+func (p ApplyPolicy) Leaves() bool { return p != "" }
 
 // AdoptPolicy is the response to an object that exists already and that no
 // VidraResource owns.

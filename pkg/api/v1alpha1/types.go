@@ -84,6 +84,15 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="serviceAccountName must be the name of a ServiceAccount, without its namespace"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// DependsOn names other VidraResources. Vidra applies no new manifest of this one, and removes nothing of it, until
+	// they are Ready at their current generation; edits of its objects are reverted meanwhile. A VidraResource that is
+	// deleted waits for those that depend on it: for 10 minutes while they are being deleted, and else for one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+
 	// Wait makes Ready depend on the health of the objects, as kstatus computes it. When
 	// false, only the condition Healthy reports it.
 	// +optional
@@ -151,6 +160,15 @@ type VidraResourceSpec struct {
 	// +optional
 	// +nullable
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
+}
+
+// Dependency is a VidraResource that has to be Ready before another one is applied.
+type Dependency struct {
+	// Name of the VidraResource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of a VidraResource: lower case letters, digits, dashes and dots"
+	Name string `json:"name"`
 }
 
 // UnmanagedContents is the fate of unmanaged objects in a Namespace or CustomResourceDefinition that is to be removed.
@@ -619,6 +637,7 @@ type VidraResourceStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name)",message="spec.dependsOn names the VidraResource itself: remove it"
 // +kubebuilder:resource:scope=Cluster,shortName=vidra;vr
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -104,6 +104,8 @@ func remarks(m insight.ManagedBy) string {
 		all = append(all, "state "+m.State)
 	}
 	switch {
+	case m.Apply.Leaves():
+		all = append(all, "apply "+string(m.Apply)+": edits are left")
 	case m.Suspended:
 		all = append(all, "suspended: edits are not reverted")
 	case exempt(m) != nil:
@@ -146,6 +148,10 @@ func (e explanation) keep(b *strings.Builder, title func(string)) {
 			name = " against VidraResource " + m.VidraResource
 		}
 		title("To keep a change" + name)
+		if m.Apply.Leaves() {
+			fprintf(b, "Edit the object: Vidra changes nothing of it, by its annotation %s in the manifest.\n", v1alpha1.ApplyAnnotation)
+			continue
+		}
 		ways := 0
 		way := func(format string, args ...any) {
 			ways++

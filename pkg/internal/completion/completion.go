@@ -55,6 +55,9 @@ func RemovesItself(u *unstructured.Unstructured) bool {
 	case "false":
 		return false
 	}
+	if createsOnce(u) {
+		return true
+	}
 	return removed[u.GroupVersionKind().GroupKind()] || endsAsPod(u) || slices.ContainsFunc(lifetimes, func(path []string) bool {
 		value, found, err := unstructured.NestedFieldNoCopy(u.Object, path...)
 		return err == nil && found && value != nil
@@ -64,7 +67,12 @@ func RemovesItself(u *unstructured.Unstructured) bool {
 // RunsOnce reports whether a manifest says that an object is never created again after it was created once, whatever
 // its status was.
 func RunsOnce(u *unstructured.Unstructured) bool {
-	return u.GetAnnotations()[v1alpha1.RunOnceAnnotation] == "true"
+	return u.GetAnnotations()[v1alpha1.RunOnceAnnotation] == "true" || createsOnce(u)
+}
+
+func createsOnce(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	return annotations[v1alpha1.ApplyAnnotation] == string(v1alpha1.ApplyCreateOnly) && annotations[v1alpha1.RunOnceAnnotation] != "false"
 }
 
 // Succeeded reports whether an object has ended successfully, as its status shows, and its controller removes it then.

@@ -20,7 +20,7 @@ import (
 func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), errors.Is(err, ErrForeign):
 		done.Err = err
 	case errors.As(err, &conflict) && a.Applied(met.Cause.Found): // the marks alone would remove what it has of ours
 		done.Err = err
@@ -64,9 +64,15 @@ func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) 
 
 // mayTake fails if an object that exists may not be applied for the first time. It may
 // be if we applied it before, if it is ours or another VidraResource's, to own it together, by
-// the rule of owners.Claimant.Owns, or if it is adopted. Marks that a user copied with the object name
+// the rule of owners.Claimant.Owns, or if it is adopted. An object that is never changed may be applied if we created it. Marks that a user copied with the object name
 // an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
 func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
+	if t.Apply.Leaves() {
+		if a.Applied(live) {
+			return nil
+		}
+		return ErrForeign
+	}
 	others, err := a.api.conflicting(ctx, live)
 	if err == nil {
 		err = owners.RivalOf(others, t.Unstructured())

@@ -55,7 +55,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		}
 		k.Cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.Cause.Since}
 	}
-	if t.Completes && k.Cause.Found == nil {
+	if (t.Completes || t.Apply.Leaves() && t.Why != plan.WhyNew) && k.Cause.Found == nil {
 		live := (*unstructured.Unstructured)(nil)
 		if !t.Cause.Unsure { // an object without its label looks deleted
 			var err error
@@ -63,10 +63,13 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 				return k, err
 			}
 		}
-		if k.completed = live == nil; k.completed {
+		if k.completed = live == nil && t.Completes; k.completed {
 			return k, nil
 		}
-		k.Cause = trigger.Cause{Found: live, Since: t.Cause.Since}
+		k.Cause = trigger.Cause{Found: live, Deleted: live == nil, Since: t.Cause.Since}
+	}
+	if found := k.Cause.Found; found != nil && t.Apply.Leaves() && t.Why != plan.WhyNew && !a.Applied(found) && string(found.GetUID()) != t.Entry().UID {
+		return k, ErrForeign
 	}
 	k.wasSensitive = k.wasSensitive || k.expected.Sensitive
 	k.before = k.Cause.Before

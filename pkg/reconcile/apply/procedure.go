@@ -130,10 +130,22 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 	} else {
 		live, err = p.change(ctx)
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || p.Apply.Leaves() && p.Cause.Found != nil {
+		return live, err
 	}
 	return p.finish(ctx, live)
+}
+
+// ErrForeign is the end of a task about an object that another client created, and of which Vidra changes nothing by the annotation in
+// the manifest.
+var ErrForeign = errors.New("it exists, and its annotation " + v1alpha1.ApplyAnnotation + " has Vidra change nothing of it")
+
+// leave returns an object that exists and of which nothing is changed. It fails for an object that we did not create.
+func (p *procedure) leave(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !p.settings.Applied(live) {
+		return nil, ErrForeign
+	}
+	return live, nil
 }
 
 // finish follows the apply that brought the object to its configuration.
@@ -173,8 +185,11 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 	case p.unmet(), !apierrors.IsConflict(err) && !object.Unmergeable(err):
 		return nil, err
 	}
-	found, err := p.api.get(ctx)
-	if err != nil {
+	found, readErr := p.api.get(ctx)
+	switch {
+	case readErr != nil:
+		return nil, readErr
+	case found == nil && p.Apply.Leaves(): // it is gone again
 		return nil, err
 	}
 	p.Cause.Found = found
@@ -184,6 +199,9 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 // change changes the object, which exists unless it is new.
 func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, error) {
 	live := p.Cause.Found
+	if live != nil && p.Apply.Leaves() {
+		return p.leave(live)
+	}
 	if p.Why == plan.WhyChanged && p.hasStaleOwners(live) {
 		// A field of theirs would stay in the object if the manifest has dropped it.
 		var err error

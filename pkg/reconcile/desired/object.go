@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/completion"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -54,6 +55,8 @@ type Object struct {
 	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
 	// manifest says that it is created once.
 	RemovesItself, RunsOnce bool
+	// Apply is the policy of an object that is created and never changed; empty for others.
+	Apply v1alpha1.ApplyPolicy
 	// Configuration identifies the body and the rules.
 	Configuration string
 	// Weight is the memory that it takes to parse the body; see limits.HeavyShare.
@@ -233,6 +236,9 @@ func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersio
 	return object.Unavailable(gvk, err)
 }
 
+// maxQuoted is how many bytes of a wrong value a message quotes.
+const maxQuoted = 63
+
 // newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its
 // Configuration: what was applied stays the same in another shard.
 func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, ignore rules) (*Object, error) {
@@ -246,6 +252,12 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.SensitivityOf(u), References: u.GetOwnerReferences(),
 	}
 	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
+	if value, set := u.GetAnnotations()[v1alpha1.ApplyAnnotation]; set {
+		if d.Apply = v1alpha1.ApplyPolicy(value); d.Apply != v1alpha1.ApplyIfNotPresent && d.Apply != v1alpha1.ApplyCreateOnly {
+			return nil, fmt.Errorf("%s: the annotation %s of %s is %q: set it to %s or %s, or remove it", obj.Position, v1alpha1.ApplyAnnotation, d.ID,
+				display.Truncate(value, maxQuoted), v1alpha1.ApplyIfNotPresent, v1alpha1.ApplyCreateOnly)
+		}
+	}
 	if d.ID.GroupKind == object.CRDKind {
 		d.Provides = &schema.GroupKind{}
 		d.Provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")

@@ -112,6 +112,9 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 // Decide decides about the change that a task would revert, with the break-glass annotations of the object that was found. They count
 // instead of those in the inventory, and no policy delays a new configuration.
 func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
+	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Apply.Leaves() {
+		return policy.OfApply(t.Apply), breakglass.Answer{}
+	}
 	if t.Why == WhyNew || t.Why == WhyChanged || t.Cause.Found == nil {
 		return t.Decision, breakglass.Answer{}
 	}

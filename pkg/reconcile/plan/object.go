@@ -58,6 +58,8 @@ type Object struct {
 	Unobserved, watching bool
 	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
 	Exists bool
+	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra change nothing of it.
+	Foreign bool
 	// missed reports that a resync found the object absent although no event reported its deletion.
 	missed bool
 	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it did
@@ -99,6 +101,11 @@ func (o *Object) Fail(reason, message string) {
 // Await notes a problem of the object that an event or another object ends.
 func (o *Object) Await(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message, Awaited: true}
+}
+
+// Leave notes that another client created the object, of which Vidra changes nothing.
+func (o *Object) Leave() {
+	o.Problem, o.Refused, o.Drift, o.Entry, o.Foreign = nil, nil, nil, nil, true
 }
 
 // In reports whether the object is in the inventory in a state.

@@ -121,6 +121,7 @@ const (
 	wakeExemption  = "an exemption ends"
 	wakeContention = "a contended object is reverted, or its contention ends"
 	wakeWatch      = "a watch that fails is reported"
+	WakeDependency = "a dependency of another shard is read"
 	WakeStatus     = "the status that another client wrote is corrected"
 )
 

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"context"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -84,9 +87,9 @@ func (p *Planner) recomputes() bool {
 func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
 	tracing.Causes(ctx, causes)
 	s := p.State
-	if p.Scope.All { // Suspend reports it again
+	if p.Scope.All { // Suspend and HoldBack report it again
 		for o := range s.All() {
-			if o.Problem != nil && o.Problem.Reason == v1alpha1.ReasonSuspended {
+			if o.Problem != nil && (o.Problem.Reason == v1alpha1.ReasonSuspended || o.Problem.Reason == v1alpha1.ReasonDependencyNotReady) {
 				o.Problem = nil
 			}
 		}
@@ -111,7 +114,7 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 	d := o.Desired
 	kept, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return preconditions{
-		changed:     p.changedSince(o.Entry, d),
+		changed:     (!d.Apply.Leaves() || o.In(v1alpha1.ObjectCompleted)) && p.changedSince(o.Entry, d),
 		unobserved:  !synced,
 		coOwned:     trigger.CoOwned(kept),
 		terminating: p.Terminating(ctx, d.ID.Namespace),
@@ -131,6 +134,31 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 		return p.State.Status.ObservedGeneration != p.VR.Generation
 	}
 	return entry.Configuration != d.Configuration
+}
+
+// HoldBack takes from a plan what waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
+// whether anything waits.
+func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
+	var now []Task
+	for _, t := range todo.Apply {
+		if t.Why == WhyDrift || t.Why == WhyRetry {
+			now = append(now, t)
+			continue
+		}
+		waits = true
+		t.Known.Await(why.Reason, "is not applied yet")
+		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
+			t.Why, t.Decision = WhyDrift, policy.FirstOf(p.decide(t.Known), policy.Leave(policy.Gate, "a newer manifest of it waits ("+why.Reason+")", time.Time{}))
+			now = append(now, t)
+		}
+	}
+	for _, id := range todo.Prune {
+		waits = true
+		p.State.Objects[id].Await(why.Reason, "is not removed yet")
+	}
+	todo.Apply, todo.Prune = now, nil
+	p.Waits = p.Waits || waits
+	return todo, waits
 }
 
 // Suspend takes from a plan what is not done while the VidraResource is

@@ -21,12 +21,16 @@ const (
 	BreakGlass
 	// Unreadable is the rule of a manifest that cannot be read, so that the wanted object is unknown.
 	Unreadable
+	// Gate is spec.dependsOn: the applied configuration of the object is unknown, and the one of the manifest has to wait.
+	Gate
 	// Additions is spec.drift.additions.
 	Additions
 	// Contention delays the next revert of an object that another writer keeps changing.
 	Contention
 	// Adopt is spec.adopt, for an object that existed without an owner.
 	Adopt
+	// Apply is the annotation by which an object is created and never changed.
+	Apply
 	// Elsewhere is the rule of an object that another Vidra installation applies.
 	Elsewhere
 )
@@ -113,6 +117,14 @@ func Exemption(answer *v1alpha1.BreakGlassStatus) string {
 // OfUnreadable is the decision while the manifest cannot be read, for a reason of conditions.
 func OfUnreadable(vr *v1alpha1.VidraResource, reason string) Decision {
 	return Leave(Unreadable, "nothing is reverted until the manifest can be read ("+reason+")", time.Time{}).silently(vr.DriftMode() == v1alpha1.DriftIgnore)
+}
+
+// OfApply is the decision about an object that exists and that the manifest has created alone, if its annotation says so.
+func OfApply(policy v1alpha1.ApplyPolicy) Decision {
+	if !policy.Leaves() {
+		return Revert
+	}
+	return Leave(Apply, "its annotation "+v1alpha1.ApplyAnnotation+" is "+string(policy)+", so that Vidra creates it and changes nothing of it", time.Time{}).silently(true)
 }
 
 // OfContention is the decision about an object whose next revert is due at a time; zero if it is due now.

@@ -59,6 +59,10 @@ func TestEdits(t *testing.T) {
 		"AdditionsWarn":   {"They are reported.", OfAdditions(v1alpha1.AdditionsWarn), Leave(Additions, "spec.drift.additions is Warn", time.Time{})},
 		"AdditionsKeep":   {"They are not even reported.", OfAdditions(v1alpha1.AdditionsKeep), silent(Leave(Additions, "spec.drift.additions is Keep", time.Time{}))},
 
+		"ApplyAlways":  {"It is reverted.", OfApply(""), Revert},
+		"IfNotPresent": {"It is created alone.", OfApply(v1alpha1.ApplyIfNotPresent), silent(Leave(Apply, "its annotation vidraresource.infrahub.operators.com/apply is IfNotPresent, so that Vidra creates it and changes nothing of it", time.Time{}))},
+		"CreateOnly":   {"It is created once.", OfApply(v1alpha1.ApplyCreateOnly), silent(Leave(Apply, "its annotation vidraresource.infrahub.operators.com/apply is CreateOnly, so that Vidra creates it and changes nothing of it", time.Time{}))},
+
 		"None":           {"No rule leaves it.", FirstOf(Revert, Revert), Revert},
 		"NoRule":         {"There is none.", FirstOf(), Revert},
 		"First":          {"The first in the order has the reason.", FirstOf(OfSuspend(vr(v1alpha1.DriftWarn, true)), OfMode(vr(v1alpha1.DriftWarn, true)), OfBreakGlass(accepted, time.Hour, now)), Leave(Suspended, "spec.suspend is true", time.Time{})},

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func ProblemOf(r apply.Result) v1alpha1.Problem {
 // reconcile.
 func Count(run *progress.Run, r apply.Result) {
 	switch {
-	case r.Err != nil:
+	case r.Err != nil && !errors.Is(r.Err, apply.ErrForeign):
 		run.Failed(ProblemOf(r))
 	case !r.Ending && r.Replaced == "":
 		run.Applied()

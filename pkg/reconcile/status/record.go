@@ -93,8 +93,12 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	o := r.Known
 	entry := o.Entry
-	o.AwaitsRelease = false
+	o.AwaitsRelease, o.Foreign = false, false
 	switch {
+	case errors.Is(r.Err, apply.ErrForeign):
+		o.Leave()
+		p.Index.Forget(p.Owner, r.Key)
+		return
 	case r.Err != nil:
 		p.recordFailure(r)
 		return
@@ -105,6 +109,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	o.Problem, o.Refused = nil, nil
 	if r.Completed {
 		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
+		entry.Configuration = r.Configuration // a later one creates it again
 		return
 	}
 	p.RecordWarnings(r)

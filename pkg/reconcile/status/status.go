@@ -30,6 +30,8 @@ type Outcome struct {
 	// Source is why parts of the manifest cannot be read, while those that were read
 	// before are kept.
 	Source *object.Failure
+	// Waiting is why a newer manifest is not applied yet; nil if none waits.
+	Waiting *object.Failure
 	// objects are the problems of the objects, in their order.
 	objects []v1alpha1.Problem
 	// Unobserved is an object that its watch has not shown as it was applied; nil if there is
@@ -234,7 +236,7 @@ func deployState(ready metav1.Condition) v1alpha1.DeployState {
 	switch {
 	case ready.Status == metav1.ConditionTrue:
 		return v1alpha1.DeploySucceeded
-	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonSourceUnavailable:
+	case ready.Reason == v1alpha1.ReasonKindUnavailable, ready.Reason == v1alpha1.ReasonDependencyNotReady, ready.Reason == v1alpha1.ReasonSourceUnavailable:
 		return v1alpha1.DeployPending
 	case ready.Reason == v1alpha1.ReasonPruneFailed, ready.Reason == v1alpha1.ReasonDeletionBlocked, skipped(ready.Reason):
 		return v1alpha1.DeployStale

@@ -1,0 +1,257 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+const (
+	// dependsOnField is the field by which the cache finds the VidraResources that depend on one.
+	dependsOnField = "spec.dependsOn"
+	// dependentsGrace is how long a deletion waits for VidraResources that depend on it and are not being deleted: they may be deleted
+	// by the same command. dependentsLimit is how long it waits for those that are.
+	dependentsGrace, dependentsLimit = time.Minute, 10 * time.Minute
+	// maxDependencies is how many VidraResources are searched for a cycle.
+	maxDependencies = 1000
+	// elsewhereRetry is the delay of the next read of a dependency of another shard, which the cache lacks.
+	elsewhereRetry = 30 * time.Second
+)
+
+// dependsOn returns the names of the dependencies of a VidraResource, for the cache.
+func dependsOn(obj client.Object) []string {
+	vr, is := obj.(*v1alpha1.VidraResource)
+	if !is || len(vr.Spec.DependsOn) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(vr.Spec.DependsOn))
+	for _, d := range vr.Spec.DependsOn {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// isReady reports whether a VidraResource is Ready at its current generation, and not being deleted.
+func isReady(vr *v1alpha1.VidraResource) bool {
+	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	return vr.DeletionTimestamp.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue &&
+		ready.ObservedGeneration == vr.Generation && vr.Status.ObservedGeneration == vr.Generation
+}
+
+// awaitedDependency returns why the VidraResource waits for others; nil if all are Ready. It sends no request but for VidraResources of
+// other shards.
+func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
+	if len(p.VR.Spec.DependsOn) == 0 {
+		return nil
+	}
+	var waits []string
+	until := time.Time{}
+	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
+	for _, d := range p.VR.Spec.DependsOn {
+		vr, elsewhere, err := lookup.Get(ctx, d.Name)
+		if why := unreadiness(d.Name, vr, err); why != "" {
+			waits = append(waits, why)
+			if elsewhere || err != nil || p.Elsewhere != nil && vr == nil { // no event of the cache ends it
+				until = p.Now.Add(elsewhereRetry)
+			}
+		}
+	}
+	if len(waits) == 0 {
+		return nil
+	}
+	message := "spec.dependsOn: " + strings.Join(waits, "; ")
+	if path := cycle(ctx, &lookup, p.VR); path != "" {
+		message += ". They depend on each other, so that none is applied: " + path + ". Remove one of them from spec.dependsOn"
+	}
+	return &object.Failure{Reason: v1alpha1.ReasonDependencyNotReady, Message: message, Awaited: true, Until: until}
+}
+
+// unreadiness returns why a dependency is not Ready; empty if it is.
+func unreadiness(name string, vr *v1alpha1.VidraResource, err error) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf("VidraResource %s cannot be read: %v", name, err)
+	case vr == nil:
+		return fmt.Sprintf("VidraResource %s does not exist", name)
+	case isReady(vr):
+		return ""
+	case !vr.DeletionTimestamp.IsZero():
+		return fmt.Sprintf("VidraResource %s is being deleted", name)
+	}
+	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return fmt.Sprintf("VidraResource %s is not Ready at generation %d yet", name, vr.Generation)
+	}
+	return fmt.Sprintf("VidraResource %s is not Ready (%s)", name, ready.Reason)
+}
+
+// cycle returns a path of dependencies from a VidraResource that ends where it has been before; empty if there is none.
+func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResource) string {
+	seen := map[string]bool{}
+	var path []string
+	var visit func(name string, vr *v1alpha1.VidraResource) string
+	visit = func(name string, vr *v1alpha1.VidraResource) string {
+		if i := slices.Index(path, name); i >= 0 {
+			return strings.Join(append(path[i:], name), " -> ")
+		}
+		if seen[name] || len(seen) == maxDependencies || vr == nil {
+			return ""
+		}
+		seen[name] = true
+		path = append(path, name)
+		defer func() { path = path[:len(path)-1] }()
+		for _, next := range dependsOn(vr) {
+			var of *v1alpha1.VidraResource
+			if !seen[next] {
+				of, _, _ = lookup.Get(ctx, next) // one that cannot be read is reported as such
+			}
+			if found := visit(next, of); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	return visit(from.Name, from)
+}
+
+// keepsApplied reports whether the manifest that was applied is used, because a newer one has to wait.
+func (p *pass) keepsApplied() bool {
+	s := p.state
+	if p.waiting == nil || s.unapplied || s.dropped || s.Stalled != nil || len(s.Manifest) == 0 || !s.scope.Same(p.applier.Allowed) {
+		return false
+	}
+	if s.Generation == p.VR.Generation && !p.Scope.Sources {
+		return s.behind
+	}
+	s.Generation, s.behind = p.VR.Generation, true
+	return true
+}
+
+// holdBack takes from a plan what has to wait. What waits for nothing is not reported.
+func (p *pass) holdBack(todo plan.Plan) plan.Plan {
+	s := p.state
+	if p.waiting == nil {
+		s.unapplied, s.waits = false, false
+		return todo
+	}
+	todo, waits := p.HoldBack(todo, *p.waiting)
+	p.Waits = p.Waits || s.behind
+	if p.Scope.All || waits {
+		s.waits = waits || s.behind
+	}
+	if !s.waits {
+		p.waiting = nil
+	}
+	return todo
+}
+
+// dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; nil if it does not. One that
+// the VidraResource depends on itself is not waited for.
+func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
+	deleted := p.VR.DeletionTimestamp
+	if deleted.IsZero() {
+		return nil, time.Time{}
+	}
+	var list v1alpha1.VidraResourceList
+	if err := p.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.Now.Add(time.Second)
+	}
+	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
+	needs := p.prerequisites(ctx, &lookup)
+	for i := range list.Items {
+		dependent := &list.Items[i]
+		limit, state := dependentsGrace, "delete it, too, or remove this one from its spec.dependsOn"
+		if !dependent.DeletionTimestamp.IsZero() {
+			limit, state = dependentsLimit, "it is being deleted"
+		}
+		until := deleted.Add(limit)
+		if dependent.Name == p.VR.Name || needs[dependent.Name] || !p.Now.Before(until) {
+			continue
+		}
+		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Awaited: true, Message: fmt.Sprintf(
+			"the objects are removed when VidraResource %s is gone, which depends on this one (%s), and at the latest at %s",
+			dependent.Name, state, until.UTC().Format(time.RFC3339))}, until
+	}
+	return nil, time.Time{}
+}
+
+// prerequisites returns the VidraResources that this one depends on, itself or through others.
+func (p *pass) prerequisites(ctx context.Context, lookup *owners.Lookup) map[string]bool {
+	all, next := map[string]bool{}, dependsOn(p.VR)
+	for len(next) > 0 && len(all) < maxDependencies {
+		name := next[0]
+		next = next[1:]
+		if all[name] {
+			continue
+		}
+		all[name] = true
+		if vr, _, err := lookup.Get(ctx, name); err == nil && vr != nil {
+			next = append(next, dependsOn(vr)...)
+		}
+	}
+	return all
+}
+
+// onDependency reconciles the VidraResources that wait for another one: for it to be Ready, or for its deletion.
+func (r *Reconciler) onDependency() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) { r.wakeDependents(ctx, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) {
+			r.wakeDependents(ctx, e.Object)
+			r.wakeDeleted(ctx, dependsOn(e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
+			before, is := e.ObjectOld.(*v1alpha1.VidraResource)
+			after, are := e.ObjectNew.(*v1alpha1.VidraResource)
+			if !is || !are {
+				return
+			}
+			if waitReason(before) != waitReason(after) {
+				r.wakeDependents(ctx, after)
+			}
+			if before.Generation != after.Generation { // a deletion is a generation, too
+				r.wakeDeleted(ctx, append(dependsOn(before), dependsOn(after)...))
+			}
+		},
+	}
+}
+
+// waitReason is what VidraResources that depend on one show of it.
+func waitReason(vr *v1alpha1.VidraResource) string { return unreadiness("", vr, nil) }
+
+// wakeDependents reconciles the VidraResources that depend on one.
+func (r *Reconciler) wakeDependents(ctx context.Context, on client.Object) {
+	var list v1alpha1.VidraResourceList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{dependsOnField: on.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return // only the end of ctx ends a list of the cache
+	}
+	for i := range list.Items {
+		r.Trigger.EnqueueRetry(trigger.Owner{Name: list.Items[i].Name})
+	}
+}
+
+// wakeDeleted reconciles those of some VidraResources that are being deleted.
+func (r *Reconciler) wakeDeleted(ctx context.Context, names []string) {
+	for _, name := range names {
+		if vr, err := owners.Cached(ctx, r.Client, name); err == nil && vr != nil && !vr.DeletionTimestamp.IsZero() {
+			r.Trigger.EnqueueAll(trigger.Owner{Name: name})
+		}
+	}
+}
