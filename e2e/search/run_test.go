@@ -123,10 +123,12 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 		for _, step := range s.Steps {
 			s.step(ctx, step)
 		}
-		s.finish(ctx)
 	})
-	if ok {
-		rest := func() { requireQuiet(ctx, &scenes[0].failing, nil) } // of all
+	if ok && suite.Long() { // it takes the time of the attempts before a refusal rests
+		ok = each(func(s *scene) { s.requireRest(ctx) })
+	}
+	if ok = ok && each(func(s *scene) { s.finish(ctx) }); ok {
+		rest := func() { requireQuiet(ctx, &scenes[0].failing, nil, restWindow, 30*restWindow) } // of all
 		once(rest)
 		each(func(s *scene) { s.diff(ctx) })
 		mark := cluster.Env.AuditMark()
@@ -233,7 +235,9 @@ func (r *run) apply(ctx context.Context, s spec) {
 	r.owners[s.Name] = s
 	if s.unreadable() { // what it had stays, and what it mentions may be left to it
 		for o := range s.Objects {
-			r.mentioned[o] = true
+			if r.mentioned[o] = true; len(r.wanted()[o]) == 0 { // its removal may be under way
+				r.unmanaged[o] = true
+			}
 		}
 		return
 	}
@@ -487,7 +491,7 @@ func (r *run) settle(ctx context.Context) {
 		r.broken(slices.Collect(r.wrong(ctx)))
 	}
 	if r.suspended() { // nothing else shows that the operator has done what it may
-		requireQuiet(ctx, r, r)
+		requireQuiet(ctx, r, r, restWindow, 30*restWindow)
 	}
 	clear(r.owed)
 	r.before = r.wanted()
@@ -598,12 +602,29 @@ func (r *run) end(ctx context.Context) {
 	}
 }
 
-// requireQuiet requires that operators end to send requests about a run; nil for all.
-func requireQuiet(ctx context.Context, t require.TestingT, of *run) {
-	const window = 1200 * time.Millisecond
+// restWindow is the time without requests after which operators count as at rest, and refusalWindow that time where a manifest is refused: longer
+// than the longest backoff of attempts.
+const (
+	restWindow    = 1200 * time.Millisecond
+	refusalWindow = 20 * time.Second
+)
+
+// requireRest requires that a refused manifest costs no requests.
+func (r *run) requireRest(ctx context.Context) {
+	for _, s := range r.owners {
+		if s.Broken != "" {
+			r.settle(ctx)
+			requireQuiet(ctx, r, r, refusalWindow, moveTimeout+patience+2*refusalWindow)
+			return
+		}
+	}
+}
+
+// requireQuiet requires that operators end to send requests about a run, or about all without one: none for a window, within a time.
+func requireQuiet(ctx context.Context, t require.TestingT, of *run, window, within time.Duration) {
 	var sent suite.Requests
 	mark := cluster.Env.AuditMark()
-	err := wait.PollUntilContextTimeout(ctx, window, 30*window, false, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, window, within, false, func(context.Context) (bool, error) {
 		all, err := cluster.AuditSince(mark)
 		mark = cluster.Env.AuditMark()
 		sent = byOperators(all).Only(func(q suite.Request) bool {
@@ -621,7 +642,7 @@ func byOperators(all []testenv.AuditEvent) suite.Requests {
 	})
 }
 
-// requireUnwritten requires that operators have written no object since a mark, if all VidraResources are Ready.
+// requireUnwritten requires that operators have written no object since a mark, and at full size no status either, if all VidraResources are Ready.
 func (r *run) requireUnwritten(ctx context.Context, mark testenv.AuditMark) {
 	for name := range r.owners {
 		v := &v1alpha1.VidraResource{}
@@ -633,7 +654,7 @@ func (r *run) requireUnwritten(ctx context.Context, mark testenv.AuditMark) {
 	all, err := cluster.AuditSince(mark)
 	require.NoError(r, err)
 	writes := byOperators(all).Writes().Only(func(q suite.Request) bool {
-		return q.Resource != v1alpha1.Resource.Resource && r.named(q.Namespace, q.Name)
+		return (suite.Long() || q.Resource != v1alpha1.Resource.Resource) && r.named(q.Namespace, q.Name)
 	})
 	require.Empty(r, writes, "writes after a start:\n%s", writes)
 }
