@@ -173,7 +173,9 @@ func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (s
 }
 
 // unverified reports whether the expectation about the object was read from a status.
-func (c *claim) unverified() bool { return !c.unreverted && (c.learned || c.expected.version == (version{})) }
+func (c *claim) unverified() bool {
+	return !c.unreverted && (c.learned || c.expected.version == (version{}))
+}
 
 // unlisted returns the objects that were expected in a LIST and were not there.
 func (x *Index) unlisted(l *Listing) map[Owner]map[ObjectKey]string {
