@@ -31,18 +31,19 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		return s.Stalled
 	}
 	p.unread = true
-	if s.unread != nil && s.Generation == p.VR.Generation && !p.Scope.Retry {
+	if s.unread != nil && s.Generation == p.VR.Generation && (!p.Scope.Retry || !p.Scope.All && s.unread.Awaited && !p.revisedSince(s.unreadRevisions)) {
 		return s.unread
 	}
 	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	var got desired.Parts
 	var why *object.Failure
+	revisions := p.revisions() // before the read, so that none is overlooked
 	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	p.awaitSources(got.NotServed)
 	if why != nil {
-		why.Awaited = why.Reason == v1alpha1.ReasonSourceUnavailable && !got.Transient && p.noticesSources(got)
-		s.unread = why
+		why.Awaited = !got.Transient && p.noticesSources(got)
+		s.unread, s.unreadRevisions = why, revisions
 		p.recall(ctx)
 		return why
 	}
@@ -60,6 +61,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		return why
 	}
 	p.Inventories.Accept(p.VR.Name)
+	s.Sources = got.Artifacts
 	p.forgetVersions(old)
 	p.keep(ctx, got)
 	p.returnHeals(ctx)
@@ -105,7 +107,7 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 		}
 		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 	}
-	s.Sources, s.recalled = got.Artifacts, false
+	s.recalled = false
 	for _, o := range s.Manifest {
 		o.Desired.Configuration = p.applier.Additions.ConfigurationOf(o.Desired.Configuration)
 	}
@@ -119,7 +121,8 @@ func (p *pass) keep(ctx context.Context, got desired.Parts) {
 	}
 	text, digest, err := got.Pack(p.VR, p.before.Source)
 	if err == nil && digest != p.state.kept {
-		err = p.Kept.Save(ctx, p.VR, digest, text)
+		p.state.kept = "" // a Save that fails may have written some of it
+		p.state.lane.apart(func() { err = p.Kept.Save(ctx, p.VR, digest, text) })
 	}
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read. Grant Vidra get, list, create and delete on Secrets in its namespace")
@@ -135,14 +138,16 @@ func (p *pass) recall(ctx context.Context) {
 		return
 	}
 	unread := p.state.unread
-	text, err := p.Kept.Load(ctx, p.VR)
-	if err == nil && text != nil {
+	var texts [][]byte
+	var err error
+	p.state.lane.apart(func() { texts, err = p.Kept.Load(ctx, p.VR) })
+	if err == nil {
 		var got desired.Parts
-		if got, err = desired.Unpack(p.VR, text); err == nil && len(got.Parts) > 0 {
+		if got, err = desired.Unpack(p.VR, texts); err == nil && len(got.Parts) > 0 {
 			if why := p.resolve(ctx, got); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				p.state.recalled = true
+				p.state.recalled, p.state.Sources = true, got.Artifacts
 				p.named.Note(p.VR, nil, p.state.identities(p.VR))
 				p.state.SetAccount(access.Account(p.VR), p.VR.Generation)
 			}
@@ -250,6 +255,22 @@ func (p *pass) watchesSources(read map[source.Key]string) bool {
 		}
 	}
 	return true
+}
+
+// revisions returns the revisions of the sources of the manifest, as far as they are known.
+func (p *pass) revisions() map[source.Key]string {
+	known := map[source.Key]string{}
+	for _, key := range source.KeysOf(p.VR) {
+		if revision, is := p.sources.Revision(key); is {
+			known[key] = revision
+		}
+	}
+	return known
+}
+
+// revisedSince reports whether a source of the manifest has another revision than before, or may have.
+func (p *pass) revisedSince(before map[source.Key]string) bool {
+	return len(before) < len(source.KeysOf(p.VR)) || !maps.Equal(before, p.revisions())
 }
 
 // sourcesChanged reports whether what spec.manifestFrom names differs from what was read

@@ -74,6 +74,8 @@ type ownerState struct {
 	sourcesRead time.Time
 	// missingParts are the optional parts of spec.manifestFrom that did not exist then.
 	missingParts []desired.MissingPart
+	// unreadRevisions are the known revisions of the sources at the last failed attempt to read the manifest.
+	unreadRevisions map[source.Key]string
 	// attempted is the generation of the last reconcile, and unread is why the last attempt
 	// to read the manifest failed; nil if it did not.
 	attempted int64

@@ -103,7 +103,7 @@ func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
 			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.Namespace)}
 	}
-	if p.state.recalled {
+	if p.state.recalled || p.source != nil {
 		return plan.RemovalDelay{Endless: true, Message: "is not in the manifest that was last read, and is not removed before the sources of the manifest can be read"}
 	}
 	missing := p.state.missingParts

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -42,7 +43,7 @@ type Kept struct {
 	Namespace string
 }
 
-// Save keeps the manifest of a VidraResource instead of the former one. digest identifies it: nothing is written if it is kept already.
+// Save keeps the manifest of a VidraResource instead of all former ones. digest identifies it: nothing is written if it alone is kept already.
 func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest string, manifest []byte) error {
 	if k == nil || k.Namespace == "" {
 		return nil
@@ -56,9 +57,11 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest stri
 	secrets := k.Secrets.Secrets(k.Namespace)
 	names := map[string]bool{}
 	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, digest[:12], i) }
-	if _, err := secrets.Get(ctx, name(len(pieces)-1), metav1.GetOptions{}); err == nil { // it is written last
-		return nil
+	all, err := k.list(ctx, vr)
+	if err != nil {
+		return err
 	}
+	written := slices.ContainsFunc(all, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last one
 	for i, piece := range pieces {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
@@ -68,16 +71,14 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest stri
 			},
 			Immutable: &immutable, Data: map[string][]byte{keptKey: piece},
 		}
-		names[secret.Name] = true
+		if names[secret.Name] = true; written {
+			continue
+		}
 		if _, err := secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("keep the manifest in a Secret: %w", err)
 		}
 	}
-	all, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID)})
-	if err != nil {
-		return fmt.Errorf("list the Secrets with the manifest: %w", err)
-	}
-	for _, former := range all.Items {
+	for _, former := range all {
 		if names[former.Name] {
 			continue
 		}
@@ -88,32 +89,42 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest stri
 	return nil
 }
 
-// Load returns the kept manifest of a VidraResource; nil if there is none.
-func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource) ([]byte, error) {
-	if k == nil || k.Namespace == "" {
-		return nil, nil
-	}
+// list returns the Secrets with manifests of a VidraResource.
+func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource) ([]corev1.Secret, error) {
 	all, err := k.Secrets.Secrets(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID)})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets with the manifest: %w", err)
 	}
+	return all.Items, nil
+}
+
+// Load returns the kept manifests of a VidraResource, the last one first. There are several after a Save that was interrupted.
+func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource) ([][]byte, error) {
+	if k == nil || k.Namespace == "" {
+		return nil, nil
+	}
+	all, err := k.list(ctx, vr)
+	if err != nil {
+		return nil, err
+	}
 	sets := map[string][]corev1.Secret{}
-	for _, secret := range all.Items {
+	for _, secret := range all {
 		sets[secret.Annotations[keptDigest]] = append(sets[secret.Annotations[keptDigest]], secret)
 	}
-	var latest []byte
-	since := ""
-	for _, pieces := range sets {
+	since := func(pieces []corev1.Secret) string { return pieces[0].Annotations[keptSince] }
+	var manifests [][]byte
+	for _, pieces := range slices.SortedFunc(maps.Values(sets), func(a, b []corev1.Secret) int { return cmp.Compare(since(b), since(a)) }) {
 		slices.SortFunc(pieces, func(a, b corev1.Secret) int {
 			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 		})
-		if at := pieces[0].Annotations[keptSince]; strconv.Itoa(len(pieces)) == pieces[0].Annotations[keptPieces] && at > since {
-			if manifest, err := joined(pieces); err == nil {
-				latest, since = manifest, at
-			}
+		if strconv.Itoa(len(pieces)) != pieces[0].Annotations[keptPieces] {
+			continue
+		}
+		if manifest, err := joined(pieces); err == nil {
+			manifests = append(manifests, manifest)
 		}
 	}
-	return latest, nil
+	return manifests, nil
 }
 
 // joined unpacks a manifest from its pieces.

@@ -32,7 +32,7 @@ func KeyOf(vr *v1alpha1.VidraResource, part v1alpha1.ManifestSource) Key {
 
 // KeysOf returns the objects that hold the manifest of a VidraResource, and its variables.
 func KeysOf(vr *v1alpha1.VidraResource) []Key {
-	keys := variableKeys(vr)
+	keys := VariableKeys(vr)
 	for _, part := range vr.Spec.ManifestFrom {
 		keys = append(keys, KeyOf(vr, part))
 	}

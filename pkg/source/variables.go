@@ -14,8 +14,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// variableKeys returns the objects that hold the variables of a VidraResource, in their order.
-func variableKeys(vr *v1alpha1.VidraResource) []Key {
+// VariableKeys returns the objects that hold the variables of a VidraResource, in their order.
+func VariableKeys(vr *v1alpha1.VidraResource) []Key {
 	if vr.Spec.Kustomize == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 		return vars, revisions, failed, nil
 	}
 	secret := map[string]bool{}
-	for i, key := range variableKeys(vr) {
+	for i, key := range VariableKeys(vr) {
 		values, revision, err := readAll(ctx, client, key)
 		revisions[key] = revision
 		switch optional := vr.Spec.Kustomize.SubstituteFrom[i].Optional; {

@@ -62,17 +62,31 @@ func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) 
 	return text, hex.EncodeToString(sum[:]), err
 }
 
-// Unpack returns the parts that Pack encoded; none if they come from another spec, or are not those that the status has: an older
-// manifest would undo a later one.
-func Unpack(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
-	var all packed
-	if err := json.Unmarshal(text, &all); err != nil {
-		return Parts{}, fmt.Errorf("decode the manifest: %w", err)
+// Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the
+// status is written after the manifest is kept. It returns no parts for texts of another spec, or of older artifacts, which would undo a
+// later manifest.
+func Unpack(vr *v1alpha1.VidraResource, texts [][]byte) (Parts, error) {
+	var successor *packed
+	for _, text := range texts {
+		var all packed
+		if err := json.Unmarshal(text, &all); err != nil {
+			return Parts{}, fmt.Errorf("decode the manifest: %w", err)
+		}
+		switch {
+		case all.Spec != specOf(vr):
+		case slices.Equal(all.Artifacts, vr.Status.Source):
+			return all.unpack(vr), nil
+		case successor == nil && slices.Equal(all.Before, vr.Status.Source):
+			successor = &all
+		}
 	}
-	// The status is written after the manifest is kept.
-	if all.Spec != specOf(vr) || !slices.Equal(all.Artifacts, vr.Status.Source) && !slices.Equal(all.Before, vr.Status.Source) {
+	if successor == nil {
 		return Parts{}, nil
 	}
+	return successor.unpack(vr), nil
+}
+
+func (all *packed) unpack(vr *v1alpha1.VidraResource) Parts {
 	got := Parts{Artifacts: all.Artifacts}
 	for _, one := range all.Parts {
 		part := Part{name: one.Name, text: one.Text, secret: one.Secret}
@@ -84,5 +98,5 @@ func Unpack(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 		}
 		got.Parts = append(got.Parts, part)
 	}
-	return got, nil
+	return got
 }

@@ -213,6 +213,11 @@ func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraRe
 	if err != nil {
 		return vars, r.failure(got, err, failed, "")
 	}
+	for i, key := range source.VariableKeys(vr) { // an optional one
+		if revisions[key] == "" {
+			got.Missing = append(got.Missing, MissingPart{fmt.Sprintf("%s (spec.kustomize.substituteFrom[%d])", key, i), key.Namespace})
+		}
+	}
 	return vars, nil
 }
 
