@@ -45,7 +45,7 @@ func TestMoveToABrokenRevision(t *testing.T) {
 	cluster.AwaitReadyFor(t, patience, ns)
 	cluster.AwaitReadyFor(t, patience, ns+"-b")
 	uid := uidOf(t, ns, "moved")
-	p.publish(t, source, "v2", map[string]string{"a/one.yaml": "kind: [\n", "a/moved.yaml": suite.Greeting("moved", "moved"), "b/two.yaml": suite.Greeting("two", "second")})
+	p.publish(t, source, "v2", map[string]string{"a/kustomization.yaml": "resources: [one.yaml, moved.yaml]\n", "a/moved.yaml": suite.Greeting("moved", "moved"), "b/two.yaml": suite.Greeting("two", "second")})
 	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "v2")
 	awaitGreeting(t, ns, "two", "second")
 	staysFor(t, settled, ns, "moved", uid)
@@ -67,14 +67,18 @@ func TestRemovalsWaitForSources(t *testing.T) {
 	cluster.NewVidraResource(t, ns, "", from("GitRepository", "app", ""))
 	cluster.AwaitReadyFor(t, patience, ns)
 	uid := uidOf(t, ns, "two")
-	// An object that cannot be applied holds up removals.
-	p.publish(t, source, "v2", map[string]string{"a.yaml": suite.Greeting("one", "second"), "c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: three}\ndata: {a: 1}\n"})
+	two := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "two"}}
+	glass := func(until string) {
+		require.NoError(t, cluster.MergePatch(two, `{"metadata":{"annotations":{%q:%s,%q:"a test"}}}`, v1alpha1.BreakGlassUntilAnnotation, until, v1alpha1.BreakGlassReasonAnnotation))
+	}
+	glass(`"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"`) // the removal waits for its end
+	p.publish(t, source, "v2", map[string]string{"a.yaml": suite.Greeting("one", "second")})
 	awaitGreeting(t, ns, "one", "second")
-	require.Equal(t, uid, uidOf(t, ns, "two"))
+	staysFor(t, settled, ns, "two", uid)
 	p.setBroken(404)
 	p.publish(t, source, "v3", map[string]string{"a.yaml": suite.Greeting("one", "third"), "b.yaml": suite.Greeting("two", "third")})
 	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "v3")
-	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "three"}, Data: map[string]string{"a": "1"}}))
+	glass("null")
 	staysFor(t, settled, ns, "two", uid)
 	p.setBroken(0)
 	awaitGreeting(t, ns, "two", "third")
