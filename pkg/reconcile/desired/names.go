@@ -37,8 +37,11 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 		if len(source.PartsOf(vr, key)) == 0 {
 			continue // it has variables alone
 		}
-		if key.Namespace == "" || scope.Namespace(key.Namespace) != nil || absent != nil && absent(key) {
+		if key.Namespace == "" || scope.Namespace(key.Namespace) != nil {
 			continue // without a namespace, the manifest is invalid
+		}
+		if absent != nil && absent(key) && !source.IsArtifact(key.Kind) {
+			continue
 		}
 		content, err := kinds.Fetch(ctx, source.Request{
 			Client: client, Key: key, Parts: source.PartsOf(vr, key), Namespace: vr.Spec.Destination.Namespace, Kustomize: vr.Spec.Kustomize, Variables: vars,
@@ -47,6 +50,8 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 		case apierrors.IsForbidden(err):
 			refused = err
 			continue
+		case content == nil && err == nil && source.IsArtifact(key.Kind):
+			return nil, nil, source.Absent(fmt.Errorf("%s does not exist", key)) // the artifact of one that is created may have any object
 		case content == nil && err == nil:
 			continue
 		case err != nil:

@@ -188,14 +188,13 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
 	for receiver := range a.Identified(ctx, key, live, all) {
 		name := v1alpha1.Kind + " " + receiver.Name
-		switch {
-		case receiver.Unidentified != nil:
+		if receiver.Unidentified != nil {
 			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.Spec.Destination.Server, receiver.Unidentified)
-		case receiver.Unknown != nil:
-			return fmt.Sprintf(", which %s may have in its manifest (%v)", name, receiver.Unknown)
 		}
 		switch may, err := a.MayTake(ctx, receiver.VidraResource, key); {
 		case err == nil && !may:
+		case receiver.Unknown != nil:
+			return fmt.Sprintf(", which %s may have in its manifest", name)
 		case receiver.Mentioned:
 			return fmt.Sprintf(", which %s mentions in a manifest that cannot be read", name)
 		default:

@@ -3,7 +3,6 @@ package owners
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -210,8 +209,8 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 		return m.has, true, nil
 	}
 	parts, unread := n.partsOf(ctx, vr)
-	if of := (*source.Error)(nil); known && errors.As(unread, &of) && (of.Awaited || !of.NotServed.Empty()) && m.uid == vr.UID && m.generation == vr.Generation {
-		return m.has, true, nil // Vidra keeps what it read last until the source changes
+	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation {
+		return m.has, true, unread // Vidra keeps the objects of the last read, and the next one may have more
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })

@@ -237,14 +237,14 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 	case receiver.Unidentified != nil:
 		return Keep(Mentioned, fmt.Sprintf("VidraResource %s has an object of this name in its manifest, and it is not known whether its destination %s is the same cluster",
 			name, server)).with(receiver)
-	case receiver.Unknown != nil:
-		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest: ", name), receiver.Unknown.Error(), time.Time{}).with(receiver)
 	}
 	switch may, err := facts.MayTake(ctx, receiver); {
 	case err != nil:
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
 	case !may:
 		return Remove("")
+	case receiver.Unknown != nil: // the error is for the users of the receiver
+		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name), "", time.Time{}).with(receiver)
 	case waits:
 		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", d.MoveEnds).with(receiver)
 	case receiver.Mentioned: // its manifest may lack the object, so that it gets no fields

@@ -180,8 +180,12 @@ func TestDecide(t *testing.T) {
 			text: "is not removed before it is known whether another VidraResource has it in its manifest: down", asked: asked("receiver"),
 		},
 		"ReceiverUnread": {
-			reason: "The manifest of one cannot be read.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown = down })}, want: waits, why: ReceiversUnknown, cause: "down",
-			text: "is not removed before it is known whether VidraResource bank has it in its manifest: down", asked: asked("receiver"),
+			reason: "The manifest of one cannot be read.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown = down }), may: true}, want: waits, why: ReceiversUnknown,
+			text: "is not removed before it is known whether VidraResource bank has it in its manifest", asked: asked("receiver", "rights of bank"),
+		},
+		"ReceiverUnreadMayNot": {
+			reason: "The unread manifest of a VidraResource without the right takes nothing.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown = down })},
+			want: removes, asked: asked("receiver", "rights of bank"),
 		},
 		"ClusterUnknown": {
 			reason: "It may be at the same cluster.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })}, want: waits, why: ClusterUnknown, cause: "down",
