@@ -32,6 +32,8 @@ type converter struct {
 	// values and total count the nodes of the present object and of the manifest, keys
 	// included and aliases expanded.
 	values, total int
+	// encryptedValues refuses objects with values that SOPS encrypted.
+	encryptedValues bool
 }
 
 // newConverter returns a converter that lets aliases add as many bytes as given. The

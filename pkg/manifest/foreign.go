@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -124,25 +125,28 @@ func isJSONPatch(n *yaml.Node) bool {
 const encryptedAdvice = "is encrypted with SOPS, and Vidra decrypts nothing: decrypt it before, in CI or by the producer of the artifact, or keep the value in " +
 	"a Secret that another controller makes, such as External Secrets or Sealed Secrets"
 
-// encryptedValue is what an encrypted value begins with.
+// encryptedValue is what an encrypted value begins with, and encryptedFile is found in each file that SOPS encrypted.
 const encryptedValue = "ENC[AES256_GCM,data:"
 
-// isEncrypted reports whether SOPS (https://getsops.io) encrypted an object, or a file that a Secret holds.
-func isEncrypted(fields map[string]any) bool {
+var encryptedFile = regexp.MustCompile(`mac"?\s*[:=]\s*["']?ENC\[AES256_GCM,data:`)
+
+// isEncrypted reports whether SOPS (https://getsops.io) encrypted an object. With values, it also does for a Secret or ConfigMap that holds an
+// encrypted value, or an encrypted file, as a generator of kustomize makes it.
+func isEncrypted(fields map[string]any, values bool) bool {
 	if sops, is := fields["sops"].(map[string]any); is && has(sops, "mac", "lastmodified", "encrypted_regex") {
 		return true
 	}
-	if kind, _ := fields["kind"].(string); kind != "Secret" {
+	if kind := fields["kind"]; !values || kind != "Secret" && kind != "ConfigMap" {
 		return false
 	}
-	for _, name := range []string{"data", "stringData"} {
-		values, _ := fields[name].(map[string]any)
-		for _, value := range values {
+	for _, name := range []string{"data", "stringData", "binaryData"} {
+		held, _ := fields[name].(map[string]any)
+		for _, value := range held {
 			text, _ := value.(string)
-			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && name == "data" {
+			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && (name == "binaryData" || name == "data" && fields["kind"] == "Secret") {
 				text = string(plain)
 			}
-			if strings.Contains(text, encryptedValue) {
+			if text = strings.TrimSpace(text); strings.HasPrefix(text, encryptedValue) && strings.HasSuffix(text, "]") || encryptedFile.MatchString(text) {
 				return true
 			}
 		}

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/base64"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,6 @@ func TestFilesOfOtherTools(t *testing.T) {
 		"kind":                  {"the configuration of a tool", "apiVersion: kind.x-k8s.io/v1alpha4\nkind: Cluster\nnodes: []\n", "configuration file of a tool"},
 		"workflow":              {"of a CI system", "name: build\non: push\njobs: {build: {}}\n", "GitHub Actions"},
 		"SOPS":                  {"encrypted values are applied by no one", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 'ENC[AES256_GCM,data:x]'}\nsops: {mac: x, version: 3.9.0}\n", "is encrypted with SOPS"},
-		"SOPS in a Secret":      {"a file that kustomize put into a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: " + base64.StdEncoding.EncodeToString([]byte("k=ENC[AES256_GCM,data:x,tag:y]")) + "}\n", "is encrypted with SOPS"},
 		"object":                {"an ordinary mistake keeps its message", "apiVersion: v1\nmetadata: {name: a}\n", noKind},
 		"list":                  {"another list is no patch", "- a\n- b\n", "must be an object"},
 	}
@@ -31,6 +31,43 @@ func TestFilesOfOtherTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(tt.text, Options{})
 			require.ErrorContains(t, err, tt.want, tt.reason)
+		})
+	}
+}
+
+// TestEncryptedValues: values that SOPS encrypted are an error in artifacts alone, and only if they are sure to be that.
+func TestEncryptedValues(t *testing.T) {
+	t.Parallel()
+	const value, file = "ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]", "password: ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]\nsops:\n  mac: ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]\n"
+	object := func(kind, field, value string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: a}\n" + field + ": {a: " + strconv.Quote(value) + "}\n"
+	}
+	encoded := base64.StdEncoding.EncodeToString
+	for name, tt := range map[string]struct {
+		reason, text string
+		want         bool
+	}{
+		"file in a Secret":       {"A generator makes it.", object("Secret", "data", encoded([]byte(file))), true},
+		"value in a Secret":      {"A generator makes it of an .env file.", object("Secret", "data", encoded([]byte(value))), true},
+		"plain text of a Secret": {"The other field.", object("Secret", "stringData", file), true},
+		"file in a ConfigMap":    {"Another generator.", object("ConfigMap", "data", file), true},
+		"value in a ConfigMap":   {"Of an .env file.", object("ConfigMap", "data", value), true},
+		"binary":                 {"The other field.", object("ConfigMap", "binaryData", encoded([]byte(file))), true},
+		"dotenv":                 {"Another format.", object("ConfigMap", "data", "a="+value+"\nsops_mac="+value+"\n"), true},
+		"JSON":                   {"Another format.", object("ConfigMap", "data", `{"a": "`+value+`", "sops": {"mac": "`+value+`"}}`), true},
+		"mention":                {"A text about SOPS is none.", object("ConfigMap", "data", "values such as "+value+" are encrypted"), false},
+		"another kind":           {"Who reads it may decrypt it.", "apiVersion: example.com/v1\nkind: SopsSecret\nmetadata: {name: a}\ndata: {a: '" + value + "'}\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse(tt.text, Options{})
+			require.NoError(t, err, "outside of artifacts")
+			_, err = Parse(tt.text, Options{Artifact: true})
+			if !tt.want {
+				require.NoError(t, err, tt.reason)
+				return
+			}
+			require.ErrorContains(t, err, "is encrypted with SOPS", tt.reason)
 		})
 	}
 }

@@ -61,6 +61,9 @@ type Options struct {
 	// Objects and Values are how many the parts of the same manifest hold that were read
 	// before: they count towards MaxObjects and MaxTotalValues.
 	Objects, Values int
+	// Artifact reports that the text comes from an artifact: Secrets and ConfigMaps with values that SOPS encrypted are an error then, as Flux would
+	// decrypt them. Elsewhere they are of somebody who reads them encrypted.
+	Artifact bool
 }
 
 // Parse reads the objects of a manifest and returns them in the manifest's order; see [Sort] for the order of their apply.
@@ -119,9 +122,11 @@ func newReader(opts Options) *reader {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = DefaultMaxBytes
 	}
+	conv := newConverter(opts.MaxBytes, opts.Values)
+	conv.encryptedValues = opts.Artifact
 	return &reader{
 		opts:    opts,
-		conv:    newConverter(opts.MaxBytes, opts.Values),
+		conv:    conv,
 		objects: []Object{},
 		before:  opts.Objects,
 	}

@@ -52,7 +52,7 @@ func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstru
 		}
 		return nil, faultf(0, "%s", message)
 	}
-	if isEncrypted(fields) {
+	if isEncrypted(fields, c.encryptedValues) {
 		return nil, faultf(n.Line, "%s", encryptedAdvice)
 	}
 	metadata := fields["metadata"].(map[string]any) // check requires it.

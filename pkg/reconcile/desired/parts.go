@@ -60,7 +60,7 @@ func parse(parts []Part) ([]manifest.Object, error) {
 	var all []manifest.Object
 	values := 0
 	for _, p := range parts {
-		objects, err := manifest.Parse(p.text, manifest.Options{Source: p.name, Objects: len(all), Values: values})
+		objects, err := manifest.Parse(p.text, manifest.Options{Source: p.name, Objects: len(all), Values: values, Artifact: p.source != nil && source.IsArtifact(p.source.Kind)})
 		if problems := (manifest.Errors)(nil); p.secret && errors.As(err, &problems) {
 			for _, problem := range problems {
 				problem.Message = "cannot be read (what is wrong is withheld, because it may quote the Secret)"

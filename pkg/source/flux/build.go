@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fluxcd/pkg/envsubst/parse"
 	"github.com/fluxcd/pkg/kustomize"
 	securefs "github.com/fluxcd/pkg/kustomize/filesys"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,16 +19,12 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
-
-// maxYAML is how many bytes are read for one path.
-const maxYAML = 8 << 20
 
 // readPath returns the texts of a path of the artifact in the directory root.
 func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
@@ -48,7 +45,7 @@ func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) (
 	case info.Mode().IsRegular() && k == nil:
 		return readFiles(root, []string{at})
 	case !info.IsDir():
-		return nil, errors.New("it is no directory")
+		return nil, errors.New("it is no directory, and spec.kustomize needs one")
 	}
 	files, kustomized, err := yamlFiles(at)
 	switch {
@@ -59,7 +56,11 @@ func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) (
 	case len(files) == 0:
 		return nil, errors.New("it has no YAML files")
 	}
-	return readFiles(root, files)
+	texts, err := readFiles(root, files)
+	if err == nil && len(texts) == 0 {
+		return nil, errors.New("its YAML files have no objects")
+	}
+	return texts, err
 }
 
 // yamlFiles returns the YAML files below a directory in the order of their paths, and whether one of them is a kustomization.
@@ -71,7 +72,7 @@ func yamlFiles(dir string) (files []string, kustomized bool, err error) {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), entry.Name()) {
 			kustomized = true
 		}
-		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		if isYAML(path) {
 			files = append(files, path)
 		}
 		return nil
@@ -79,21 +80,44 @@ func yamlFiles(dir string) (files []string, kustomized bool, err error) {
 	return files, kustomized, err
 }
 
-// readFiles returns the texts of files.
+// isYAML reports whether a file is read as YAML where no kustomization names it.
+func isYAML(path string) bool {
+	ext := filepath.Ext(path)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// readFiles returns the texts of files, without the files of a directory that have no document.
 func readFiles(root string, files []string) ([]source.Text, error) {
 	var texts []source.Text
-	size := 0
+	size := int64(0)
 	for _, file := range files {
+		info, err := os.Lstat(file)
+		if err != nil {
+			return nil, err
+		}
+		if size += info.Size(); size > maxYAML {
+			return nil, fmt.Errorf("its YAML files have more than %d bytes: choose a path with fewer files", maxYAML)
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		if size += len(text); size > maxYAML {
-			return nil, fmt.Errorf("its YAML files have more than %d bytes: choose a path with fewer files", maxYAML)
+		if len(files) > 1 && isBlank(string(text)) {
+			continue
 		}
 		texts = append(texts, source.Text{Label: label(root, file), Text: string(text)})
 	}
 	return texts, nil
+}
+
+// isBlank reports whether a text has no document: only comments and separators.
+func isBlank(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(strings.TrimPrefix(line, "---")); line != "" && !strings.HasPrefix(line, "#") {
+			return false
+		}
+	}
+	return true
 }
 
 // label names a file of the artifact.
@@ -115,27 +139,28 @@ func build(root, dir string, k *v1alpha1.Kustomize, vars source.Variables) ([]so
 	if err != nil {
 		return nil, err
 	}
-	own := originsIn(secure, dir)
-	text, file, _, err := kustomize.NewGenerator(root, settings).GenerateManifest(dir)
+	scan := newGuard(secure, root)
+	own, err := scan.scan(dir)
 	if err != nil {
 		return nil, err
+	}
+	text, file, _, err := kustomize.NewGenerator(root, settings).GenerateManifest(dir)
+	if err != nil {
+		return nil, scan.failed(dir, err)
 	}
 	if text, err = withOrigins(text); err != nil {
 		return nil, err
 	}
 	memory := securefs.MakeFsInMemory(secure)
-	guarded := &guard{FileSystem: memory, root: root}
+	guarded := newGuard(memory, root)
 	if err := memory.WriteFile(file, text); err != nil {
 		return nil, err
 	}
 	built, err := kustomize.Build(guarded, dir)
-	if guarded.err != nil { // kustomize reports another error then
-		return nil, guarded.err
+	if guarded.err != nil || err != nil {
+		return nil, guarded.failed(dir, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	files := parsedFiles{root: root, dir: dir, read: map[string]*parsedFile{}}
+	files := parsedFiles{root: root, dir: dir, texts: guarded.files, read: map[string]*parsedFile{}}
 	var texts []source.Text
 	for _, res := range built.Resources() {
 		text, err := files.textOf(res, own, settings, k, vars)
@@ -167,19 +192,6 @@ func settingsOf(k *v1alpha1.Kustomize, vars source.Variables) (unstructured.Unst
 	return unstructured.Unstructured{Object: map[string]any{"spec": spec}}, nil
 }
 
-// originsIn reports whether the kustomization of a directory itself asks for the annotation of origins.
-func originsIn(files filesys.FileSystem, dir string) bool {
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		text, err := files.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			continue
-		}
-		k := kustypes.Kustomization{}
-		return k.Unmarshal(text) == nil && slices.Contains(k.BuildMetadata, kustypes.OriginAnnotations)
-	}
-	return false
-}
-
 // withOrigins makes a kustomization annotate each object with its file.
 func withOrigins(text []byte) ([]byte, error) {
 	k := kustypes.Kustomization{}
@@ -198,7 +210,11 @@ const originAnnotation = "config.kubernetes.io/origin"
 // parsedFiles finds the objects of the files of an artifact. dir is the directory of the kustomization.
 type parsedFiles struct {
 	root, dir string
-	read      map[string]*parsedFile
+	// texts are those that kustomize has read.
+	texts map[string]string
+	read  map[string]*parsedFile
+	// size is the number of bytes of the objects so far, or more if variables have been substituted.
+	size int
 }
 
 // parsedFile is a file with its objects; none if it cannot be parsed.
@@ -226,13 +242,16 @@ func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstruct
 	if err != nil {
 		return made, err
 	}
+	if f.size += max(len(before), grown(string(before), vars.Values)); f.size > maxYAML {
+		return made, fmt.Errorf("%s: the objects up to %s %s have more than %d bytes with their variables: make several kustomizations of it", made.Label, res.GetKind(), res.GetName(), maxYAML)
+	}
 	if len(vars.Values) > 0 {
 		made.Sensitive = vars.SecretIn(string(before))
 		substituted, err := kustomize.SubstituteVariables(context.Background(), nil, settings, res, kustomize.SubstituteWithDryRun(true))
 		if err != nil && made.Sensitive { // the error may quote it
 			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s (the reason is withheld, because it may quote a Secret)", made.Label, res.GetKind(), res.GetName())
 		} else if err != nil {
-			return made, fmt.Errorf("%s: substitute variables in %s %s: %w", made.Label, res.GetKind(), res.GetName(), err)
+			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s: %s", made.Label, res.GetKind(), res.GetName(), reasonOf(err))
 		}
 		if substituted != nil {
 			res = substituted
@@ -246,6 +265,40 @@ func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstruct
 	text, err := res.AsYAML()
 	made.Text = string(text)
 	return made, err
+}
+
+// grown returns how many bytes a text has at most when variables are substituted; 0 if none are.
+func grown(text string, values map[string]string) int {
+	tree, err := parse.Parse(text)
+	if len(values) == 0 || err != nil {
+		return 0
+	}
+	return bytesOf(tree.Root, values)
+}
+
+// bytesOf is how many bytes a part of a text has at most when variables are substituted, up to a number far beyond maxYAML.
+func bytesOf(part parse.Node, values map[string]string) int {
+	all := 0
+	switch part := part.(type) {
+	case *parse.TextNode:
+		return len(part.Value)
+	case *parse.ListNode:
+		for _, inner := range part.Nodes {
+			all += bytesOf(inner, values)
+		}
+	case *parse.FuncNode:
+		all = len(values[part.Param])
+		replaced := 0
+		for _, argument := range part.Args {
+			size := bytesOf(argument, values)
+			replaced = size * (len(values[part.Param]) + 1)
+			all += size
+		}
+		if part.Name == "//" { // each byte may be replaced by the last argument
+			all += replaced
+		}
+	}
+	return min(all, 1<<32)
 }
 
 // merged returns values with those of others.
@@ -272,14 +325,7 @@ func (f *parsedFiles) locate(made *source.Text, path, configuredIn, kind, name s
 	if file == nil {
 		file = &parsedFile{}
 		f.read[at] = file
-		if rel, err := filepath.Rel(f.root, at); err != nil || !filepath.IsLocal(rel) {
-			return
-		}
-		text, err := os.ReadFile(at)
-		if err != nil {
-			return
-		}
-		file.text = string(text)
+		file.text = f.texts[at]
 		file.objects, _ = manifest.Parse(file.text, manifest.Options{}) // of one that is no manifest, lines are not known
 	}
 	var found *manifest.Object

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -29,8 +31,9 @@ const (
 	// maxArchive is the size of an archive, and maxUnpacked of its files together.
 	maxArchive  = 64 << 20
 	maxUnpacked = 100 << 20
-	// maxFiles is the number of entries of an archive.
+	// maxFiles is the number of files and directories of an archive, and maxDirs of directories in each other.
 	maxFiles = 50_000
+	maxDirs  = 32
 	// fetchTimeout is the time for one artifact, and answerTimeout until the server begins to answer.
 	fetchTimeout  = 30 * time.Second
 	answerTimeout = 5 * time.Second
@@ -51,10 +54,10 @@ func NewClient(hosts Hosts) *http.Client {
 		Transport: allowed{hosts, transport},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
-				return fmt.Errorf("it redirects to %s, and only redirects to the same host are followed", r.URL.Host)
+				return refusal("it redirects to another host, and only redirects to the same host are followed")
 			}
 			if len(via) > maxRedirects {
-				return errors.New("it redirects too often")
+				return refusal("it redirects too often")
 			}
 			return nil
 		},
@@ -70,9 +73,36 @@ type allowed struct {
 // RoundTrip implements http.RoundTripper.
 func (a allowed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !a.hosts.Allows(r.URL) {
-		return nil, fmt.Errorf("the host %s is not one of those from which artifacts are fetched (%s): the administrators may add it to --artifact-hosts", r.URL.Host, a.hosts)
+		return nil, refusal(fmt.Sprintf("the host %s is not one of those from which artifacts are fetched (%s): the administrators may add it to --artifact-hosts", r.URL.Host, a.hosts))
 	}
 	return a.next.RoundTrip(r)
+}
+
+// refusal is an error with a text of our own.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+// classOf returns an error of a request without the parts of the answer that the libraries quote: the server may be any, as the URL may be forged.
+func classOf(err error) error {
+	var own refusal
+	var connection *net.OpError
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &own), errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &certificate):
+		return errors.New("its certificate is not valid for its name, or not signed by an authority that Vidra trusts")
+	case errors.As(err, &connection):
+		return connection
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errors.New("it does not answer in time")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it closes the connection before the end of its answer")
+	}
+	return errors.New("its answer is no HTTP that Vidra understands")
 }
 
 // fetch unpacks an artifact into a directory. A file in it is to be read only if fetch does not fail.
@@ -104,7 +134,7 @@ func fetch(ctx context.Context, client *http.Client, artifact *meta.Artifact, di
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return fmt.Errorf("fetch the artifact from %s: %w", u.Host, err)
+		return fmt.Errorf("fetch the artifact from %s: %w", u.Host, classOf(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -168,7 +198,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	case c.read > maxArchive:
 		c.err = fmt.Errorf("the artifact has more than %d bytes: exclude files with spec.ignore of the source", maxArchive)
 	case err != nil && !errors.Is(err, io.EOF):
-		c.err = err
+		c.err = classOf(err)
 	}
 	if c.err != nil {
 		return 0, c.err
@@ -178,7 +208,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 // unpack unpacks a compressed archive into a directory. Symbolic links are left out, as by Flux.
 func unpack(from io.Reader, dir string) error {
-	checked := &checked{from: from}
+	checked := &checked{from: from, dirs: map[string]bool{".": true}}
 	err := fluxtar.Untar(checked, dir, fluxtar.WithMaxUntarSize(maxUnpacked), fluxtar.WithSkipSymlinks(), fluxtar.WithFilter(checked.filter))
 	if checked.err != nil {
 		return checked.err
@@ -193,7 +223,9 @@ func unpack(from io.Reader, dir string) error {
 type checked struct {
 	from    io.Reader
 	entries int
-	err     error
+	// dirs are the directories so far.
+	dirs map[string]bool
+	err  error
 }
 
 // Read implements io.Reader.
@@ -207,9 +239,18 @@ func (c *checked) Read(p []byte) (int, error) {
 // filter reports whether an entry is left out.
 func (c *checked) filter(name string, info os.FileInfo) bool {
 	header, _ := info.Sys().(*tar.Header)
-	switch c.entries++; {
+	c.entries++
+	name = path.Clean(name)
+	c.dirs[name] = c.dirs[name] || info.IsDir()
+	for dir := path.Dir(name); !c.dirs[dir] && c.entries <= maxFiles; dir = path.Dir(dir) { // which are made for the entry
+		c.dirs[dir] = true
+		c.entries++
+	}
+	switch {
 	case c.entries > maxFiles:
-		c.err = fmt.Errorf("it has more than %d files: exclude files with spec.ignore of the source", maxFiles)
+		c.err = fmt.Errorf("it has more than %d files and directories: exclude files with spec.ignore of the source", maxFiles)
+	case strings.Count(name, "/") > maxDirs:
+		c.err = fmt.Errorf("it has a file in more than %d directories: exclude it with spec.ignore of the source", maxDirs)
 	case header != nil && header.Typeflag == tar.TypeLink:
 		c.err = fmt.Errorf("%q is a hard link", name)
 	}

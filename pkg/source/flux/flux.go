@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,9 @@ const Group = "source.toolkit.fluxcd.io"
 // version is the version of the kinds: all have it since Flux 2.7.
 const version = "v1"
 
+// maxRevision and maxDigest are the sizes of what is kept of the status of an object, and shown.
+const maxRevision, maxDigest = 512, 256
+
 // kinds are the kinds.
 var kinds = []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}
 
@@ -49,8 +53,23 @@ type Options struct {
 	AnyNamespace bool
 }
 
+// start removes the leftovers once.
+var start = sync.OnceFunc(removeLeftovers)
+
+// removeLeftovers removes the artifacts of a former process with the same id, which a crash has left: in a container, each process has the same.
+func removeLeftovers() {
+	leftovers, _ := filepath.Glob(filepath.Join(os.TempDir(), directory+"*"))
+	for _, dir := range leftovers {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// directory is what the names of the directories with artifacts begin with.
+var directory = fmt.Sprintf("vidra-artifact-%d-", os.Getpid())
+
 // Sources returns the sources that are objects of Flux.
 func Sources(o Options) source.Kinds {
+	start()
 	all := source.Kinds{}
 	for _, kind := range kinds {
 		all[kind] = &artifacts{Options: o, kind: schema.GroupKind{Group: Group, Kind: kind}}
@@ -135,7 +154,11 @@ func artifactOf(u *unstructured.Unstructured) (artifact *meta.Artifact, why stri
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &read); err != nil {
 		return nil, "no artifact: its status cannot be read"
 	}
-	if read.Artifact != nil {
+	switch {
+	case read.Artifact == nil:
+	case len(read.Artifact.Revision) > maxRevision || len(read.Artifact.Digest) > maxDigest:
+		return nil, fmt.Sprintf("no artifact with a revision of at most %d bytes and a digest of at most %d", maxRevision, maxDigest)
+	default:
 		return read.Artifact, ""
 	}
 	why = "no artifact yet"
@@ -159,11 +182,12 @@ func (a *artifacts) Fetch(ctx context.Context, r source.Request) (*source.Conten
 		return nil, err
 	}
 	found, err := r.Client.Resource(gvr).Namespace(r.Key.Namespace).Get(ctx, r.Key.Name, metav1.GetOptions{})
-	if kindGone(a.noting(err)) {
+	switch {
+	case kindGone(a.noting(err)):
 		return nil, source.NotServed(a.kind)
-	} else if apierrors.IsNotFound(err) {
+	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // its absence is no error
-	} else if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	artifact, why := artifactOf(found)
@@ -180,7 +204,7 @@ func (a *artifacts) Fetch(ctx context.Context, r source.Request) (*source.Conten
 
 // read returns the texts of each path of an artifact.
 func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.Artifact) ([][]source.Text, error) {
-	dir, err := os.MkdirTemp("", "vidra-artifact-")
+	dir, err := os.MkdirTemp("", directory)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the artifact: %w", err)
 	}
@@ -192,13 +216,26 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 		return nil, err
 	}
 	parts := make([][]source.Text, len(r.Parts))
+	size, origins := 0, 0
 	for i, part := range r.Parts {
 		texts, err := readPath(dir, part.Path, r.Kustomize, r.Variables)
 		if err != nil {
 			return nil, source.Invalid(fmt.Errorf("path %s: %s", cmp.Or(part.Path, "."), strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""), dir, ".")))
 		}
+		files := map[string]bool{} // whose texts are counted
 		for t := range texts {
-			texts[t].Label = "revision " + artifact.Revision + ", " + texts[t].Label
+			text := &texts[t]
+			if size += len(text.Text); size > maxYAML {
+				return nil, source.Invalid(fmt.Errorf("path %s: the paths up to here have more than %d bytes: make several VidraResources of them", cmp.Or(part.Path, "."), maxYAML))
+			}
+			if text.Origin != nil && !files[text.Label] {
+				files[text.Label] = true
+				origins += len(text.Origin.Text)
+			}
+			if origins > maxYAML { // lines are not known then
+				text.Origin = nil
+			}
+			text.Label = "revision " + artifact.Revision + ", " + text.Label
 		}
 		parts[i] = texts
 	}

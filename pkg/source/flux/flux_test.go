@@ -244,6 +244,7 @@ func TestReadPath(t *testing.T) {
 		lines  []int
 	}{
 		"whole artifact": {"All YAML files in the order of their paths.", plain, "", nil, source.Variables{}, []string{"file a.yaml", "file b/1.yml", "file b/2.yaml"}, []string{"name: two"}, nil},
+		"comments":       {"A file without a document is none.", map[string]string{"a.yaml": "# hello\n---\n--- # x\n\n", "b.yaml": cm("b", "x")}, "", nil, source.Variables{}, []string{"file b.yaml"}, nil, nil},
 		"directory":      {"Only what is below it.", plain, "./b", nil, source.Variables{}, []string{"file b/1.yml", "file b/2.yaml"}, nil, nil},
 		"file":           {"One file.", plain, "b/2.yaml", nil, source.Variables{}, []string{"file b/2.yaml"}, nil, nil},
 		"overlay":        {"It is built, also from files beside the path.", overlay, "prod", nil, source.Variables{}, []string{"file base/web.yaml", "file prod/kustomization.yaml"}, []string{"name: prod-web", "name: prod-made-"}, []int{2, 0}},

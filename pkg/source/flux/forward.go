@@ -50,7 +50,7 @@ func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := f.server.RoundTrip(clone)
 	if err == nil && answer.StatusCode == http.StatusForbidden {
 		_ = answer.Body.Close()
-		return nil, fmt.Errorf("you may not read it through the API server: ask for the right to get services/proxy of %s in namespace %s", labels[0], labels[1])
+		return nil, refusal(fmt.Sprintf("you may not read it through the API server: ask for the right to get services/proxy of %s in namespace %s", labels[0], labels[1]))
 	}
 	return answer, err
 }
