@@ -329,9 +329,12 @@ func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 		data := map[string]string{"manifest": part}
 		err := admin.Get(ctx, client.ObjectKeyFromObject(cm), cm)
 		cm.Data = data
-		if apierrors.IsNotFound(err) {
+		switch {
+		case s.refused(): // the VidraResource keeps the part that it has
+			err = nil
+		case apierrors.IsNotFound(err):
 			err = admin.Create(ctx, cm)
-		} else if err == nil {
+		case err == nil:
 			err = admin.Update(ctx, cm)
 		}
 		require.NoError(r, err)
