@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // aggregated is a manifest with an aggregated ClusterRole, as in the Kubernetes documentation, and a ClusterRole that it
@@ -133,4 +135,81 @@ func TestControllersFillFields(t *testing.T) {
 		v := getVidraResource(t, ns)
 		awaitEvent(t, v, "Warning", "DriftContended", "Restore", "ClusterRole "+ns, "rules")
 	})
+}
+
+// TestBindingsFromRevert stops the revert of the fields that controllers write: the values of the manifest stay in the objects, owned by
+// their controllers alone.
+func TestBindingsFromRevert(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "robot"}}
+	require.NoError(t, admin.Create(t.Context(), account))
+	claim := declaredObject(t, ns, claimOf("claim", "one"), "PersistentVolumeClaim", "claim")
+	require.NoError(t, unstructured.SetNestedField(claim.Object, "none", "spec", "storageClassName"))
+	require.NoError(t, admin.Create(t.Context(), claim))
+	const empty = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: lost\n  annotations: {pv.kubernetes.io/bind-completed: \"yes\", pv.kubernetes.io/bound-by-controller: \"yes\"}\n" +
+		"spec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: none\n  resources: {requests: {storage: 1Gi}}\n"
+	cases := map[string]struct {
+		reason, kind, name, manifest string
+		paths                        [][]string
+	}{
+		"Volume": {
+			"A volume without the UID of its claim waits to be bound again.", "PersistentVolume", ns,
+			"apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: " + ns + "\n  annotations: {pv.kubernetes.io/bound-by-controller: \"yes\"}\nspec:\n  accessModes: [ReadWriteOnce]\n" +
+				"  capacity: {storage: 1Gi}\n  persistentVolumeReclaimPolicy: Retain\n  storageClassName: none\n  hostPath: {path: /nowhere}\n" +
+				"  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: " + ns + ", name: claim, uid: " + string(claim.GetUID()) + "}\n",
+			[][]string{{"spec", "claimRef", "uid"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}},
+		},
+		"Claim": {
+			"A claim that was bound is not bound to another volume.", "PersistentVolumeClaim", "lost", empty,
+			[][]string{{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}},
+		},
+		"Token": {
+			"The token is one of this account.", "Secret", "token",
+			"apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata:\n  name: token\n  annotations: {kubernetes.io/service-account.name: robot, kubernetes.io/service-account.uid: " + string(account.UID) + "}\n",
+			[][]string{{"metadata", "annotations", "kubernetes.io/service-account.uid"}},
+		},
+		"Lease": {
+			"The holder keeps its Lease.", "Lease", "leader",
+			"apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: leader\nspec:\n  holderIdentity: one\n  leaseDurationSeconds: 15\n",
+			[][]string{{"spec", "holderIdentity"}},
+		},
+		"Account": {
+			"The list of the manifest is empty.", "ServiceAccount", "builder",
+			"apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: builder\nsecrets: []\nimagePullSecrets: []\n", nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vr := ns + "-" + strings.ToLower(name)
+			newVidraResource(t, ns, tc.manifest, named(vr), withDrift(v1alpha1.DriftPolicy{ControllerFields: v1alpha1.ControllerFieldsRevert}))
+			awaitReadyIgnoringHealth(t, vr)
+			obj := declaredObject(t, ns, tc.manifest, tc.kind, tc.name)
+			before := get(t, obj)
+			uid := before.GetUID()
+			owned := func(live *unstructured.Unstructured, path []string) bool {
+				configuration, recorded := ownership.Extract(live, "vidra/"+vr)
+				require.True(t, recorded)
+				_, found, err := unstructured.NestedFieldNoCopy(configuration.Object, path...)
+				require.NoError(t, err)
+				return found
+			}
+			for _, path := range tc.paths {
+				require.True(t, owned(before, path), "the manifest sets %s", path)
+			}
+			changeSpec(t, vr, func(spec *v1alpha1.VidraResourceSpec) { spec.Drift = nil })
+			awaitReadyIgnoringHealth(t, vr)
+			after := get(t, obj)
+			require.Equal(t, uid, after.GetUID())
+			for _, path := range tc.paths {
+				was, _, err := unstructured.NestedFieldNoCopy(before.Object, path...)
+				require.NoError(t, err)
+				is, _, err := unstructured.NestedFieldNoCopy(after.Object, path...)
+				require.NoError(t, err)
+				require.Equal(t, was, is, tc.reason)
+				require.False(t, owned(after, path), "it is left to its controller")
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,4 +51,31 @@ func (p *procedure) releaseFields(ctx context.Context, live *unstructured.Unstru
 		return nil, nil, fmt.Errorf("release ignored fields: %w", err)
 	}
 	return live, body, nil
+}
+
+// withoutBindings returns managedFields without the bindings of an object that the manifest has and that are left to their controllers: it was
+// applied with them before. Without them, the apply would remove them.
+func (p *procedure) withoutBindings(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+	bound := p.Bound(live)
+	if bound == nil {
+		return nil, false, nil
+	}
+	managedFields, changed = ownership.ReleaseFields(live, p.settings.Manager, bound, p.Unstructured().Object)
+	return managedFields, changed, nil
+}
+
+// editOwn edits managedFields of the object before its apply: of live, or where it is unknown, of the object that was read for that. It returns
+// live as it is then. See editManagedFields.
+func (p *procedure) editOwn(ctx context.Context, live *unstructured.Unstructured,
+	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
+) (*unstructured.Unstructured, error) {
+	before := cmp.Or(live, p.base)
+	if before == nil {
+		return nil, nil
+	}
+	after, err := editManagedFields(ctx, p.api, before, change)
+	if live == nil {
+		p.base, after = after, nil
+	}
+	return after, err
 }

@@ -219,6 +219,8 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 		return live, nil
 	case p.isEdited(p.Why, live):
 		return p.undoEdit(ctx)
+	case p.Why == plan.WhyChanged || p.Why == plan.WhyRetry:
+		return p.applyWithAlias(ctx, live)
 	}
 	return p.apply(ctx, p.Why, live)
 }
@@ -253,6 +255,10 @@ const (
 // The first apply of an object that exists is for the object that was judged: it is refused after a write of another client.
 func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	p.body = p.Body
+	live, err := p.editOwn(ctx, live, p.withoutBindings)
+	if err != nil {
+		return nil, fmt.Errorf("release the bindings of the object: %w", err)
+	}
 	if before := p.releasable(live); before != nil {
 		released, body, err := p.releaseFields(ctx, before)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // controllerField is a field that a controller writes by contract, while manifests have an empty value or a placeholder in it.
@@ -131,6 +132,33 @@ func withoutBindings(obj *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(obj.Object, f.path...)
 		}
 	}
+}
+
+// MayRelease reports whether managedFields of the live object may have to be edited before an apply of another configuration: for bindings, and
+// for an account of Pods that the manifest has dropped.
+func (d *Object) MayRelease() bool {
+	return slices.ContainsFunc(bindings, func(f controllerField) bool { return f.kind == d.GVK.GroupKind() && d.Controlled(f.path) }) ||
+		ownership.HasPods(d.ID.GroupKind) && !ownership.HasAccount(d.Unstructured().Object)
+}
+
+// Bound returns the configuration of the object with the bindings in live that the manifest has, and that are left to their controllers;
+// nil if there are none.
+func (d *Object) Bound(live *unstructured.Unstructured) map[string]any {
+	var bound map[string]any
+	for _, f := range bindings {
+		if f.kind != d.GVK.GroupKind() || !d.Controlled(f.path) {
+			continue
+		}
+		value, found, err := unstructured.NestedFieldNoCopy(live.Object, f.path...)
+		if !found || err != nil {
+			continue
+		}
+		if bound == nil {
+			bound = d.Unstructured().Object
+		}
+		_ = unstructured.SetNestedField(bound, value, f.path...) // the manifest has its parent
+	}
+	return bound
 }
 
 func always(*unstructured.Unstructured, any) bool { return true }

@@ -1,0 +1,41 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
+)
+
+// applyWithAlias applies a configuration that has dropped a field which the API server keeps under a second name: that goes with it. If the API
+// server refuses the object, Vidra owns no more of it than before.
+func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var alias []string
+	live, err := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
+		managedFields, path := ownership.WithAlias(live, p.settings.Manager, p.settings.Tools, p.Unstructured().Object)
+		if path == nil || p.Exempts("", path) {
+			return nil, false, nil
+		}
+		alias = path
+		return managedFields, true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take the second name of a field that the manifest has dropped: %w", err)
+	}
+	written, err := p.apply(ctx, p.Why, live)
+	if alias == nil || !apierrors.IsInvalid(err) {
+		return written, err
+	}
+	_, released := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
+		managedFields, changed := ownership.WithoutField(live, p.settings.Manager, alias)
+		return managedFields, changed, nil
+	})
+	if released != nil {
+		err = errors.Join(err, released)
+	}
+	return nil, err
+}
