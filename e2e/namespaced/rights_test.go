@@ -38,6 +38,8 @@ func TestRightsOfNamespaces(t *testing.T) {
 		"a cluster-scoped kind":            {verb: "patch", group: "rbac.authorization.k8s.io", resource: "clusterroles"},
 		"list all Namespaces":              {verb: "list", resource: "namespaces"},
 		"list one of its Namespaces":       {verb: "list", resource: "namespaces", name: teamB, want: true},
+		"list the Namespace of Vidra":      {verb: "list", resource: "namespaces", name: testenv.OperatorNamespace, want: true},
+		"list another Namespace":           {verb: "list", resource: "namespaces", name: other},
 		"delete a Namespace":               {verb: "delete", resource: "namespaces", name: teamB},
 		"impersonate":                      {verb: "impersonate", resource: "serviceaccounts", namespace: teamB},
 		"watch CustomResourceDefinitions":  {verb: "watch", group: "apiextensions.k8s.io", resource: crds, want: true},

@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,22 +18,33 @@ import (
 
 // TestOwnNamespaceIsDeleted deletes the Namespace of Vidra, whose deletion waits for a finalizer. A VidraResource is deleted meanwhile, an
 // object leaves the manifest of another one, and a third one has lost its part: nothing is removed, edits are reverted, and the
-// status says why. Vidra that is installed again does both.
+// status says why. Vidra that is installed again does both. With --namespaces, Vidra watches no Namespaces, and reads this one.
 func TestOwnNamespaceIsDeleted(t *testing.T) {
+	for name, limited := range map[string]bool{"cluster": false, "namespaces": true} {
+		t.Run(name, func(t *testing.T) { deleteOwnNamespace(t, limited) })
+	}
+}
+
+func deleteOwnNamespace(t *testing.T, limited bool) {
+	t.Helper()
 	suite.AwaitFor(t, 2*suite.Patience, func(c *assert.CollectT) { // a test before may have removed it
 		require.NoError(c, env.Install(t.Context()))
 	})
 	// The rights of the ServiceAccount end with it, in the first moments of the deletion.
 	config, err := env.UserConfig("operator-of-a-namespace-that-goes", "system:masters")
 	require.NoError(t, err)
+	deleted, pruned, parted := cluster.NewNamespace(t), cluster.NewNamespace(t), cluster.NewNamespace(t)
 	start := func(as *rest.Config) *testenv.Operator {
-		operator, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary, Config: as})
+		var args []string
+		if limited && as != nil { // the one that is installed again has the rights of config/default
+			args = []string{"--namespaces=" + strings.Join([]string{deleted, pruned, parted}, ",")}
+		}
+		operator, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary, Config: as, Args: args})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = operator.Stop(10 * time.Second) })
 		return operator
 	}
 	operator := start(config)
-	deleted, pruned, parted := cluster.NewNamespace(t), cluster.NewNamespace(t), cluster.NewNamespace(t)
 	manifest := suite.Manifests(suite.Greeting("page", "hello"), suite.Greeting("stays", "hello"))
 	part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parted, Name: "part"}, Data: map[string]string{"m": suite.Greeting("page", "hello")}}
 	require.NoError(t, admin.Create(t.Context(), part))

@@ -69,19 +69,26 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	case deleting:
 		return fmt.Sprintf("its CustomResourceDefinition %s is being deleted, too: to leave them in place, set spec.deletionPolicy to Orphan; "+
 			"to remove them, annotate the CustomResourceDefinition with %s=true", ownDefinition, v1alpha1.AllowDeletionAnnotation)
-	case p.ownNamespaceGoes(ctx):
+	}
+	switch goes, err := p.ownNamespaceGoes(ctx); {
+	case err != nil:
+		return fmt.Sprintf("it is not known whether the Namespace %s of Vidra is being deleted, too: %v", p.Namespace, err)
+	case goes:
 		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.Namespace)
 	}
 	return ""
 }
 
 // ownNamespaceGoes reports whether the namespace that Vidra runs in is being deleted, or was deleted.
-func (p *pass) ownNamespaceGoes(ctx context.Context) bool {
-	if p.Namespace == "" || p.LocalScope.LimitsNamespaces() {
-		return false
+func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
+	if p.Namespace == "" {
+		return false, nil
 	}
-	exists, terminating, _ := p.localNamespace(ctx, p.Namespace)
-	return !exists || terminating
+	exists, terminating, err := p.localNamespace(ctx, p.Namespace)
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("let the ServiceAccount of Vidra list this Namespace, as in config/namespaced: %w", err)
+	}
+	return !exists || terminating, err
 }
 
 // localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache, or from the API server where
@@ -99,7 +106,11 @@ func (p *pass) localNamespace(ctx context.Context, name string) (exists, termina
 
 // removalDelay returns how long objects that left the manifest stay.
 func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
-	if p.ownNamespaceGoes(ctx) {
+	switch goes, err := p.ownNamespaceGoes(ctx); {
+	case err != nil:
+		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
+			"left the manifest, and is not removed before it is known whether the Namespace %s of Vidra is being deleted: %v", p.Namespace, err)}
+	case goes:
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
 			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.Namespace)}
 	}
