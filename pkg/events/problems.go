@@ -48,10 +48,27 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 		}
 		return problems[p.Reason]
 	}
-	for _, group := range grouped(ended(before, after, changes), action) {
+	for _, group := range grouped(followed(ended(before, after, changes), after), action) {
 		all = append(all, recoveredEvents(owner, action(group[0]), group, after.ManagedResources)...)
 	}
 	return all
+}
+
+// followed adds to the messages of problems that ended the present state of their objects, where these are not ready for another reason: an
+// object that waits for the deletion of its kind has not recovered.
+func followed(over []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
+	now := map[v1alpha1.Subject]string{}
+	for _, p := range after.Problems {
+		if p.Object != nil && p.In(v1alpha1.ConditionReady) {
+			now[p.Subject()] = p.Message
+		}
+	}
+	for i, p := range over {
+		if text, waits := now[p.Subject()]; waits {
+			over[i].Message += ". It is not ready: " + text
+		}
+	}
+	return over
 }
 
 // noLonger begins the note of the Event about the end of a problem.

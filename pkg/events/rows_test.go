@@ -245,6 +245,11 @@ func changeRows() map[string]transition {
 				"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: old",
 			},
 		},
+		"FollowedByWaiting": {
+			reason: "An object that waits for the deletion of its kind has not recovered.", before: failing(problem(v1alpha1.ReasonApplyFailed, "a", "refused")),
+			after: failing(problem(v1alpha1.ReasonProgressing, "a", "is being deleted")),
+			want:  []string{"Normal Recovered/Apply VidraResource web: No longer the case: ConfigMap shop/a: refused. It is not ready: is being deleted"},
+		},
 		"BlockedOtherwise": {
 			reason: "A terminating Namespace counts what it still holds.", before: failing(problem(v1alpha1.ReasonDeletionBlocked, "a", "3 remain")),
 			after: failing(problem(v1alpha1.ReasonDeletionBlocked, "a", "2 remain")),
