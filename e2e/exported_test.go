@@ -163,6 +163,7 @@ func TestDanglingReferences(t *testing.T) {
 		}
 		return text + "data:\n  greeting: hello\n"
 	}
+	vidra := buildVidra(t)
 	cases := map[string]struct {
 		reason, manifest, refused string
 	}{
@@ -187,6 +188,9 @@ func TestDanglingReferences(t *testing.T) {
 			awaitNotReady(t, own, v1alpha1.ReasonApplyFailed, tc.refused, "garbage collector", "Remove the reference")
 			awaitFewWrites(t, sent, tc.reason)
 			require.Empty(t, sent().Writes(), tc.reason)
+			diff, problem, _ := commandLine{binary: vidra, kubeconfig: env.KubeconfigPath, name: "diff"}.run(t, own)
+			require.Contains(t, diff, "x refuse ConfigMap "+in+"/"+strings.ToLower(name), problem)
+			require.Contains(t, diff, tc.refused)
 			setManifest(t, own, manifests(configMap("fence-"+strings.ToLower(name), "hello"), configMap(strings.ToLower(name), "hello")))
 			awaitReady(t, own)
 		})

@@ -110,6 +110,8 @@ type differ struct {
 	destination func(ctx context.Context, vr *v1alpha1.VidraResource) (*cluster.Cluster, error)
 	// wanted are the objects of the manifest.
 	wanted map[object.Identity]bool
+	// unread are the objects that the user may not read, and that may be kept in a container which is removed.
+	unread policy.Members
 	// dropped are the fields of the VidraResource that its file has dropped.
 	dropped []string
 	// isNew reports that the VidraResource stands for a new one. Then remark gets the owner of an object.
@@ -268,7 +270,22 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 	if diff, err = d.dryRun(ctx, diff, o, live); err != nil {
 		return nil, err
 	}
-	return d.keep(diff, o, live), nil
+	if diff = d.keep(diff, o, live); !slices.Contains([]string{ActionCreate, ActionChange, ActionAdopt, ActionReplace}, diff.Action) {
+		return diff, nil
+	}
+	if err := apply.CheckReferences(ctx, o, d.At, d.get); err != nil {
+		return diff.refused(err.Error()), nil
+	}
+	return diff, nil
+}
+
+// get reads an object; nil if it does not exist.
+func (d *differ) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := d.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // that it does not exist is no error here
+	}
+	return live, err
 }
 
 // printOwner prints how an object of a file is compared with the manifest that has it already.

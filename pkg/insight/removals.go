@@ -76,7 +76,9 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("read %s: %w", o.ID, err)
-		case live == nil: // its comparison reports that it cannot be read
+		case err != nil:
+			d.unread.Undecided(o.ID, o.Key)
+		case live == nil:
 		case policy.KeptByAnnotation(live):
 			members.Keep(o.ID, o.Key)
 		case breakglass.Exempts(d.settings.AnswerTo(owners.EntryOf(d.VR, o.ID), o, live).Status, time.Now()):
@@ -116,6 +118,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
+		d.unread.Undecided(id, key)
 		return pruned(". You may not read it, so that it is not known whether it is kept")
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", id, err)
@@ -159,6 +162,9 @@ func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
 		p.remarks += ". It is not deleted before " + decision.Cause + ", which would be deleted with it"
 		p.of.Members = nil
 		decision, err = policy.Decide(ctx, p.of, p)
+	}
+	if member, is := p.differ.unread.UndecidedIn(p.id()); is {
+		p.remarks += fmt.Sprintf(". You may not read %s, which would be deleted with it, so that it is not known whether it is kept", member)
 	}
 	switch {
 	case err != nil:

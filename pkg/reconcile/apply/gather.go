@@ -31,8 +31,7 @@ type known struct {
 	glass breakglass.Answer
 	// wasSensitive reports a sensitive object before the change, according to its watch or the inventory.
 	wasSensitive ownership.Sensitivity
-	// base is the object for the release of ignored fields, where the cause has no object;
-	// nil without one.
+	// base is the object for edits of managedFields before the apply, as for ignored fields, where the cause has no object; nil without one.
 	base *unstructured.Unstructured
 }
 
@@ -89,13 +88,13 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		k.asExpected, err = a.LeftShard(ctx)
 	}
 	if err == nil && k.Decision.Reverts() && !k.asExpected {
-		err = a.referencesExist(ctx, t)
+		err = CheckReferences(ctx, t.Object, a.Destination, a.Get)
 	}
 	switch {
 	case err != nil, k.asExpected, found != nil:
 	case !k.Decision.Reverts() && !k.Decision.Silent: // an object without its label looks deleted
 		k.Cause.Found, err = a.Get(ctx, t.Key)
-	case k.Decision.Reverts() && t.Ignored != nil && !k.Cause.Deleted && !k.unmet():
+	case k.Decision.Reverts() && !k.Cause.Deleted && !k.unmet() && (t.Ignored != nil || t.Why != plan.WhyDrift && t.MayRelease()):
 		k.base, err = a.Get(ctx, t.Key)
 	}
 	return k, err

@@ -5,22 +5,25 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // maxReferences is how many owner references of an object are followed. More are not seen in practice.
 const maxReferences = 16
 
-// referencesExist fails for an owner reference of the manifest whose owner does not exist, as in an object that was exported from another
+// CheckReferences fails for an owner reference of the manifest whose owner does not exist, as in an object that was exported from another
 // cluster: the garbage collector of Kubernetes would delete the object, or the reference, after each apply. A reference that cannot be followed
-// is none, as for the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector).
-func (a *Applier) referencesExist(ctx context.Context, t plan.Task) error {
-	for i, ref := range t.References {
-		if i < maxReferences && a.dangles(ctx, t, ref) {
+// is none, as for the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector). get returns nil for an
+// object that does not exist.
+func CheckReferences(ctx context.Context, o *desired.Object, kinds access.Kinds, get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error)) error {
+	for i, ref := range o.References {
+		if i < maxReferences && dangles(ctx, o, ref, kinds, get) {
 			return object.AsLasting(fmt.Errorf("metadata.ownerReferences[%d] names %s %s with the uid %s, which does not exist: the garbage collector of Kubernetes "+
 				"would delete the object or the reference again. Remove the reference from the manifest, or correct it", i, ref.Kind, ref.Name, ref.UID))
 		}
@@ -29,15 +32,17 @@ func (a *Applier) referencesExist(ctx context.Context, t plan.Task) error {
 }
 
 // dangles reports whether the owner of an object does not exist, or is another object of its name.
-func (a *Applier) dangles(ctx context.Context, t plan.Task, ref metav1.OwnerReference) bool {
-	mapping, err := a.Destination.Mapping(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if err != nil || mapping.Namespaced && t.Key.Namespace == "" {
+func dangles(ctx context.Context, o *desired.Object, ref metav1.OwnerReference, kinds access.Kinds,
+	get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error),
+) bool {
+	mapping, err := kinds.Mapping(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if err != nil || mapping.Namespaced && o.Key.Namespace == "" {
 		return false
 	}
-	key := trigger.ObjectKey{Cluster: t.Key.Cluster, GVR: mapping.GVR, Name: ref.Name}
+	key := trigger.ObjectKey{Cluster: o.Key.Cluster, GVR: mapping.GVR, Name: ref.Name}
 	if mapping.Namespaced {
-		key.Namespace = t.Key.Namespace
+		key.Namespace = o.Key.Namespace
 	}
-	owner, err := a.Get(ctx, key)
+	owner, err := get(ctx, key)
 	return err == nil && (owner == nil || owner.GetUID() != ref.UID)
 }

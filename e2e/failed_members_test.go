@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// namespacesOf lets an account do with Namespaces what Vidra does.
+func namespacesOf(t *testing.T, ns, account string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: ns + "-namespaces"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "create", "patch", "delete"}}},
+	}
+	require.NoError(t, admin.Create(t.Context(), role))
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: account}},
+	}
+	require.NoError(t, admin.Create(t.Context(), binding))
+	t.Cleanup(func() {
+		_ = admin.Delete(context.Background(), role)
+		_ = admin.Delete(context.Background(), binding)
+	})
+}
+
+// TestFailedMemberKeepsItsContainer removes a Namespace while the requests of the account about an object in it fail: the object stays for another
+// reason than the failure, and so does the Namespace.
+func TestFailedMemberKeepsItsContainer(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		// wanted reports that the manifest still has the object.
+		wanted bool
+		// before makes the reason for which the object stays.
+		before func(t *testing.T, home string, page *unstructured.Unstructured)
+	}{
+		"BreakGlass": {"Break-glass exempts the object.", false, func(t *testing.T, home string, page *unstructured.Unstructured) {
+			t.Helper()
+			annotate(t, page, in(3600e9), "incident 42")
+			awaitAnswer(t, home, page, v1alpha1.BreakGlassAccepted, "incident 42")
+		}},
+		"BreakGlassOfTheManifest": {"Break-glass exempts an object of the manifest, which would go with its Namespace.", true, func(t *testing.T, home string, page *unstructured.Unstructured) {
+			t.Helper()
+			annotate(t, page, in(3600e9), "incident 42")
+			awaitAnswer(t, home, page, v1alpha1.BreakGlassAccepted, "incident 42")
+		}},
+		"Move": {"Another VidraResource has it in its manifest.", false, func(t *testing.T, home string, page *unstructured.Unstructured) {
+			t.Helper()
+			newVidraResource(t, page.GetNamespace(), configMap("page", "hello"), named(home+"-other"), suspend)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, ns := newNamespace(t), unique(t)
+			require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+			newAccount(t, home, "deployer", "configmaps")
+			namespacesOf(t, home, "deployer")
+			account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "deployer"}
+			cluster.GrantTo(t, account, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+			fence := configMap("fence", "hello")
+			in := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: " + ns + "\ndata:\n  greeting: hello\n"
+			newVidraResource(t, home, manifests(fence, namespaceOf(ns), in), as("deployer"), adopting(v1alpha1.AdoptAlways))
+			awaitReady(t, home)
+			page, namespace := declaredObject(t, ns, in, "ConfigMap", "page"), declaredObject(t, home, namespaceOf(ns), "Namespace", ns)
+			t.Cleanup(func() { _ = admin.Delete(context.Background(), namespace.DeepCopy()) })
+			tc.before(t, home, page)
+			uid := get(t, page).GetUID()
+			require.NoError(t, admin.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(ns)))
+			await(t, func(c *assert.CollectT) { require.False(c, reviewed(c, "system:serviceaccount:"+home+":deployer", ns)) })
+			if tc.wanted {
+				fence = manifests(fence, in)
+			}
+			mark := auditMark(t)
+			setManifest(t, home, fence)
+			await(t, func(c *assert.CollectT) {
+				tried := operatorSince(t, mark).On("configmaps", ns, "page")
+				require.NotEmpty(c, tried, "the account has tried")
+				v := getVidraResource(c, home)
+				require.Equal(c, v.Generation, v.Status.ObservedGeneration)
+				require.Equal(c, metav1.ConditionFalse, condition(c, v, v1alpha1.ConditionReady).Status)
+			})
+			require.Equal(t, uid, get(t, page).GetUID(), tc.reason)
+			require.Nil(t, get(t, namespace).GetDeletionTimestamp(), tc.reason)
+		})
+	}
+}
+
+// TestDanglingReferenceThatIsNotWritten deletes the owner of an object, and so the object, where Vidra reverts nothing: that is drift, and no refusal of a
+// reference that Vidra would not write.
+func TestDanglingReferenceThatIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*v1alpha1.VidraResourceSpec){
+		"Warn":    func(spec *v1alpha1.VidraResourceSpec) { spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn} },
+		"Suspend": func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			owner := unmanagedIn(t, ns, "owner", nil)
+			manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: owned\n  ownerReferences:\n  - {apiVersion: v1, kind: ConfigMap, name: owner, uid: " + string(owner.UID) + "}\ndata:\n  greeting: hello\n"
+			newVidraResource(t, ns, manifests(configMap("fence", "hello"), manifest))
+			awaitReady(t, ns)
+			changeSpec(t, ns, change)
+			await(t, func(c *assert.CollectT) {
+				v := getVidraResource(c, ns)
+				require.Equal(c, v.Generation, v.Status.ObservedGeneration)
+			})
+			owned := declaredObject(t, ns, manifest, "ConfigMap", "owned")
+			mark := auditMark(t)
+			require.NoError(t, admin.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			awaitGone(t, owned)
+			await(t, func(c *assert.CollectT) {
+				require.Equal(c, metav1.ConditionTrue, condition(c, getVidraResource(c, ns), v1alpha1.ConditionDrifted).Status)
+			})
+			text, err := json.Marshal(getVidraResource(t, ns).Status)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "garbage collector")
+			require.Empty(t, operatorSince(t, mark).On("configmaps", ns, "owned").Writes())
+		})
+	}
+}
+
+// TestMoveToAnInstallationWithOtherRules moves an object from an installation that requires accounts to a VidraResource without one, of an installation
+// that requires none: its own rules decide whether it may apply the object.
+func TestMoveToAnInstallationWithOtherRules(t *testing.T) {
+	startEast(t)
+	stopOperator(t)
+	strict, err := env.StartOperator(t.Context(), testenv.OperatorOptions{
+		Binary: operatorBinary, Args: []string{"--require-service-account"}, Env: []string{"POD_NAMESPACE=" + testenv.OperatorNamespace},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, strict.Stop(stopTimeout)) })
+	ns := newNamespace(t)
+	newAccount(t, ns, "deployer", "configmaps")
+	giver, taker := ns+"-giver", ns+"-taker"
+	newVidraResource(t, ns, manifests(configMap("stays", "hello"), configMap("page", "hello")), named(giver), as("deployer"))
+	newVidraResource(t, ns, configMap("other", "hello"), named(taker), of(east))
+	awaitReady(t, giver)
+	awaitReady(t, taker)
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	uid := get(t, page).GetUID()
+	setManifest(t, giver, configMap("stays", "hello"))
+	setManifest(t, taker, manifests(configMap("other", "hello"), configMap("page", "goodbye")))
+	requireMovedTo(t, east.FieldManager(taker), page, uid)
+	awaitReady(t, taker)
+	awaitReady(t, giver)
+	require.Equal(t, uid, get(t, page).GetUID())
+}
+
+// reviewed reports whether a user may get ConfigMaps in a namespace.
+func reviewed(t require.TestingT, user, in string) bool {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: in, Verb: "get", Resource: "configmaps", Name: "page"},
+	}}
+	require.NoError(t, admin.Create(context.Background(), review))
+	return review.Status.Allowed
+}
