@@ -183,7 +183,7 @@ func TestBindingsFromRevert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vr := ns + "-" + strings.ToLower(name)
-			newVidraResource(t, ns, tc.manifest, named(vr), withDrift(v1alpha1.DriftPolicy{ControllerFields: v1alpha1.ControllerFieldsRevert}))
+			newVidraResource(t, ns, tc.manifest, named(vr), orphaning, withDrift(v1alpha1.DriftPolicy{ControllerFields: v1alpha1.ControllerFieldsRevert}))
 			awaitReadyIgnoringHealth(t, vr)
 			obj := declaredObject(t, ns, tc.manifest, tc.kind, tc.name)
 			before := get(t, obj)
