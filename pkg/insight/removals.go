@@ -224,7 +224,14 @@ func (p *departure) removed(decision policy.Removal) {
 	p.diff.Diff = p.differ.unified(p.of.Live, nil, ownership.Disclose(p.differ.WasSensitive(p.id()), ownership.SensitivityOf(p.of.Live), false))
 	switch decision.Reason {
 	case policy.ReceiversUnknown:
-		p.remarks += ". It stays if " + decision.Cause
+		name, cause := "another "+v1alpha1.Kind, ": "+decision.Cause
+		if receiver := decision.Receiver; receiver != nil {
+			name, cause = v1alpha1.Kind+" "+receiver.Name, ""
+			if receiver.Unknown != nil {
+				cause = ": " + withoutValues(receiver.Unknown).Error()
+			}
+		}
+		p.remarks += ". It stays if " + name + " has it in its manifest, which is not known" + cause
 	case policy.ContentsUnknown:
 		p.remarks += ". It is not known what it holds: " + decision.Cause
 	case policy.Occupied:
