@@ -47,6 +47,7 @@ var hostileCommands = map[string][][]string{
 	"diff":       {{"hostile"}, {"hostile", "-o", "markdown"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
 	"forecast":   {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
 	"create":     {{"hostile", "-f", "../../config/samples/web", "--dry-run=server"}, {"hostile", "-f", "../../config/samples/web", "--dry-run=server", "--force-conflicts"}},
+	"keep":       {{"configmap/settings", "-n", "hostile"}, {"configmap/settings", "-n", "hostile", "-o", "yaml"}, {"clusterrole/" + hostileName}},
 	"adopt":      {{"hostile", "--timeout", "1s"}},
 	"skip":       {{"configmap/settings", "-n", "hostile", "--for", "1h", "--reason", "test", "--timeout", "1s"}, {"configmap/settings", "-n", "hostile", "--end"}},
 	"orphan":     {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}},

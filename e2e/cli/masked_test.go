@@ -30,7 +30,7 @@ var questions = map[string][]string{
 	"status": {"", "json", "yaml", "name"}, "why": {"", "wide", "json", "yaml", "name"}, "blame": {"", "json", "yaml"},
 	"history": {"", "wide", "json", "yaml", "name"}, "events": {"", "wide", "json", "yaml"}, "tree": {"", "wide", "json", "yaml", "name"},
 	"diff": {"", "markdown", "json", "yaml", "name"}, "forecast": {"", "json", "yaml"}, "lint": {"", "json", "yaml"},
-	"create": {""},
+	"create": {""}, "keep": {"", "json", "yaml"},
 }
 
 // otherCommands answer no question, or print VidraResources as the user may read them.
@@ -121,7 +121,7 @@ spec: {replicas: 0, selector: {matchLabels: {app: wrong}}, template: {metadata: 
 		"create": {{"masked", "-f", file, "--dry-run=server", "--force-conflicts"}, {"masked", "-f", file}, {"masked", "-f", broken}, {"other", "-f", file, "--dry-run=client", "-o", "yaml"}},
 	}
 	for _, object := range []string{"secret/login", "configmap/annotated", "deployment/web", "configmap/settings"} {
-		for _, name := range []string{"why", "blame", "history", "events"} {
+		for _, name := range []string{"why", "blame", "history", "events", "keep"} {
 			arg := []string{object, "-n", "masked"}
 			if name == "events" {
 				arg = []string{"--for", object, "-n", "masked"}

@@ -38,6 +38,8 @@ type Change struct {
 	// Found is the value that was found, as JSON, shortened to
 	// maxValue runes. Empty when the field had been removed or is withheld.
 	Found string
+	// Value is Found as a whole; empty if it is longer than MaxWhole bytes, or if a part of it is withheld.
+	Value string
 	// Pointer is the path as a JSON pointer (RFC 6901); empty if it leads through a
 	// list, whose items have other places in other objects.
 	Pointer string
@@ -178,7 +180,7 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 			c.Restored = shorten(restored, at)
 		}
 		if kind != Removed {
-			c.Found = shorten(found, at)
+			c.Found, c.Value = shorten(found, at), whole(found, at)
 		}
 	}
 	c.setManager(owner)

@@ -23,7 +23,7 @@ func TestDriftSaysWhatAndWho(t *testing.T) {
 			reason: "The manager that owns the field now is the one that changed it.",
 			edit:   takeReplicas,
 			want: []Change{{
-				Path: "spec.replicas", Kind: Changed, Found: "5", Restored: "2", Manager: "kubectl-edit", Operation: "Update",
+				Path: "spec.replicas", Kind: Changed, Found: "5", Value: "5", Restored: "2", Manager: "kubectl-edit", Operation: "Update",
 				Time: time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC),
 			}},
 		},
@@ -34,7 +34,7 @@ func TestDriftSaysWhatAndWho(t *testing.T) {
 				set(int64(2), "spec", "replicas")(t, u)
 			},
 			want: []Change{{
-				Path: "spec.replicas", Kind: Taken, Found: "2", Restored: "2", Manager: "kubectl-edit", Operation: "Update",
+				Path: "spec.replicas", Kind: Taken, Found: "2", Value: "2", Restored: "2", Manager: "kubectl-edit", Operation: "Update",
 				Time: time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC),
 			}},
 		},
@@ -142,7 +142,7 @@ func TestDriftOfWhatTheServerDrops(t *testing.T) {
 {"manager":"vidra/web","operation":"Apply","fieldsV1":{"f:spec":{"f:rules":{}}}}]},"spec":{` + spec + `}}`
 	}
 	changes := withoutPointers(Drift(object(t, text(`"rules":[{}]`)), object(t, text("")), manager, shown))
-	require.Equal(t, []Change{{Path: "spec.rules", Kind: Changed, Found: "[{}]", Manager: manager, Operation: "Apply"}}, changes)
+	require.Equal(t, []Change{{Path: "spec.rules", Kind: Changed, Found: "[{}]", Value: "[{}]", Manager: manager, Operation: "Apply"}}, changes)
 }
 
 // TestDriftOfClearedManagedFields shows that what can still be told is told.
@@ -155,7 +155,7 @@ func TestDriftOfClearedManagedFields(t *testing.T) {
 	require.Equal(t, []Change{cleared}, Drift(found, restored, manager, shown), "nothing else was changed")
 
 	set(int64(5), "spec", "replicas")(t, found)
-	require.Equal(t, []Change{{Path: "spec.replicas", Kind: Changed, Found: "5", Restored: "2"}, cleared},
+	require.Equal(t, []Change{{Path: "spec.replicas", Kind: Changed, Found: "5", Value: "5", Restored: "2"}, cleared},
 		withoutPointers(Drift(found, restored, manager, shown)), "what was changed is told first, though nobody can be named")
 }
 

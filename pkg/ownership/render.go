@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,8 @@ import (
 const (
 	// maxValue is how many runes of a value a Change holds at most.
 	maxValue = 80
+	// MaxWhole is how many bytes of JSON the value of a Change has at most.
+	MaxWhole = 512
 	// maxName is how many runes of the name of a field a path holds at most. The
 	// name of a label or an annotation has at most 317.
 	maxName = 317
@@ -97,18 +100,27 @@ func renderField(b *strings.Builder, name string) {
 // shorten is v as JSON, cut at a rune boundary, without the values of environment variables. at is the place of v. Of a large
 // value, it encodes the shown part alone.
 func shorten(v any, at place) string {
-	return display.TruncateRunes(string(appendJSON(nil, v, at)), maxValue)
+	return display.TruncateRunes(string(appendJSON(nil, v, at, maxValue)), maxValue)
 }
 
-// appendJSON encodes v at a place, and stops when b has maxValue runes for certain.
-func appendJSON(b []byte, v any, at place) []byte {
-	const enough = (maxValue + 1) * utf8.UTFMax
+// whole is v as JSON; empty if it is longer than MaxWhole bytes, or if a part of it is withheld.
+func whole(v any, at place) string {
+	text := appendJSON(nil, v, at, MaxWhole)
+	if len(text) > MaxWhole || bytes.Contains(text, []byte(withheldText)) {
+		return ""
+	}
+	return string(text)
+}
+
+// appendJSON encodes v at a place, and stops when b has so many runes for certain.
+func appendJSON(b []byte, v any, at place, most int) []byte {
+	enough := (most + 1) * utf8.UTFMax
 	if at.conceals(v) {
 		return appendScalar(b, withheldText)
 	}
 	switch v := v.(type) {
 	case string:
-		return appendScalar(b, display.TruncateRunes(v, maxValue+1))
+		return appendScalar(b, display.TruncateRunes(v, most+1))
 	case []any:
 		b = append(b, '[')
 		for i, item := range v {
@@ -118,7 +130,7 @@ func appendJSON(b []byte, v any, at place) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, item, at.item())
+			b = appendJSON(b, item, at.item(), most)
 		}
 		return append(b, ']')
 	case map[string]any:
@@ -130,8 +142,8 @@ func appendJSON(b []byte, v any, at place) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendScalar(b, display.TruncateRunes(key, maxValue+1)), ':')
-			b = appendJSON(b, v[key], at.field(key))
+			b = append(appendScalar(b, display.TruncateRunes(key, most+1)), ':')
+			b = appendJSON(b, v[key], at.field(key), most)
 		}
 		return append(b, '}')
 	default:

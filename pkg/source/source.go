@@ -132,6 +132,8 @@ type Text struct {
 	// Label names the text within its object, for messages.
 	Label string
 	Text  string
+	// File is the path of the file in its artifact; empty for other objects.
+	File string
 	// Origin is the place in the file from which the text was made; nil if the text is the file.
 	Origin *Origin
 	// Sensitive reports that the text has values of a Secret.

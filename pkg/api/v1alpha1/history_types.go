@@ -32,6 +32,13 @@ type HistoryEntry struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Fields []string `json:"fields,omitempty"`
+	// Values are the values that the edit had given to Fields, as JSON and in their order: null for a field that it had
+	// removed, and empty for a value that is withheld or longer than 512 bytes. None if there are more fields, or if all are
+	// longer than 512 bytes together.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Values []string `json:"values,omitempty"`
 	// Manager is the field manager of the edit, where the API server recorded one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128

@@ -217,6 +217,11 @@ func (in *HistoryEntry) DeepCopyInto(out *HistoryEntry) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Values != nil {
+		in, out := &in.Values, &out.Values
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.FirstTime.DeepCopyInto(&out.FirstTime)
 	in.LastTime.DeepCopyInto(&out.LastTime)
 }

@@ -68,9 +68,20 @@ func (l *Located) Line(path ...string) int {
 			path = append([]string{"stringData"}, path[1:]...)
 		}
 	}
-	text := l.part.text
-	if l.part.origin != nil {
-		text = l.part.origin.Text
-	}
-	return manifest.Line(text, l.Position, path)
+	return manifest.Line(l.Text(), l.Position, path)
 }
+
+// Text is the text in which the object has its position: the part, or the file from which it was made.
+func (l *Located) Text() string {
+	if l.part.origin != nil {
+		return l.part.origin.Text
+	}
+	return l.part.text
+}
+
+// File is the path of the file in its artifact; empty for an object of another source. built reports that the object was made from it, so
+// that it may have fields that the file lacks.
+func (l *Located) File() (path string, built bool) { return l.part.file, l.part.origin != nil }
+
+// Secret reports whether the text is in a Secret, or has values of one.
+func (l *Located) Secret() bool { return l.part.secret }

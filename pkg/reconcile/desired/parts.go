@@ -25,6 +25,8 @@ type Part struct {
 	secret bool
 	// origin is the place of its one object in the file from which the text was made; nil if the text is the file.
 	origin *source.Origin
+	// file is its path in an artifact; empty for other parts.
+	file string
 }
 
 // specManifest is the name of the part that spec.manifest holds, where there are others.

@@ -250,7 +250,7 @@ func partName(key source.Key, label string, i int) string {
 // partOf returns a part of the entry i of spec.manifestFrom.
 func partOf(vr *v1alpha1.VidraResource, i int, name string, text source.Text) Part {
 	from := &vr.Spec.ManifestFrom[i]
-	return Part{name: name, text: text.Text, source: from, secret: from.Kind == source.Secret || text.Sensitive, origin: text.Origin}
+	return Part{name: name, text: text.Text, source: from, secret: from.Kind == source.Secret || text.Sensitive, origin: text.Origin, file: text.File}
 }
 
 // withhold has the values of objects that come from a Secret treated as those of a

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // MaxBytes is how many bytes the entries of a VidraResource take at most, as JSON.
@@ -89,12 +91,24 @@ func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.Histor
 		if len(e.Fields) < v1alpha1.MaxHistoryFields {
 			e.Fields = append(e.Fields, display.Truncate(field.Path, v1alpha1.MaxHistoryMessage))
 		}
+		e.Values = append(e.Values, valueOf(field))
 		if e.Manager == "" && e.User == "" {
 			e.Manager = display.Truncate(field.Manager, v1alpha1.MaxHistoryWriter)
 			e.User = display.Truncate(field.User, v1alpha1.MaxHistoryWriter)
 		}
 	}
+	if len(e.Values) > v1alpha1.MaxHistoryFields || len(strings.Join(e.Values, "")) > ownership.MaxWhole || !slices.ContainsFunc(e.Values, func(value string) bool { return value != "" }) {
+		e.Values = nil
+	}
 	return e, true
+}
+
+// valueOf returns the value that an edit had given to a field.
+func valueOf(c ownership.Change) string {
+	if c.Kind == ownership.Removed && !c.Withheld {
+		return "null"
+	}
+	return c.Value
 }
 
 // insert returns the entries with one more, the newest. If it has happened before, that is its count.

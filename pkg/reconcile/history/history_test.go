@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +138,32 @@ func TestFoundAgain(t *testing.T) {
 	p.AddTo(&status)
 	require.Len(t, status.History, 1)
 	require.Equal(t, events.ReasonDriftCorrected, status.History[0].Reason)
+}
+
+// TestValues: the values of an edit are recorded as a whole, or not at all.
+func TestValues(t *testing.T) {
+	changed := func(value string) ownership.Change {
+		return ownership.Change{Path: "data.a", Kind: ownership.Changed, Found: "x", Value: value}
+	}
+	many := slices.Repeat([]ownership.Change{changed("1")}, v1alpha1.MaxHistoryFields+1)
+	tests := map[string]struct {
+		reason string
+		fields []ownership.Change
+		want   []string
+	}{
+		"value":    {"as JSON", []ownership.Change{changed(`"red"`)}, []string{`"red"`}},
+		"removed":  {"null stands for it", []ownership.Change{{Path: "data.a", Kind: ownership.Removed}, changed("2")}, []string{"null", "2"}},
+		"unknown":  {"one of them is withheld or long", []ownership.Change{changed("2"), changed("")}, []string{"2", ""}},
+		"withheld": {"nothing is recorded", []ownership.Change{{Path: "data.a", Kind: ownership.Removed, Withheld: true}}, nil},
+		"long":     {"the history has no room", []ownership.Change{changed(strings.Repeat("1", 300)), changed(strings.Repeat("1", 300))}, nil},
+		"many":     {"some fields are not named", many, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			change := events.Change{Action: events.Restored, Object: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Fields: tt.fields}
+			e, ok := entryOf("shop", change, time.Now())
+			require.True(t, ok)
+			require.Equal(t, tt.want, e.Values, tt.reason)
+		})
+	}
 }

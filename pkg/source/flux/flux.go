@@ -225,6 +225,7 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 		files := map[string]bool{} // whose texts are counted
 		for t := range texts {
 			text := &texts[t]
+			text.File = text.Label
 			if size += len(text.Text); size > maxYAML {
 				return nil, source.Invalid(fmt.Errorf("path %s: the paths up to here have more than %d bytes: make several VidraResources of them", cmp.Or(part.Path, "."), maxYAML))
 			}
@@ -232,8 +233,8 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 				files[text.Label] = true
 				origins += len(text.Origin.Text)
 			}
-			if origins > maxYAML { // lines are not known then
-				text.Origin = nil
+			if origins > maxYAML && text.Origin != nil { // lines are not known then
+				text.Origin, text.File = nil, ""
 			}
 			text.Label = "revision " + artifact.Revision + ", " + text.Label
 		}
