@@ -22,7 +22,7 @@ func (s Style) Kept(k *insight.Kept) string {
 		if line != "" {
 			code = signCodes[line[:1]]
 		}
-		b.WriteString(styled{safeLines("", line), code}.paint(s.Colour) + "\n")
+		b.WriteString(styled{Line(line), code}.paint(s.Colour) + "\n")
 	}
 	return b.String()
 }
