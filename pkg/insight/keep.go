@@ -87,6 +87,8 @@ func (c *Client) Keep(ctx context.Context, of Target, files []File) (*Kept, erro
 	switch file, _ := at.File(); {
 	case k.Source == nil:
 		k.Managers = othersOfManifest(vr)
+	case source.IsArtifact(k.Source.Kind) && file == "":
+		return nil, fmt.Errorf("the file of %s is not known: change it at %s", s.title(), at.place())
 	case source.IsArtifact(k.Source.Kind):
 		name, in = file, file
 		k.Manual = fmt.Sprintf("%s has the file: commit the patch where it comes from", source.KeyOf(vr, *k.Source))
