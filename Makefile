@@ -59,11 +59,15 @@ NEWEST = 1.37
 .PHONY: test-long
 test-long: control-plane ## All tests at full size, all with the race detector. It takes hours.
 	go test -race -count=1 ./cmd/... ./pkg/...
-	VIDRA_LONG=1 go test -race -count=1 -p=1 -timeout=3h ./e2e/...
+	VIDRA_LONG=1 VIDRA_SOURCE_CONTROLLER=yes go test -race -count=1 -p=1 -timeout=3h ./e2e/...
 	K8S_VERSION=$(OLDEST) go run ./e2e/testenv/prepare
 	K8S_VERSION=$(OLDEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
 	K8S_VERSION=$(NEWEST) go run ./e2e/testenv/prepare
 	K8S_VERSION=$(NEWEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
+
+.PHONY: test-sources
+test-sources: control-plane ## Tests with the source-controller of Flux, which is built once, in ten minutes of processor time.
+	VIDRA_SOURCE_CONTROLLER=yes go test -count=1 -timeout=1h -v ./e2e/sources
 
 .PHONY: lint
 lint: ## Check the code with golangci-lint: go vet and gofmt, among others.

@@ -12,10 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vidra-operator/vidra/cmd/internal/version"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == flux.BuildArgument {
+		os.Exit(flux.ServeBuild(os.Stdin, os.Stdout))
+	}
 	opts := options{}
 	opts.bind(flag.CommandLine)
 	logOptions := zap.Options{}

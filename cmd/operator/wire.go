@@ -120,7 +120,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 func (o *options) artifacts(local *cluster.Cluster) source.Kinds {
 	hosts, _ := flux.ParseHosts(o.artifactHosts) // validate refuses others
 	return flux.Sources(flux.Options{
-		Kinds: local, Watched: local.Dynamic(), HTTP: flux.NewClient(hosts), AnyNamespace: o.crossNamespaceSources,
+		Kinds: local, Watched: local.Dynamic(), HTTP: flux.NewClient(hosts), Build: flux.NewBuilder(), AnyNamespace: o.crossNamespaceSources,
 	})
 }
 

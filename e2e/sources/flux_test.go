@@ -248,3 +248,43 @@ func TestFluxLarge(t *testing.T) {
 	restart(t, func() { edit(t, ns, "large-7") })
 	awaitGreeting(t, ns, "large-7", "hello")
 }
+
+// TestFluxTenants: artifacts of one namespace whose server never ends its answers, and kustomizations that never end, leave workers to another one.
+func TestFluxTenants(t *testing.T) {
+	define(t, "GitRepository")
+	p := newProducer(t)
+	slow, good := cluster.NewNamespace(t), cluster.NewNamespace(t)
+	source := newSource(t, "GitRepository", good, "app")
+	cluster.NewVidraResource(t, good, "", from("GitRepository", "app", "")) // the first, so that it is deleted last: a removal waits for unread manifests
+	p.mu.Lock()
+	p.slow = "/" + slow + "/"
+	p.mu.Unlock()
+	p.publish(t, newSource(t, "GitRepository", slow, "app"), "v1", map[string]string{"a.yaml": suite.Greeting("one", "hello")})
+	for i := range 6 {
+		cluster.NewVidraResource(t, slow, "", suite.Named(fmt.Sprint(slow, "-", i)), from("GitRepository", "app", ""))
+	}
+	suite.AwaitFor(t, patience, func(c *assertT) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		require.Equal(c, 1, p.waiting)
+	})
+	for i := range 3 {
+		p.publish(t, source, fmt.Sprint("v", i), map[string]string{"a.yaml": suite.Greeting("one", fmt.Sprint("v", i))})
+		awaitGreeting(t, good, "one", fmt.Sprint("v", i))
+	}
+	p.mu.Lock()
+	require.Equal(t, 1, p.most, "a namespace has half of the workers for heavy reconciles: one of two")
+	p.mu.Unlock()
+	if !suite.Long() { // it takes half a minute of processor time
+		return
+	}
+	var objects, patches strings.Builder
+	for i := range 500 {
+		objects.WriteString(suite.Greeting(fmt.Sprint("c", i), "x") + "---\n")
+		patches.WriteString("- {target: {kind: ConfigMap}, patch: '[{\"op\": \"add\", \"path\": \"/data/x\", \"value\": \"1\"}]'}\n")
+	}
+	p.publish(t, source, "bomb", map[string]string{"kustomization.yaml": "resources: [all.yaml]\npatches:\n" + patches.String(), "all.yaml": objects.String()})
+	cluster.AwaitNotReady(t, good, v1alpha1.ReasonManifestInvalid, "bomb", "processor time")
+	edit(t, good, "one")
+	awaitGreeting(t, good, "one", "v2")
+}

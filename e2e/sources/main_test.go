@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,6 +111,9 @@ type producer struct {
 	files map[string][]byte
 	// broken is the status of all answers; 0 for none.
 	broken int
+	// slow has answers that never end: of the paths with this prefix. waiting is the number of those that are asked for, and most the largest one.
+	slow          string
+	waiting, most int
 }
 
 func newProducer(t *testing.T) *producer {
@@ -123,6 +127,17 @@ func newProducer(t *testing.T) *producer {
 func (p *producer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.slow != "" && strings.HasPrefix(r.URL.Path, p.slow) {
+		p.waiting++
+		p.most = max(p.most, p.waiting)
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		p.mu.Lock()
+		p.waiting--
+		return
+	}
 	file, found := p.files[r.URL.Path]
 	switch {
 	case p.broken != 0:

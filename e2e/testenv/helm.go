@@ -31,8 +31,11 @@ func Helm(ctx context.Context, o Options) (string, error) {
 
 // build returns the folder below e2e that pins a component, and the arguments of `go build`.
 func (c component) build() (module string, args []string) {
-	if c.name == helmName {
+	switch c.name {
+	case helmName:
 		return "helm", []string{"-trimpath", "-ldflags", "-s -w -X helm.sh/helm/v4/internal/version.version=" + c.version}
+	case sourceControllerName:
+		return "sources/controller", []string{"-trimpath", "-ldflags", "-s -w"}
 	}
 	return "controlplane", append(c.modFile(), "-trimpath", "-ldflags", linkerFlags(c.version))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -59,4 +60,12 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		}
 	}
 	return weight > limits.LightWeight
+}
+
+// tenantOf returns the namespace whose reconciles share the bound of a tenant: of artifacts, which take the time that their server takes.
+func tenantOf(vr *v1alpha1.VidraResource) string {
+	if !source.HasArtifacts(vr) {
+		return ""
+	}
+	return vr.Spec.Destination.Namespace
 }

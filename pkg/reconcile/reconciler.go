@@ -195,7 +195,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, worker 
 		return result, err
 	}
 	if r.isHeavy(owner, vr, causes) {
-		exitHeavy, ok := r.heavy.Enter()
+		exitHeavy, ok := r.heavy.Enter(tenantOf(vr))
 		if !ok {
 			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil

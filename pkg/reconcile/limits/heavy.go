@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -33,7 +34,13 @@ const (
 // HeavyShare bounds the share of reconciles of large manifests: workers, memory and processors. It is safe for concurrent use.
 // A nil one bounds nothing.
 type HeavyShare struct {
-	workers, memory *semaphore.Weighted
+	memory *semaphore.Weighted
+	// mu guards workers, the number of free ones, and tenants, the number that each tenant has.
+	mu      sync.Mutex
+	workers int
+	tenants map[string]int
+	// most is the number of workers that one tenant has at most.
+	most int
 	// least is the weight of each heavy piece of work at least, so that not all processors parse.
 	least int64
 	// bodies are the bytes of the bodies that owners keep.
@@ -43,22 +50,35 @@ type HeavyShare struct {
 // NewHeavyShare leaves three of four workers and half of the processors to reconciles
 // that are light.
 func NewHeavyShare(workers int) *HeavyShare {
+	heavy := max(1, workers/4)
 	return &HeavyShare{
-		workers: semaphore.NewWeighted(int64(max(1, workers/4))),
-		memory:  semaphore.NewWeighted(heavyMemory),
-		least:   heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
+		workers: heavy, tenants: map[string]int{}, most: max(1, heavy/2),
+		memory: semaphore.NewWeighted(heavyMemory),
+		least:  heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
-// Enter takes a worker for a heavy reconcile, if one is free. exit releases it.
-func (h *HeavyShare) Enter() (exit func(), ok bool) {
+// Enter takes a worker for a heavy reconcile, if one is free. exit releases it. A tenant has at most half of them, if there are several; an empty
+// one has no such bound.
+func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
 	if h == nil {
 		return func() {}, true
 	}
-	if !h.workers.TryAcquire(1) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.workers == 0 || tenant != "" && h.tenants[tenant] >= h.most {
 		return nil, false
 	}
-	return func() { h.workers.Release(1) }, true
+	h.workers--
+	h.tenants[tenant]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.workers++
+		if h.tenants[tenant]--; h.tenants[tenant] == 0 {
+			delete(h.tenants, tenant)
+		}
+	}, true
 }
 
 // Take waits until there is memory for work of a weight. Light work does not wait. It fails

@@ -11,17 +11,43 @@ import (
 func TestHeavyShare(t *testing.T) {
 	t.Parallel()
 	h := NewHeavyShare(8)
-	leave, ok := h.Enter()
+	leave, ok := h.Enter("")
 	require.True(t, ok)
-	_, ok = h.Enter()
+	_, ok = h.Enter("")
 	require.True(t, ok)
-	_, ok = h.Enter()
+	_, ok = h.Enter("")
 	require.False(t, ok, "six of eight workers are left to others")
 	leave()
-	_, ok = h.Enter()
+	_, ok = h.Enter("")
 	require.True(t, ok)
-	_, ok = NewHeavyShare(1).Enter()
+	_, ok = NewHeavyShare(1).Enter("shop")
 	require.True(t, ok, "the only worker does all")
+}
+
+// TestHeavyTenants shows that the artifacts of one namespace leave workers to the others.
+func TestHeavyTenants(t *testing.T) {
+	t.Parallel()
+	h := NewHeavyShare(16)
+	var leave []func()
+	for range 2 {
+		exit, ok := h.Enter("shop")
+		require.True(t, ok)
+		leave = append(leave, exit)
+	}
+	_, ok := h.Enter("shop")
+	require.False(t, ok, "one tenant has two of four workers")
+	for range 2 {
+		exit, ok := h.Enter("bank")
+		require.True(t, ok)
+		leave = append(leave, exit)
+	}
+	_, ok = h.Enter("")
+	require.False(t, ok, "all are taken")
+	for _, exit := range leave {
+		exit()
+	}
+	_, ok = h.Enter("shop")
+	require.True(t, ok)
 }
 
 // TestHeavyMemory shows that the heaviest manifest is alone, and that light work does not

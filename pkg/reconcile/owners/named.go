@@ -237,8 +237,13 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	return n.Parts(ctx, vr)
 }
+
+// readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
+const readTimeout = 5 * time.Second
 
 // wanted returns an object as the manifest of a VidraResource has it; nil if it has none, or cannot be read.
 func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) *unstructured.Unstructured {

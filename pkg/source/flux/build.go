@@ -26,8 +26,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
-// readPath returns the texts of a path of the artifact in the directory root.
-func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
+// readPath returns the texts of a path of the artifact in the directory root. apart builds kustomizations; nil for this process.
+func readPath(ctx context.Context, apart Builder, root, path string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
 	path = strings.TrimLeft(path, "/")
 	if path == "" {
 		path = "."
@@ -51,6 +51,8 @@ func readPath(root, path string, k *v1alpha1.Kustomize, vars source.Variables) (
 	switch {
 	case err != nil:
 		return nil, err
+	case (kustomized || k != nil) && apart != nil:
+		return apart(ctx, root, at, k, vars)
 	case kustomized || k != nil:
 		return build(root, at, k, vars)
 	case len(files) == 0:

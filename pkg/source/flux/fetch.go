@@ -44,7 +44,7 @@ const (
 func NewClient(hosts Hosts) *http.Client {
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: answerTimeout}).DialContext,
+		DialContext:           hosts.dial,
 		TLSHandshakeTimeout:   answerTimeout,
 		ResponseHeaderTimeout: answerTimeout,
 		IdleConnTimeout:       answerTimeout,
@@ -145,7 +145,10 @@ func fetch(ctx context.Context, client *http.Client, artifact *meta.Artifact, di
 		if body.err != nil { // which unpack only reports
 			return fmt.Errorf("fetch the artifact from %s: %w", u.Host, body.err)
 		}
-		return source.Invalid(fmt.Errorf("the archive cannot be unpacked: %w", err))
+		if err = fmt.Errorf("the archive cannot be unpacked: %w", err); ofMachine(err) {
+			return err
+		}
+		return source.Invalid(err)
 	}
 	switch _, err := io.Copy(io.Discard, body); { // bytes after the end of the archive count for the digest
 	case err != nil:
@@ -213,7 +216,9 @@ func unpack(from io.Reader, dir string) error {
 	if checked.err != nil {
 		return checked.err
 	}
-	if err != nil {
+	if ofMachine(err) {
+		return fmt.Errorf("store a file of it: %w", err)
+	} else if err != nil {
 		return errors.New(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""))
 	}
 	return nil

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +51,8 @@ type Options struct {
 	Watched dynamic.Interface
 	// HTTP fetches artifacts.
 	HTTP *http.Client
+	// Build builds kustomizations; nil if this process does it, without bounds.
+	Build Builder
 	// AnyNamespace permits sources in other namespaces than that of the destination.
 	AnyNamespace bool
 }
@@ -218,9 +222,13 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 	parts := make([][]source.Text, len(r.Parts))
 	size, origins := 0, 0
 	for i, part := range r.Parts {
-		texts, err := readPath(dir, part.Path, r.Kustomize, r.Variables)
+		texts, err := readPath(ctx, a.Build, dir, part.Path, r.Kustomize, r.Variables)
 		if err != nil {
-			return nil, source.Invalid(fmt.Errorf("path %s: %s", cmp.Or(part.Path, "."), strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""), dir, ".")))
+			named := fmt.Errorf("path %s: %s", cmp.Or(part.Path, "."), strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""), dir, "."))
+			if errors.Is(err, errProcess) || ctx.Err() != nil || ofMachine(err) {
+				return nil, named
+			}
+			return nil, source.Invalid(named)
 		}
 		files := map[string]bool{} // whose texts are counted
 		for t := range texts {
@@ -241,4 +249,10 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 		parts[i] = texts
 	}
 	return parts, nil
+}
+
+// ofMachine reports whether an error is one of the machine of Vidra, such as a full disk, and not of the artifact.
+func ofMachine(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
+		func(errno error) bool { return errors.Is(err, errno) })
 }

@@ -264,7 +264,7 @@ func TestReadPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			texts, err := readPath(files(t, tt.files), tt.path, tt.k, tt.vars)
+			texts, err := readPath(t.Context(), nil, files(t, tt.files), tt.path, tt.k, tt.vars)
 			require.NoError(t, err, tt.reason)
 			var labels, all []string
 			for i, text := range texts {
@@ -287,12 +287,12 @@ func TestReadPath(t *testing.T) {
 func TestSecretVariables(t *testing.T) {
 	t.Parallel()
 	vars := source.Variables{Values: map[string]string{"password": "hunter2", "who": "world"}, Secret: []string{"password"}}
-	texts, err := readPath(files(t, map[string]string{"a.yaml": cm("a", "${who}"), "b.yaml": cm("b", `"${password}"`)}), "", &v1alpha1.Kustomize{}, vars)
+	texts, err := readPath(t.Context(), nil, files(t, map[string]string{"a.yaml": cm("a", "${who}"), "b.yaml": cm("b", `"${password}"`)}), "", &v1alpha1.Kustomize{}, vars)
 	require.NoError(t, err)
 	require.False(t, texts[0].Sensitive)
 	require.True(t, texts[1].Sensitive)
 	vars.Values["password"] = "hunter2: {"
-	_, err = readPath(files(t, map[string]string{"b.yaml": cm("b", "${password}")}), "", &v1alpha1.Kustomize{}, vars)
+	_, err = readPath(t.Context(), nil, files(t, map[string]string{"b.yaml": cm("b", "${password}")}), "", &v1alpha1.Kustomize{}, vars)
 	require.ErrorContains(t, err, "withheld")
 	require.NotContains(t, err.Error(), "hunter2")
 }
@@ -356,14 +356,14 @@ func TestRefusedPaths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := readPath(files(t, tt.files), tt.path, nil, source.Variables{})
+			_, err := readPath(t.Context(), nil, files(t, tt.files), tt.path, nil, source.Variables{})
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
 	t.Run("component of the spec", func(t *testing.T) {
 		t.Parallel()
 		for _, component := range []string{"https://example.com/a/b", "github.com/a/b", "me@example.com:a/b", outside} {
-			_, err := readPath(files(t, map[string]string{"a.yaml": cm("a", "x")}), "", &v1alpha1.Kustomize{Components: []string{component}}, source.Variables{})
+			_, err := readPath(t.Context(), nil, files(t, map[string]string{"a.yaml": cm("a", "x")}), "", &v1alpha1.Kustomize{Components: []string{component}}, source.Variables{})
 			require.Error(t, err, component)
 		}
 	})
@@ -376,7 +376,7 @@ func TestRefusedPaths(t *testing.T) {
 			}
 			all[fmt.Sprintf("l%d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../l%da, ../l%db]\n", i, i)
 		}
-		_, err := readPath(files(t, all), "l29", nil, source.Variables{})
+		_, err := readPath(t.Context(), nil, files(t, all), "l29", nil, source.Variables{})
 		require.ErrorContains(t, err, "reads more than")
 	})
 }

@@ -1,11 +1,14 @@
 package flux
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path"
 	"strings"
+	"syscall"
 )
 
 // ServiceHosts are the hosts of the Services of a cluster with the domain cluster.local.
@@ -38,6 +41,11 @@ func (h Hosts) Allows(u *url.URL) bool {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
+	return h.names(name, port)
+}
+
+// names reports whether the hosts have a name with a port.
+func (h Hosts) names(name, port string) bool {
 	for _, pattern := range h {
 		if pattern == name || pattern == net.JoinHostPort(name, port) || matches(pattern, name) || matches(pattern, net.JoinHostPort(name, port)) {
 			return true
@@ -58,4 +66,29 @@ func matches(pattern, name string) bool {
 		}
 	}
 	return true
+}
+
+// dial connects to a host. A name must not lead to this machine, or to the link that it is on, such as the metadata service of a cloud: the name
+// may be a Service that a user of the cluster created, and its address may change between two lookups. Only hosts that are listed by their
+// addresses may have such an address. A proxy, which is no allowed host, may have any.
+func (h Hosts) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: answerTimeout}
+	name, port, err := net.SplitHostPort(address)
+	if err == nil && h.names(name, port) {
+		dialer.Control = func(_, to string, _ syscall.RawConn) error { return h.checkAddress(name, to) }
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// checkAddress returns why the address that a name has is refused; nil if it is not.
+func (h Hosts) checkAddress(name, to string) error {
+	at, err := netip.ParseAddrPort(to)
+	if err != nil {
+		return fmt.Errorf("%s has no address: %w", name, err)
+	}
+	ip := at.Addr().Unmap()
+	if (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()) && !h.names(ip.String(), fmt.Sprint(at.Port())) {
+		return fmt.Errorf("%s has the address %s, which is one of the machine that Vidra runs on: the administrators may add the address to --artifact-hosts", name, ip)
+	}
+	return nil
 }
