@@ -46,7 +46,12 @@ func startFlux(t *testing.T) *fluxController {
 	installed := envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}
 	_, err = envtest.InstallCRDs(cluster.Config, installed)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, envtest.UninstallCRDs(cluster.Config, installed)) })
+	t.Cleanup(func() {
+		require.NoError(t, envtest.UninstallCRDs(cluster.Config, installed))
+		for kind := range plurals {
+			cluster.AwaitGoneFor(t, patience, definition(kind))
+		}
+	})
 	listener, err := net.Listen("tcp", net.JoinHostPort(suite.ListenAddress(t), "0")) // a free port, which stays the same
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())

@@ -114,12 +114,15 @@ type producer struct {
 	// slow has answers that never end: of the paths with this prefix. waiting is the number of those that are asked for, and most the largest one.
 	slow          string
 	waiting, most int
+	// ended is closed at the end of the test.
+	ended chan struct{}
 }
 
 func newProducer(t *testing.T) *producer {
 	t.Helper()
-	p := &producer{files: map[string][]byte{}}
+	p := &producer{files: map[string][]byte{}, ended: make(chan struct{})}
 	p.url = suite.Serve(t, p).URL
+	t.Cleanup(func() { close(p.ended) })
 	return p
 }
 
@@ -133,7 +136,10 @@ func (p *producer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.mu.Unlock()
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-p.ended:
+		}
 		p.mu.Lock()
 		p.waiting--
 		return

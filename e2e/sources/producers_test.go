@@ -158,6 +158,6 @@ func (s *s3Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
 	default:
 		w.Header().Set("ETag", etag(text))
-		http.ServeContent(w, r, "", time.Unix(0, 0), bytes.NewReader([]byte(text)))
+		http.ServeContent(w, r, "", time.Unix(1_000_000_000, 0), bytes.NewReader([]byte(text)))
 	}
 }
