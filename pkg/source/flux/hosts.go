@@ -88,7 +88,7 @@ func (h Hosts) checkAddress(name, to string) error {
 	}
 	ip := at.Addr().Unmap()
 	if (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()) && !h.names(ip.String(), fmt.Sprint(at.Port())) {
-		return fmt.Errorf("%s has the address %s, which is one of the machine that Vidra runs on: the administrators may add the address to --artifact-hosts", name, ip)
+		return refusal(fmt.Sprintf("%s has the address %s, which is one of the machine that Vidra runs on: the administrators may add the address to --artifact-hosts", name, ip))
 	}
 	return nil
 }
