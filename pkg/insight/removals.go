@@ -216,12 +216,16 @@ func (p *departure) kept(ctx context.Context, decision policy.Removal) {
 
 // removed is about an object that is deleted, now or later, or that moves.
 func (p *departure) removed(decision policy.Removal) {
-	if decision.Reason == policy.Moving || decision.Reason == policy.RightsUnknown {
+	mentioned := decision.Receiver != nil && decision.Receiver.Mentioned
+	if (decision.Reason == policy.Moving || decision.Reason == policy.RightsUnknown) && !mentioned {
 		p.moved(decision)
 		return
 	}
 	p.diff.Action, p.diff.Why = ActionPrune, p.differ.left()
 	p.diff.Diff = p.differ.unified(p.of.Live, nil, ownership.Disclose(p.differ.WasSensitive(p.id()), ownership.SensitivityOf(p.of.Live), false))
+	if mentioned {
+		p.remarks += fmt.Sprintf(". It stays if %s %s has it in its manifest, which is not known: the manifest is invalid", v1alpha1.Kind, decision.Receiver.Name)
+	}
 	switch decision.Reason {
 	case policy.ReceiversUnknown:
 		name, cause := "another "+v1alpha1.Kind, ": "+decision.Cause
