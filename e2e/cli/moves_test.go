@@ -117,7 +117,7 @@ func TestDiffOfAMoveThatIsUnderWay(t *testing.T) {
 		"> move ConfigMap underway/underway-page\n    to VidraResource underway-b, which has it in its manifest, and applies it when its spec.suspend is false\n")
 	require.Contains(t, vidra(t, "diff", b).stdout,
 		"    from VidraResource underway-a, which no longer has it in its manifest and releases it when its spec.suspend is false\n")
-	cluster.SetManifest(t, b, suite.Manifests(suite.Greeting("other", "hello"), "kind: [ # underway-page"))
+	cluster.SetManifest(t, b, suite.Manifests(suite.Greeting("other", "hello"), "kind: [ # the ConfigMap underway-page"))
 	require.Contains(t, vidra(t, "diff", a).stdout, "- delete ConfigMap underway/underway-page\n    it is no longer in the manifest. "+
 		"It stays if VidraResource underway-b has it in its manifest, which is not known: the manifest is invalid")
 }

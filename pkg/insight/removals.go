@@ -217,6 +217,9 @@ func (p *departure) kept(ctx context.Context, decision policy.Removal) {
 // removed is about an object that is deleted, now or later, or that moves.
 func (p *departure) removed(decision policy.Removal) {
 	mentioned := decision.Receiver != nil && decision.Receiver.Mentioned
+	if decision.Receiver != nil && decision.Receiver.Unknown != nil {
+		decision.Reason = policy.ReceiversUnknown
+	}
 	if (decision.Reason == policy.Moving || decision.Reason == policy.RightsUnknown) && !mentioned {
 		p.moved(decision)
 		return
