@@ -160,7 +160,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.waiting = p.awaitedDependency(ctx)
+	p.waiting = p.awaits(ctx)
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):
@@ -202,6 +202,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 			return p.interrupted()
 		}
 	}
+	p.keepHeld(ctx)
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
 
