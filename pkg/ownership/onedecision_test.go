@@ -20,7 +20,7 @@ func TestOneDecision(t *testing.T) {
 	marks := map[string]bool{
 		"pkg/reconcile/desired/read.go": true, "pkg/reconcile/owners/adoption.go": true, // they set it
 		"pkg/trigger/health.go": true, "pkg/reconcile/apply/record.go": true, // they remember it
-		"pkg/sync/desired.go": true, // it moves such objects into a Secret
+		"pkg/parts/sensitive.go": true, // it moves such objects into a Secret
 	}
 	// The errors in these files are about rights and lists, not about an object.
 	shows := map[string]bool{"pkg/insight/differ.go": true, "pkg/insight/removals.go": true}
